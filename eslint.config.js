@@ -160,6 +160,7 @@ const READS_WALL_CLOCK = {
   'orders/clock-watch.ts': 'compared with the clocks of MySQL and Redis',
   'orders/handle-deliveries.ts': 'how old a batch is, which another machine has dated',
   'orders/order-id-minter.ts': 'the time in an order id',
+  'orders/shadow.ts': 'whether a batch, which another machine has dated, is older than the shadow',
   'purchase/gate.ts': 'whether an announced sale is over, which Redis does not have',
   'purchase/place-batch.ts': 'the time of creation of a batch',
   'purchase/read-purchase.ts': 'how long ago a sale closed',

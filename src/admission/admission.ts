@@ -1,6 +1,14 @@
-import type { AdmissionRequest, Layer, Mode, Refused, Verdict } from './layer.js';
+import type { AdmissionCode, AdmissionRequest, Layer, Mode, Refused, Verdict } from './layer.js';
 import type { AdmissionMetrics } from './metrics.js';
 import type { CurrentRules } from './rules/current-rules.js';
+
+/** The answers by which a buyer notices admission. `unavailable` is an outage, which no rule causes. */
+const REFUSALS: ReadonlySet<string> = new Set<AdmissionCode | 'unpaid_pause'>([
+  'denied',
+  'rate_limited',
+  'degraded',
+  'unpaid_pause',
+]);
 
 /** Passes each request of a buyer through the layers in turn, cheap layers first. The first refusal ends the check. */
 export class Admission {
@@ -21,12 +29,17 @@ export class Admission {
 
   /** Checks a request before its token is checked. Answers at once unless a layer must wait for Redis. */
   anonymous(request: AdmissionRequest): Verdict {
-    return this.#ask(0, (layer) => layer.anonymous(request));
+    return this.#ask(0, null, (layer) => layer.anonymous(request));
   }
 
   /** Checks a request after its token was checked and named this user. */
   buyer(request: AdmissionRequest, userId: string): Verdict {
-    return this.#ask(0, (layer) => layer.buyer(request, userId));
+    return this.#ask(0, userId, (layer) => layer.buyer(request, userId));
+  }
+
+  /** Notes the answer to a buyer, to compare a canary of rules with the rules in force. */
+  answered(userId: string, word: string): void {
+    this.#current.count(userId, REFUSALS.has(word) ? 'refused' : 'accepted');
   }
 
   /**
@@ -35,7 +48,7 @@ export class Admission {
    */
   operator(userId: string): Refused | null {
     for (const layer of this.#layers) {
-      const { mode } = layer;
+      const mode = layer.modeOf(userId);
       if (mode === 'off' || layer.operator === undefined) continue;
       const refused = this.#count(layer, mode, layer.operator(userId));
       if (refused !== null) return refused;
@@ -43,14 +56,14 @@ export class Admission {
     return null;
   }
 
-  #ask(from: number, question: (layer: Layer) => Verdict): Verdict {
+  #ask(from: number, userId: string | null, question: (layer: Layer) => Verdict): Verdict {
     for (let i = from; i < this.#layers.length; i++) {
       const layer = this.#layers[i] as Layer;
-      const { mode } = layer;
+      const mode = layer.modeOf(userId);
       if (mode === 'off') continue;
       const verdict = question(layer);
       if (verdict instanceof Promise) {
-        return verdict.then((refused) => this.#count(layer, mode, refused) ?? this.#ask(i + 1, question));
+        return verdict.then((refused) => this.#count(layer, mode, refused) ?? this.#ask(i + 1, userId, question));
       }
       const refused = this.#count(layer, mode, verdict);
       if (refused !== null) return refused;

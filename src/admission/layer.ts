@@ -44,8 +44,8 @@ export type Verdict = Refused | null | Promise<Refused | null>;
  */
 export interface Layer {
   readonly name: LayerName | 'rules';
-  /** The mode in the current rules. */
-  readonly mode: Mode;
+  /** The mode in the rules that judge this user. Null: the user is not known. */
+  modeOf(userId: string | null): Mode;
   /** Checks a request before its token is checked. */
   anonymous(request: AdmissionRequest): Verdict;
   /** Checks a request whose token is valid and names this user. */
@@ -53,6 +53,9 @@ export interface Layer {
   /** Checks an operator. Omitted if the layer is for buyers only. */
   operator?(userId: string): Refused | null;
 }
+
+/** Returns a part of the rules that judge a user. Null: the user is not known, or the part judges all users. */
+export type RulesOf<R> = (userId: string | null) => R;
 
 /** More sales than ever sell at once. Every request reads the list from its start. */
 const SALES_MAX = 100;

@@ -36,6 +36,12 @@ export function createAdmissionMetrics(registry: Registry) {
     help: 'Versions of the rules that this process could not use.',
     registers,
   });
+  const canaryAnswers = new Counter({
+    name: 'seckill_admission_canary_answers_total',
+    help: 'Answers to users while a canary of rules runs: to users whom the canary judges (tried), and to the others.',
+    labelNames: ['users', 'answer'],
+    registers,
+  });
   const counted = new Counter({
     name: 'seckill_admission_limit_requests_total',
     help: 'Requests counted for limits: by Redis for all processes, or by this process while Redis is down.',
@@ -93,6 +99,8 @@ export function createAdmissionMetrics(registry: Registry) {
       newestVersion.set(version);
       rulesRefused.inc();
     },
+    canaryAnswered: (users: 'tried' | 'others', answer: 'accepted' | 'refused'): void =>
+      canaryAnswers.labels(users, answer).inc(),
     /** @param by Redis for all processes, or this process alone */
     requestsCounted: (by: 'redis' | 'local', requests: number): void => countedBy[by].inc(requests),
     /** @param limit the limit with the longest wait */

@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
+import { readDuration } from '../core/duration.js';
 import { loadConfig, removedSettings, type Environment } from '../core/config/load.js';
 import { PROGRAM_SECTIONS, type Config } from '../core/config/schema.js';
 import type { Log } from '../core/ports/log.js';
@@ -41,24 +42,54 @@ ${EXIT_CODES}`,
     });
 }
 
+interface WorkerFlags {
+  readonly metricsPort?: string;
+  readonly shadow?: boolean;
+  readonly for?: number;
+}
+
+/** A week: longer, and the broker has forgotten the first messages. */
+const RUN_MAX_MS = 7 * 86_400_000;
+
+function parseRunTime(text: string): number {
+  const ms = readDuration(text);
+  if (ms !== null && ms > 0 && ms <= RUN_MAX_MS) return ms;
+  throw new InvalidArgumentError('must be a time such as 90s, 10m or 1h, at most 7d.');
+}
+
 export function workerCommand(): Command {
   return new Command('worker')
     .description('write accepted purchases to MySQL as orders')
     .option('--metrics-port <port>', metricsPort(9101), parsePort)
+    .option(
+      '--shadow',
+      'write nothing: compare the rows of the running workers with the rows that this build would write',
+    )
+    .option('--for <time>', 'end the shadow after this time, such as 1h', parseRunTime)
     .addHelpText(
       'after',
       `
 Examples:
   seckill worker
   seckill worker --metrics-port 0      any number of them may run, even on one machine
+  seckill worker --shadow --for 1h     before an upgrade, with the next release: exit code 0 if it would write the same
+
+A shadow receives each batch too, under its own consumer group, and opens MySQL read-only. It compares each batch made after its
+start, and waits up to a minute for its rows. Its log names the differences. Run one shadow at a time.
+Exit codes of a shadow: 0 no difference; 1 differences, or nothing was compared; 2 wrong options or settings.
 
 It needs MYSQL_URL, REDIS_URL and ROCKETMQ_ENDPOINT. METRICS_HOST=0.0.0.0 lets a Prometheus on another machine read the metrics.
 ${EXIT_CODES}`,
     )
-    .action(async ({ metricsPort: port }: { metricsPort?: string }) => {
+    .action(async ({ metricsPort: port, shadow, for: forMs }: WorkerFlags, command: Command) => {
+      if (forMs !== undefined && !shadow) command.error('error: --for needs --shadow');
       const env = withValue(process.env, 'METRICS_PORT', port);
       const config = loadConfig(PROGRAM_SECTIONS.worker, env);
       const log = logOf('worker', config, env);
+      if (shadow) {
+        const { startShadow } = await import('../programs/shadow.js');
+        return runUnderSystemd(log, (fail) => startShadow(config, log, { forMs: forMs ?? null, fail }));
+      }
       const { startWorker } = await import('../programs/worker.js');
       await runUnderSystemd(log, (fail) => startWorker(config, log, fail));
     });

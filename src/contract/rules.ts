@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { LEVELS } from '../admission/degrade/degrade.js';
 import { ENDPOINTS, mode } from '../admission/layer.js';
+import { canaryTerms } from '../admission/rules/canary.js';
 import { must } from '../core/field-errors.js';
 import { BREAKER_STATES } from '../core/ports/admission-stores.js';
 import { count, text, time, type BodyOf } from './fields.js';
@@ -27,7 +28,15 @@ export const rulesDocument = z
   .meta({ id: 'Rules' });
 export const storedRules = rulesDocument.required();
 /** Rules to publish name their version. A missing version has a sentence of its own. */
-export const rulesToPublish = rulesDocument.required({ version: true }).meta({ id: 'RulesToPublish' });
+export const publishedDocument = rulesDocument.extend({
+  canary: canaryTerms
+    .optional()
+    .meta({ description: 'a share of users tries the rules first; the keeper then promotes them or rolls them back' }),
+});
+export const rulesToPublish = publishedDocument.required({ version: true }).meta({ id: 'RulesToPublish' });
+export const canaryAction = z
+  .strictObject({ action: z.enum(['promote', 'rollback']) })
+  .meta({ id: 'RulesCanaryAction' });
 export const publishedRules = z.object({ outcome: z.literal('published'), version: count, seenAtOnce: z.boolean() });
 export const checkedRules = z.object({ valid: z.boolean(), errors: fieldErrorList });
 
@@ -42,10 +51,20 @@ const rulesOfApi = z
     refused: z.object({ version: count, reasons: z.array(text) }).nullable(),
   })
   .meta({ id: 'RulesOfApi' });
+const answerCount = z.object({ accepted: count, refused: count });
+const canary = canaryTerms
+  .required()
+  .extend({
+    since: count.meta({ description: 'the version that began the canary' }),
+    tried: answerCount.meta({ description: 'answers to the users of the canary, in all running apis' }),
+    others: answerCount,
+  })
+  .meta({ id: 'RulesCanary' });
 export const rulesStatus = z.object({
   version: count,
   inForce: z.enum(['everywhere', 'not_everywhere', 'nowhere']),
   apis: z.array(rulesOfApi),
+  canary: canary.nullable(),
 });
 
 const ruleChange = z.object({ version: count, actor: text, at: time }).meta({ id: 'RuleChange' });
@@ -104,6 +123,7 @@ export const roomSteered = z.object({ outcome: z.enum(['admitted', 'emptied']), 
 
 export type WaitingRoom = BodyOf<typeof room>;
 export type RulesDocument = BodyOf<typeof rulesDocument>;
+export type RulesCanary = BodyOf<typeof canary>;
 export type RulesStatus = BodyOf<typeof rulesStatus>;
 export type RuleChange = BodyOf<typeof ruleChange>;
 export type CheckedRules = BodyOf<typeof checkedRules>;

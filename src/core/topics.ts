@@ -33,6 +33,12 @@ export const GROUP_TOPICS = {
 } as const satisfies Record<Group, Topic>;
 
 /**
+ * The group of a shadow (`seckill worker --shadow`). It acks each message at once, so it has no dead letters. While no
+ * shadow runs, it is behind.
+ */
+export const SHADOW_GROUP = 'seckill-order-shadow';
+
+/**
  * The dead-letter topic of each group, and the group that collects from it. A dead letter does not name its origin: our
  * own property `topic` does.
  */
@@ -50,7 +56,7 @@ export const DEAD_LETTERS = {
 export const OWN_TOPICS: ReadonlySet<string> = new Set([
   ...Object.values(TOPICS),
   ...Object.values(DEAD_LETTERS).map(({ topic }) => topic),
-  ...[...Object.values(GROUPS), ...Object.values(DEAD_LETTERS).map(({ collector }) => collector)].map(
+  ...[...Object.values(GROUPS), SHADOW_GROUP, ...Object.values(DEAD_LETTERS).map(({ collector }) => collector)].map(
     (group) => `%RETRY%${group}`,
   ),
 ]);

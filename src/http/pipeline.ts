@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { unavailableDetail } from '../contract/problem.js';
-import type { Endpoint, Refused, Verdict } from '../admission/layer.js';
+import type { AdmissionRequest, Endpoint, Refused, Verdict } from '../admission/layer.js';
 import { otherCell } from '../core/cell.js';
 import { OperationalError } from '../core/errors.js';
 import type { LoggedRequest } from './access-log.js';
@@ -269,6 +269,9 @@ export class Pipeline {
     traceIdFor(exchange);
     if (exchange.span !== null) endSpan(exchange, exchange.span, answer);
     exchange.counter.answered(answer, tookMs);
+    if (exchange.admitted !== null && exchange.userId !== '') {
+      this.#services.admission.answered(exchange.userId, answer.word);
+    }
     if (exchange.counter.route === 'purchase') {
       this.#services.saleAnswers.count((exchange.params as { readonly saleId: string }).saleId, answer.word);
     }
@@ -340,6 +343,8 @@ interface Exchange extends LoggedRequest {
   /** Monotonic time, in ms. */
   readonly startedMs: number;
   readonly span: Span | null;
+  /** Null unless the layers of admission apply. */
+  readonly admitted: AdmissionRequest | null;
 }
 
 /** Creates the exchange of a request without a route. */
@@ -353,4 +358,5 @@ export const unrouted = (req: IncomingMessage, res: ServerResponse, counter: Ans
   params: null,
   traceId: parentOf(req)?.traceId ?? '',
   span: null,
+  admitted: null,
 });

@@ -2,6 +2,7 @@ import { escape } from 'mysql2';
 import { assert, Bug } from '../core/errors.js';
 import { mintedAtMs } from '../core/order-id.js';
 import type { NewOrder, SaleTerms, WritePlan } from '../core/ports/order-repository.js';
+import type { Purchase } from '../core/purchase.js';
 import { MysqlError } from './errors.js';
 import type { Transaction } from './pool.js';
 
@@ -63,11 +64,12 @@ function insertSql(head: string, orders: readonly NewOrder[], plan: WritePlan): 
   let sql = head;
   let separator = '(';
   for (const { orderId, batch, purchase, failure } of orders) {
-    const { priceCents, limitPerBuyer, paymentWindowMs } = termsFor(plan, batch.saleId);
+    const terms = termsFor(plan, batch.saleId);
     const { userId, requestId, quantity } = purchase;
     const ids = `${numeric(orderId)},${numeric(batch.saleId)},${quoted(userId)},${quoted(requestId)}`;
-    const rest = `${quoted(batch.batchId)},${quantity},${quantity * priceCents},${limitPerBuyer === 1 ? 1 : 0}`;
-    const end = failure === null ? deadlineOf(paymentWindowMs ?? plan.paymentWindowMs) : `'failed',${quoted(failure)}`;
+    const rest = `${quoted(batch.batchId)},${quantity},${amountOf(purchase, terms)},${terms.limitPerBuyer === 1 ? 1 : 0}`;
+    const end =
+      failure === null ? deadlineOf(terms.paymentWindowMs ?? plan.paymentWindowMs) : `'failed',${quoted(failure)}`;
     sql += `${separator}${ids},${rest},${end})`;
     separator = ',(';
   }
@@ -119,6 +121,9 @@ export function termsFor({ terms }: WritePlan, saleId: string): SaleTerms {
   if (found === undefined) throw new Bug(`a plan without the terms of sale ${saleId}`);
   return found;
 }
+
+/** Returns the amount of an order, in the smallest unit of the currency. */
+export const amountOf = ({ quantity }: Purchase, { priceCents }: SaleTerms): number => quantity * priceCents;
 
 /** Returns the time that a buyer of this sale has to pay, ms. */
 export const paymentWindowOf = (plan: WritePlan, saleId: string): number =>

@@ -22,6 +22,8 @@ export interface MysqlOptions extends MysqlServer {
   readonly silentSeconds?: number;
   /** The cell whose sales this database holds. Default 0: there are no cells. */
   readonly cell?: number;
+  /** The server refuses every write of this pool. Default false. */
+  readonly isReadOnly?: boolean;
   /** Asked once per connection, before its first use: why this server must not be used, as a sentence, or null. */
   readonly flawOf?: (session: Statements) => Promise<string | null>;
   /** Called with the time that each caller waited for its connection, ms. */
@@ -90,7 +92,10 @@ class Connections implements MysqlPool {
     this.#poolWaitMs = poolWaitMs;
     this.#onWait = options.onWait ?? (() => undefined);
     this.#flawOf = options.flawOf ?? (() => Promise.resolve(null));
-    this.#sessionSql = sessionSql(options.lockWaitSeconds ?? 5, silentSeconds, options.cell ?? 0);
+    this.#sessionSql = [
+      ...sessionSql(options.lockWaitSeconds ?? 5, silentSeconds, options.cell ?? 0),
+      ...(options.isReadOnly === true ? ['SET SESSION TRANSACTION READ ONLY'] : []),
+    ];
     this.#pool = createPool({
       ...connectionOptions(options),
       connectionLimit: poolMax,

@@ -1,7 +1,7 @@
-import type { RuleChange, RuleRepository, StoredRules, StoreOutcome } from '../core/ports/rules.js';
+import type { RuleChange, RuleEvent, RuleRepository, StoredRules, StoreOutcome } from '../core/ports/rules.js';
 import { actorColumn, insertAudit } from './audit-log.js';
 import { MysqlError } from './errors.js';
-import { execute, knex, readJson, select } from './knex.js';
+import { ageOf, execute, knex, readJson, select } from './knex.js';
 import type { MysqlPool, Statements } from './pool.js';
 
 /** The rules of admission in MySQL: one row per version, never changed. */
@@ -12,7 +12,12 @@ export function createRuleRepository(pool: MysqlPool): RuleRepository {
       const [row] = await select(pool, knex('entry_rules').select('version', 'rules_json').where({ version }));
       return row === undefined ? null : { version, rules: readJson(row.rules_json) };
     },
-    store: (rules, expectedVersion, actor) => store(pool, rules, expectedVersion, actor),
+    store: (rules, expectedVersion, actor, event) => store(pool, { rules, expectedVersion, actor, event }),
+    async ageMs(version): Promise<number | null> {
+      const age = knex('entry_rules').select<{ readonly age_us: string }[]>(ageOf('created_at')).where({ version });
+      const [row] = await select(pool, age);
+      return row === undefined ? null : Number(row.age_us) / 1000;
+    },
     async history(max): Promise<RuleChange[]> {
       const newest = knex('entry_rules').select('version', 'actor', 'created_at').orderBy('version', 'desc').limit(max);
       const rows = await select(pool, newest);
@@ -29,7 +34,20 @@ async function current(on: Statements): Promise<StoredRules> {
 }
 
 /** Stores a version. If two processes store the same version at once, the primary key refuses the second. */
-async function store(pool: MysqlPool, rules: object, expectedVersion: number, actor: string): Promise<StoreOutcome> {
+async function store(
+  pool: MysqlPool,
+  {
+    rules,
+    expectedVersion,
+    actor,
+    event = { action: 'rules.published' },
+  }: {
+    readonly rules: object;
+    readonly expectedVersion: number;
+    readonly actor: string;
+    readonly event?: RuleEvent | undefined;
+  },
+): Promise<StoreOutcome> {
   try {
     return await pool.transaction(async (tx) => {
       const before = await current(tx);
@@ -39,10 +57,10 @@ async function store(pool: MysqlPool, rules: object, expectedVersion: number, ac
       await execute(tx, knex('entry_rules').insert(row));
       await insertAudit(tx, {
         actor,
-        action: 'rules.published',
+        action: event.action,
         subject: 'rules:admission',
         before: { version: expectedVersion },
-        after: { version, changed: changedLayers(before.rules, rules) },
+        after: { version, changed: changedLayers(before.rules, rules), ...event.more },
       });
       return { outcome: 'stored', version };
     });

@@ -83,9 +83,9 @@ export async function openAdmission(
   await current.start();
 
   // The layers that see every request of a buyer.
-  const lists = new Lists(() => current.rules.lists);
+  const lists = new Lists((userId) => current.of(userId).lists);
   const limits = new Limits({
-    rules: () => current.rules.limits,
+    rules: (userId) => current.of(userId).limits,
     store: createLimitStore(redis),
     clock,
     metrics,
@@ -104,7 +104,7 @@ export async function openAdmission(
   );
   await breakers.runOnce(); // a new process starts with the quorum of the other processes
   const degrade = new Degrade({
-    rules: () => current.rules.degrade,
+    rules: (userId) => current.of(userId).degrade,
     refuses: (dependency) => breakers.refuses(dependency),
     metrics,
   });
@@ -164,7 +164,7 @@ export async function openAdmission(
     /** Limits how many charges may be declined. */
     declineBound: () => declineBound(() => current.rules.orders, metrics),
     unpaidPause: (repository: OrderRepository) =>
-      new UnpaidPause({ rules: () => current.rules.orders, repository, clock, metrics }),
+      new UnpaidPause({ rules: (userId) => current.of(userId).orders, repository, clock, metrics }),
     /** Wraps stores and channels so that the breakers see the results of their calls. */
     withBreakers: breakerWrappers(breakers),
     /** Evens out the purchases that reach the batcher. */

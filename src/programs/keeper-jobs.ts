@@ -84,6 +84,7 @@ import {
 } from '../process/sale-parts.js';
 import { wrapped } from '../process/seams.js';
 import { reconcileJobs, type ReconcileServices } from '../operate/reconcile/index.js';
+import { ruleJobs } from '../operate/rules/index.js';
 import { systemClock as clock } from '../process/system-clock.js';
 
 /** A live worker marks a batch within milliseconds. After this long its worker must have died. */
@@ -172,6 +173,7 @@ export function planJobs(config: KeeperConfig, given: OpenedKeeper): PlannedJob[
     ...orderJobs(keeper),
     ...refundJobs(keeper),
     ...reconcileJobs(keeper),
+    ...ruleJobs(keeper),
     ...hotSaleJobs(keeper),
     ...retirementJobs(keeper),
     ...watchJobs(keeper),

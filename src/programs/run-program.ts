@@ -11,6 +11,10 @@ export interface Running {
   readonly facts: Readonly<Record<string, string | number>>;
   /** Drains and closes, within its own time limits. */
   stop(): Promise<void>;
+  /** Resolves when the program has done its work. Absent: it runs until it is stopped. */
+  readonly over?: Promise<void>;
+  /** Called after `stop`, unless there was a bug. Absent: 0. */
+  exitCode?(): number;
 }
 
 /** A running worker or keeper, without a probe server and without its own process. */
@@ -37,7 +41,8 @@ export async function runProgram(log: Log, start: (fail: (error: unknown) => voi
   let running: Running | null = null;
   let stopping = false;
 
-  const stop = async (exitCode: number, why: string): Promise<void> => {
+  const stop = async (endCode: number, why: string): Promise<void> => {
+    let exitCode = endCode;
     if (stopping) return;
     stopping = true;
     log.info({ why }, 'stopping');
@@ -45,6 +50,7 @@ export async function runProgram(log: Log, start: (fail: (error: unknown) => voi
     timer.unref();
     try {
       await running?.stop();
+      if (exitCode === 0) exitCode = running?.exitCode?.() ?? 0;
     } catch (err) {
       log.error({ err }, 'stopping failed');
     }
@@ -79,4 +85,5 @@ export async function runProgram(log: Log, start: (fail: (error: unknown) => voi
   }
   log.info(running.facts, running.ready);
   process.send?.({ ready: running.ready, facts: running.facts });
+  void running.over?.then(() => stop(0, 'it is done'));
 }

@@ -6,12 +6,15 @@ import { RULE_REPORTERS_KEY } from './keys.js';
 import { createLiveReports } from './live-reports.js';
 
 const version = z.int().min(0);
+const answers = z.object({ accepted: z.int().min(0), refused: z.int().min(0) });
 const ruleReport = z.object({
   processId: z.string(),
   host: z.string(),
   pid: z.int(),
   version: version.nullable(),
   refused: z.object({ version, reasons: z.array(z.string()) }).nullable(),
+  // The previous release reports no canary.
+  canary: z.object({ since: version, others: answers, tried: answers }).nullable().default(null),
 });
 
 /** Stores reports of the rules that each API process has in force. */
@@ -36,5 +39,5 @@ export function createRuleReports({ redis }: RedisConnection, key = RULE_REPORTE
 /** Treats a report that cannot be read, such as a report of another release, as an API process in unknown state. */
 function readReport(processId: string, text: string): RuleReport {
   const read = ruleReport.safeParse(jsonOrNull(text));
-  return read.success ? read.data : { processId, host: 'unknown', pid: 0, version: null, refused: null };
+  return read.success ? read.data : { processId, host: 'unknown', pid: 0, version: null, refused: null, canary: null };
 }

@@ -58,7 +58,7 @@ const programOf = (id: string, parts: Partial<ProgramReport> = {}): ProgramRepor
   ...parts,
 });
 const ruleReportOf = (processId: string, version: number | null) => ({
-  ...{ processId, host: 'shop-1', pid: 7, refused: null },
+  ...{ processId, host: 'shop-1', pid: 7, refused: null, canary: null },
   version,
 });
 const breakersOf = (redis: BreakerState, mysql: BreakerState = 'closed'): BreakerReport => ({
@@ -277,6 +277,20 @@ describe('reports of live processes in Redis', () => {
     const live = await createRuleReports(world.connection, key).live();
     expect(live.map(({ processId }) => processId)).to.have.members(ids);
     for (const report of live) expect(report).to.include({ version: null, refused: null });
+  });
+
+  it('keeps the counts of a canary, and reads the report of an API that knows no canary', async () => {
+    const key = `sk:{entry}:rules:apis:${randomUUID()}`;
+    const reports = createRuleReports(world.connection, key);
+    const { canary: _none, ...old } = ruleReportOf('old', 3);
+    await writeTexts(key, [JSON.stringify(old)]);
+    const canary = { since: 4, others: { accepted: 7, refused: 1 }, tried: { accepted: 0, refused: 2 } };
+    await reports.report({ ...ruleReportOf('new', 4), canary }, LONG_MS);
+    const found = await reports.live();
+    expect(found.map((report) => [report.version, report.canary])).to.have.deep.members([
+      [3, null],
+      [4, canary],
+    ]);
   });
 
   it('ignores unreadable hot sales', async () => {

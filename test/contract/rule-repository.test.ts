@@ -95,6 +95,19 @@ onEachFreshWorld<World>('contract RuleRepository', WORLDS, (world) => {
     ]);
   });
 
+  it('audits a canary by its own action with what the keeper counted, and tells the age of a version', async () => {
+    const more = { since: 1, why: 'refused_more', tried: { accepted: 140, refused: 60 } };
+    await world.store.store(denying('eve'), 0, 'keeper', { action: 'rules.canary_rolled_back', more });
+    expect(await world.audited()).to.deep.equal([
+      {
+        ...{ actor: 'keeper', action: 'rules.canary_rolled_back', subject: 'rules:admission' },
+        ...{ before: { version: 0 }, after: { version: 1, changed: ['lists'], ...more } },
+      },
+    ]);
+    expect(await world.store.ageMs(1)).to.be.within(0, 60_000);
+    expect(await world.store.ageMs(2)).to.equal(null);
+  });
+
   it('accepts rules of the maximum size', async () => {
     const large = denying(...Array.from({ length: 20_000 }, (_, index) => `${'x'.repeat(50)}${index}`));
     await world.store.store(large, 0, 'ann');

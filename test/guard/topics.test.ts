@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { DEAD_LETTERS, GROUPS, TOPICS, WRITER_RETRIES_MAX } from '../../src/core/topics.js';
+import { DEAD_LETTERS, GROUPS, SHADOW_GROUP, TOPICS, WRITER_RETRIES_MAX } from '../../src/core/topics.js';
 
 interface TopicEntry {
   topicName: string;
@@ -16,7 +16,7 @@ const read = (name: string): unknown =>
 const topics = read('topics.json') as TopicEntry[];
 const groups = read('groups.json') as GroupEntry[];
 
-const workers = Object.values(GROUPS);
+const workers = [...Object.values(GROUPS), SHADOW_GROUP];
 const collectors = Object.values(DEAD_LETTERS).map(({ collector }) => collector);
 
 describe('guard: topics and groups in code and configuration', () => {

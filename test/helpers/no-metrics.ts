@@ -7,6 +7,7 @@ export const noAdmissionMetrics: AdmissionMetrics = {
   refused: () => undefined,
   rulesTaken: () => undefined,
   rulesRefused: () => undefined,
+  canaryAnswered: () => undefined,
   requestsCounted: () => undefined,
   limitRefused: () => undefined,
   uncounted: () => undefined,

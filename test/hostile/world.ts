@@ -225,7 +225,11 @@ export class HostileWorld extends ReconcileWorld {
     return {
       auth: hmacAuth(SECRET),
       // Checks every address, trusts the header for the client address, and refuses no request.
-      admission: new Admission(partial({ isAnyOn: true }), [new Lists(() => LISTS)], noAdmissionMetrics),
+      admission: new Admission(
+        partial({ isAnyOn: true, count: () => undefined }),
+        [new Lists(() => LISTS)],
+        noAdmissionMetrics,
+      ),
       unpaidPause: partial({ check: () => null }),
       degrade,
       reads,

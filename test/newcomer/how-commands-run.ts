@@ -99,6 +99,13 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
     'seckill room admit 7 200',
     'seckill room empty 7',
   ],
+  'test/integration/shadow.test.ts': ['seckill worker --shadow --for 1h --metrics-port 0'],
+  'test/integration/rules-canary.test.ts': [
+    'seckill rules diff rules.json',
+    'seckill rules set rules.json --canary 1% --minutes 10 --max-refused +5%',
+    'seckill rules promote',
+    'seckill rules rollback',
+  ],
   'test/simulation/simulation.test.ts': ['npx mocha "test/simulation/**/*.test.ts"'],
   'test/integration/purchase-events.test.ts': [
     'curl -N "http://127.0.0.1:8080/v1/sales/$SALE/purchases/order-1/events" …',

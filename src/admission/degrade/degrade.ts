@@ -1,5 +1,13 @@
 import { z } from 'zod';
-import { mode, type Endpoint, type Mode, type Layer, type Refused, type AdmissionRequest } from '../layer.js';
+import {
+  mode,
+  type Endpoint,
+  type Mode,
+  type Layer,
+  type Refused,
+  type RulesOf,
+  type AdmissionRequest,
+} from '../layer.js';
 import type { Dependency } from '../../core/errors.js';
 import { DEPENDENCIES } from '../breaker/breaker-rules.js';
 import { hash32 } from '../../core/bucket.js';
@@ -139,7 +147,7 @@ export function percentileOf(who: string): number {
 
 interface DegradeParts {
   /** Read at each call. */
-  readonly rules: () => DegradeRules;
+  readonly rules: RulesOf<DegradeRules>;
   /** Whether the breaker of this dependency is open for this request. */
   readonly refuses: (dependency: Dependency) => boolean;
   readonly metrics: AdmissionMetrics;
@@ -153,13 +161,13 @@ export class Degrade {
     this.#parts = parts;
   }
 
-  get mode(): Mode {
-    return this.#parts.rules().mode;
+  modeOf(userId: string | null): Mode {
+    return this.#parts.rules(userId).mode;
   }
 
-  /** False if every request gets the full answer. */
+  /** False if every request gets the full answer. No canary turns the layer on. */
   get isOn(): boolean {
-    return this.mode !== 'off';
+    return this.modeOf(null) !== 'off';
   }
 
   /**
@@ -168,7 +176,7 @@ export class Degrade {
    * @returns null if the layer is off or only counts; the request is then answered as if the layer did not exist
    */
   rulingOf(endpoint: Endpoint, who: string): Ruling | null {
-    const now = this.#parts.rules();
+    const now = this.#parts.rules(userIdOf(endpoint, who));
     if (now.mode === 'off') return null;
     const ruling = this.#rule(now, now.mode, endpoint, who);
     return now.mode === 'on' ? ruling : null;
@@ -176,7 +184,7 @@ export class Degrade {
 
   /** Returns the level alone, also in a dry run, which `Admission` handles. L0 while the layer is off. */
   levelOf(endpoint: Endpoint, who: string): Level {
-    const now = this.#parts.rules();
+    const now = this.#parts.rules(userIdOf(endpoint, who));
     return now.mode === 'off' ? 'L0' : this.#rule(now, now.mode, endpoint, who).level;
   }
 
@@ -187,6 +195,9 @@ export class Degrade {
     return ruling;
   }
 }
+
+/** A sale page needs no token. */
+const userIdOf = (endpoint: Endpoint, who: string): string | null => (endpoint === 'sale' ? null : who);
 
 /**
  * Whether a purchase, a payment or a cancellation is refused. A change is made completely or not at all, so at every
@@ -209,8 +220,8 @@ export class DegradeLayer implements Layer {
     this.#degrade = degrade;
   }
 
-  get mode(): Mode {
-    return this.#degrade.mode;
+  modeOf(userId: string | null): Mode {
+    return this.#degrade.modeOf(userId);
   }
 
   /** Never refuses: a switch applies to a share of the users, so the user must be known. */

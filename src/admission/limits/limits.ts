@@ -4,6 +4,7 @@ import {
   type Endpoint,
   type Layer,
   type Refused,
+  type RulesOf,
   type Verdict,
   type Mode,
   type AdmissionRequest,
@@ -73,7 +74,7 @@ export type LimitsRules = z.infer<typeof limitsRules>;
 
 interface LimitsParts {
   /** Read at each call. */
-  readonly rules: () => LimitsRules;
+  readonly rules: RulesOf<LimitsRules>;
   /** The store shared by all processes. */
   readonly store: LimitStore;
   readonly clock: Clock;
@@ -90,7 +91,7 @@ interface LimitsByStep {
 /** Limits the rate of requests: in total, by user and by address. */
 export class Limits implements Layer {
   readonly name = 'limits';
-  readonly #rules: () => LimitsRules;
+  readonly #rules: RulesOf<LimitsRules>;
   readonly #metrics: AdmissionMetrics;
   readonly #anonymous: LimitBatcher;
   readonly #buyers: LimitBatcher;
@@ -100,7 +101,7 @@ export class Limits implements Layer {
 
   constructor({ rules, store: shared, clock, metrics, log }: LimitsParts) {
     const local = new LocalLimitStore(clock);
-    const store = new FallbackLimitStore({ shared, local, clock, metrics, log }, rules);
+    const store = new FallbackLimitStore({ shared, local, clock, metrics, log }, () => rules(null));
     this.#rules = rules;
     this.#metrics = metrics;
     this.#anonymous = new LimitBatcher(store, metrics, clock);
@@ -108,13 +109,13 @@ export class Limits implements Layer {
     this.#leaky = new LeakyBucket(clock);
   }
 
-  get mode(): Mode {
-    return this.#rules().mode;
+  modeOf(userId: string | null): Mode {
+    return this.#rules(userId).mode;
   }
 
   /** Counts the address. Rejects only for a bug: the process counts by itself while Redis is down. */
   anonymous({ endpoint, address }: AdmissionRequest): Verdict {
-    const limits = this.#limitsOf(endpoint).anonymous;
+    const limits = this.#limitsOf(endpoint, null).anonymous;
     if (!hasAny(limits)) return null;
     const counted = limits.ip === null || address === '' ? null : addressKey(address);
     return this.#take(this.#anonymous, endpoint, limits, { address: counted, userId: null });
@@ -122,7 +123,7 @@ export class Limits implements Layer {
 
   /** Counts the user and the total. */
   buyer({ endpoint }: AdmissionRequest, userId: string): Verdict {
-    const limits = this.#limitsOf(endpoint).buyer;
+    const limits = this.#limitsOf(endpoint, userId).buyer;
     if (!hasAny(limits)) return null;
     return this.#take(this.#buyers, endpoint, limits, { address: null, userId });
   }
@@ -132,7 +133,7 @@ export class Limits implements Layer {
    * refused.
    */
   smooth(): null | Promise<void> | 'rate_limited' {
-    const { mode, leaky } = this.#rules();
+    const { mode, leaky } = this.#rules(null);
     if (mode === 'off' || leaky === null) return null;
     const entered = this.#leaky.enter(leaky);
     if (entered === null || entered instanceof Promise) return mode === 'on' ? entered : null;
@@ -148,7 +149,7 @@ export class Limits implements Layer {
   ): Promise<Refused | null> {
     const verdict = await batcher.take(endpoint, limits, caller);
     if (verdict.outcome === 'allowed') return null;
-    const { mode } = this.#rules();
+    const { mode } = this.#rules(caller.userId);
     if (mode !== 'off') this.#metrics.limitRefused(endpoint, verdict.limit ?? 'global', mode);
     const { outcome: word, retryAfterMs } = verdict;
     return { word, retryAfterMs, headers: rateLimitHeaders(limits, verdict) };
@@ -157,8 +158,8 @@ export class Limits implements Layer {
   /**
    * Returns the limits of each step. A sale page needs no token, so all of its limits are counted in the first step.
    */
-  #limitsOf(endpoint: Endpoint): LimitsByStep {
-    const limits = this.#rules()[endpoint];
+  #limitsOf(endpoint: Endpoint, userId: string | null): LimitsByStep {
+    const limits = this.#rules(userId)[endpoint];
     let steps = this.#byStep.get(limits);
     if (steps === undefined) {
       const none: LimitSet = { ...limits, ip: null, user: null, global: null };

@@ -18,11 +18,10 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** The requests to one endpoint. */
+/** The requests to one endpoint under the same limits. */
 interface Lane {
   readonly endpoint: string;
-  /** The limits of the latest request. Changed rules apply to all waiting requests. */
-  limits: LimitSet;
+  readonly limits: LimitSet;
   queue: Waiting[];
   isUnderWay: boolean;
 }
@@ -35,8 +34,8 @@ export class LimitBatcher {
   readonly #store: FallbackLimitStore;
   readonly #clock: Clock;
   readonly #metrics: AdmissionMetrics;
-  /** Lanes by endpoint. */
-  readonly #lanes = new Map<string, Lane>();
+  /** Lanes by endpoint and limits. Old lanes end with their rules. */
+  readonly #lanes = new Map<string, WeakMap<LimitSet, Lane>>();
 
   constructor(store: FallbackLimitStore, metrics: AdmissionMetrics, clock: Clock) {
     this.#store = store;
@@ -56,9 +55,10 @@ export class LimitBatcher {
   }
 
   #lane(endpoint: string, limits: LimitSet): Lane {
-    let lane = this.#lanes.get(endpoint);
-    if (!lane) this.#lanes.set(endpoint, (lane = { endpoint, limits, queue: [], isUnderWay: false }));
-    lane.limits = limits;
+    let lanes = this.#lanes.get(endpoint);
+    if (!lanes) this.#lanes.set(endpoint, (lanes = new WeakMap()));
+    let lane = lanes.get(limits);
+    if (!lane) lanes.set(limits, (lane = { endpoint, limits, queue: [], isUnderWay: false }));
     return lane;
   }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { readNetwork, readAddress, type Address } from '../../core/ip-address.js';
 import { isUserId } from '../../core/ids.js';
-import { mode, type Layer, type Refused, type Mode, type AdmissionRequest } from '../layer.js';
+import { mode, type Layer, type Refused, type RulesOf, type Mode, type AdmissionRequest } from '../layer.js';
 import { NetworkSet } from './network-set.js';
 
 /** Limits the size of the rules. Look-ups are by hash, at the same cost for any number. */
@@ -42,48 +42,46 @@ const DENIED: Refused = { word: 'denied', retryAfterMs: null };
 /** Refuses addresses, user agents and users that a list denies. */
 export class Lists implements Layer {
   readonly name = 'lists';
-  readonly #rules: () => ListsRules;
-  /** The present rules in a form that is fast to search. */
-  #index: ListsIndex | null = null;
+  readonly #rules: RulesOf<ListsRules>;
+  /** The lists in a form that is fast to search. */
+  readonly #indexes = new WeakMap<ListsRules, ListsIndex>();
 
-  constructor(rules: () => ListsRules) {
+  constructor(rules: RulesOf<ListsRules>) {
     this.#rules = rules;
   }
 
-  get mode(): Mode {
-    return this.#rules().mode;
+  modeOf(userId: string | null): Mode {
+    return this.#rules(userId).mode;
   }
 
   anonymous({ address, agent }: AdmissionRequest): Refused | null {
-    const index = this.#current();
+    const index = this.#indexFor(null);
     return index.refusesAddress(address) || index.refusesAgent(agent) ? DENIED : null;
   }
 
   buyer(_request: AdmissionRequest, userId: string): Refused | null {
-    return this.#current().refusesUser(userId) ? DENIED : null;
+    return this.#indexFor(userId).refusesUser(userId) ? DENIED : null;
   }
 
   operator(userId: string): Refused | null {
-    return this.#current().refusesUser(userId) ? DENIED : null;
+    return this.#indexFor(userId).refusesUser(userId) ? DENIED : null;
   }
 
-  #current(): ListsIndex {
-    const rules = this.#rules();
-    if (this.#index?.rules !== rules) this.#index = new ListsIndex(rules);
-    return this.#index;
+  #indexFor(userId: string | null): ListsIndex {
+    const rules = this.#rules(userId);
+    let index = this.#indexes.get(rules);
+    if (index === undefined) this.#indexes.set(rules, (index = new ListsIndex(rules)));
+    return index;
   }
 }
 
 class ListsIndex {
-  readonly rules: ListsRules;
   readonly #addresses: AllowAndDeny<NetworkSet>;
   readonly #agents: AllowAndDeny<readonly string[]>;
   readonly #users: AllowAndDeny<ReadonlySet<string>>;
 
-  constructor(rules: ListsRules) {
-    const { addresses, agents, users } = rules;
+  constructor({ addresses, agents, users }: ListsRules) {
     const lower = (parts: readonly string[]): string[] => parts.map((part) => part.toLowerCase());
-    this.rules = rules;
     this.#addresses = { allow: new NetworkSet(addresses.allow), deny: new NetworkSet(addresses.deny) };
     this.#agents = { allow: lower(agents.allow), deny: lower(agents.deny) };
     this.#users = { allow: new Set(users.allow), deny: new Set(users.deny) };

@@ -2,7 +2,7 @@ import { OperationalError } from '../../core/errors.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { ExpiredOrders, OrderRepository } from '../../core/ports/order-repository.js';
 import type { RequestRef } from '../../core/purchase.js';
-import { modeFor } from '../layer.js';
+import { modeFor, type RulesOf } from '../layer.js';
 import type { AdmissionMetrics } from '../metrics.js';
 import type { OrderRules } from './order-rules.js';
 
@@ -25,7 +25,7 @@ interface Group {
  * the orders. Purchases that arrive during a query share the next query. No query is sent while the rule is off.
  */
 export class UnpaidPause {
-  readonly #rules: () => OrderRules;
+  readonly #rules: RulesOf<OrderRules>;
   readonly #repository: OrderRepository;
   readonly #clock: Clock;
   readonly #metrics: AdmissionMetrics;
@@ -42,7 +42,7 @@ export class UnpaidPause {
     clock,
     metrics,
   }: {
-    readonly rules: () => OrderRules;
+    readonly rules: RulesOf<OrderRules>;
     readonly repository: OrderRepository;
     readonly clock: Clock;
     readonly metrics: AdmissionMetrics;
@@ -58,7 +58,7 @@ export class UnpaidPause {
    * gets its answer again. Never rejects for a fault of MySQL.
    */
   check(purchase: RequestRef): null | Promise<number | null> {
-    const rules = this.#rules();
+    const rules = this.#rules(purchase.userId);
     if (rules.unpaidPauseMs === null || modeFor(rules, purchase.saleId) === 'off') return null;
     if (this.#waiting >= WAITING_MAX || this.#clock.monotonicMs() < this.#restUntilMs) return null;
     return this.#ask(purchase);
@@ -71,7 +71,7 @@ export class UnpaidPause {
     try {
       const pauseMs = await Promise.race([this.#pauseOf(purchase), tooLate]);
       if (pauseMs === 'too_late') return this.#rest();
-      const { mode } = this.#rules();
+      const { mode } = this.#rules(purchase.userId);
       if (pauseMs === null || mode === 'off') return null;
       this.#metrics.refused('orders', 'unpaid_pause', mode);
       return mode === 'on' ? pauseMs : null;
@@ -92,7 +92,7 @@ export class UnpaidPause {
   async #pauseOf({ saleId, userId, requestId }: RequestRef): Promise<number | null> {
     const expired = (await this.#expiredOf(saleId, userId)).get(userId);
     if (expired === undefined) return null;
-    const restMs = pauseAfter(expired.count, this.#rules()) - expired.lastAgoMs;
+    const restMs = pauseAfter(expired.count, this.#rules(userId)) - expired.lastAgoMs;
     if (restMs <= 0) return null;
     const own = await this.#repository.findByPurchases(saleId, [{ userId, requestId }]);
     return own.length > 0 ? null : restMs;

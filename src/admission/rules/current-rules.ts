@@ -3,6 +3,7 @@ import { OutageLog } from '../../core/outage-log.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
 import type {
+  CanaryCounts,
   RuleBroadcast,
   RuleReport,
   RuleReports,
@@ -10,9 +11,10 @@ import type {
   RuleUpdate,
   StoredRules,
 } from '../../core/ports/rules.js';
-import type { Layer, Refused } from '../layer.js';
+import type { Layer, Mode, Refused } from '../layer.js';
 import type { AdmissionMetrics } from '../metrics.js';
-import { DEFAULT_RULES, isAnyOn, parseRules, type Fitness, type RuleSet } from './rule-set.js';
+import { judges, noCounts, parseStored, type Canary } from './canary.js';
+import { DEFAULT_RULES, isAnyOn, type Fitness, type RuleSet } from './rule-set.js';
 
 /** Interval between two reads of Redis, so that every process follows new rules well within a second. */
 const BROADCAST_POLL_MS = 250;
@@ -54,6 +56,9 @@ export class CurrentRules {
   readonly #redisOutage: OutageLog;
   readonly #mysqlOutage: OutageLog;
   #rules = DEFAULT_RULES;
+  #canary: Canary | null = null;
+  /** The answers since the canary began. Null: no canary runs. */
+  #counts: CanaryCounts | null = null;
   #isAnyOn = true;
   #standing: RulesStanding = { version: null, refused: null };
   #reported: RulesStanding | null = null;
@@ -78,11 +83,27 @@ export class CurrentRules {
     });
   }
 
+  /** The rules in force. */
   get rules(): RuleSet {
     return this.#rules;
   }
 
-  /** False if every layer is off and none needs to be called. True while no rules are in force. */
+  /** Returns the rules that judge a user. Without a user these are the rules in force, also while a canary runs. */
+  of(userId: string | null): RuleSet {
+    const canary = this.#canary;
+    return canary !== null && userId !== null && judges(canary, userId) ? canary.rules : this.#rules;
+  }
+
+  /** Counts an answer to a user while a canary runs. */
+  count(userId: string, answer: 'accepted' | 'refused'): void {
+    if (this.#canary === null || this.#counts === null) return;
+    const side = judges(this.#canary, userId) ? 'tried' : 'others';
+    const counts = this.#counts[side];
+    this.#counts = { ...this.#counts, [side]: { ...counts, [answer]: counts[answer] + 1 } };
+    this.#parts.metrics.canaryAnswered(side, answer);
+  }
+
+  /** False if every layer is off and none needs to be called. True while a canary runs or no rules are in force. */
   get isAnyOn(): boolean {
     return this.#isAnyOn;
   }
@@ -171,7 +192,7 @@ export class CurrentRules {
     const nowMs = clock.monotonicMs();
     if (standing === this.#reported && nowMs - this.#reportedMs < REPORT_EVERY_MS) return;
     try {
-      await reports.report({ ...reporter, ...standing }, REPORT_LIFE_MS);
+      await reports.report({ ...reporter, ...standing, canary: this.#counts }, REPORT_LIFE_MS);
       [this.#reported, this.#reportedMs] = [standing, nowMs];
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
@@ -192,7 +213,7 @@ export class CurrentRules {
     if (version <= this.#seen) return;
     this.#seen = version; // an unusable version is not tried again
     const { log, metrics, unfit } = this.#parts;
-    const parsed = parseRules(rules, unfit);
+    const parsed = parseStored(rules, unfit);
     if ('reasons' in parsed) {
       metrics.rulesRefused(version);
       const reasons = parsed.reasons.slice(0, REASONS_SHOWN).map(({ path, message }) => `${path} ${message}`);
@@ -205,7 +226,9 @@ export class CurrentRules {
       );
     }
     this.#rules = parsed.rules;
-    this.#isAnyOn = isAnyOn(parsed.rules);
+    this.#canary = parsed.canary;
+    if (this.#counts?.since !== parsed.canary?.since) this.#counts = parsed.canary && noCounts(parsed.canary.since);
+    this.#isAnyOn = parsed.canary !== null || isAnyOn(parsed.rules);
     this.#standing = { version, refused: null };
     metrics.rulesTaken(version);
     log.info({ version }, 'new admission rules are in force');
@@ -223,7 +246,7 @@ export class RulesLayer implements Layer {
     this.#current = current;
   }
 
-  get mode(): 'off' | 'on' {
+  modeOf(): Mode {
     return this.#current.standing.version === null ? 'on' : 'off';
   }
 

@@ -11,7 +11,7 @@ import { queueRules } from '../queue/queue-rules.js';
 import { signRules } from '../sign/request-signatures.js';
 
 /** The rules of every layer. An omitted layer is off, except `orders`. */
-const ruleSet = z.strictObject({
+export const ruleSet = z.strictObject({
   lists: listsRules.prefault({}),
   limits: limitsRules.prefault({}),
   breaker: breakerRules.prefault({}),
@@ -59,12 +59,17 @@ export function parseRules(json: unknown, unfit: Fitness = () => []): ParsedRule
     const reasons = unfit(read.data);
     return reasons.length > 0 ? { reasons: reasons.slice(0, REASONS_MAX) } : { rules: read.data };
   }
-  const reasons = read.error.issues.flatMap((issue) =>
+  return { reasons: reasonsOf(read.error) };
+}
+
+/** Returns the problems of a document with their places. */
+export function reasonsOf({ issues }: z.ZodError): readonly RuleReason[] {
+  const reasons = issues.flatMap((issue) =>
     issue.code === 'unrecognized_keys'
       ? issue.keys.map((key) => ({ path: pathOf([...issue.path, key]), message: 'is not a known field' }))
       : [{ path: pathOf(issue.path), message: issue.message }],
   );
-  return { reasons: reasons.slice(0, REASONS_MAX) };
+  return reasons.slice(0, REASONS_MAX);
 }
 
 /**

@@ -13,6 +13,12 @@ export interface RuleChange {
   readonly atMs: number;
 }
 
+/** What a new version of the rules is for the audit log: its action, and more about it. */
+export interface RuleEvent {
+  readonly action: `rules.${'published' | 'canary_started' | 'canary_promoted' | 'canary_rolled_back'}`;
+  readonly more?: object;
+}
+
 export type StoreOutcome =
   | { readonly outcome: 'stored'; readonly version: number }
   /** Another publication came first. `version` is now the newest. */
@@ -31,7 +37,10 @@ export interface RuleRepository {
    * newest version.
    * @throws OperationalError mysql; the rules may be stored all the same: `current` shows it
    */
-  store(rules: object, expectedVersion: number, actor: string): Promise<StoreOutcome>;
+  store(rules: object, expectedVersion: number, actor: string, event?: RuleEvent): Promise<StoreOutcome>;
+
+  /** Returns the age of a version on the clock of MySQL; null when it does not exist. @throws OperationalError mysql */
+  ageMs(version: number): Promise<number | null>;
 
   /** Returns the newest changes first. @throws OperationalError mysql */
   history(max: number): Promise<RuleChange[]>;
@@ -49,6 +58,22 @@ export type RuleUpdate =
   | { readonly is: 'newer'; readonly stored: StoredRules }
   | { readonly is: 'behind' };
 
+/** Answers to users, as admission refused or accepted them. */
+export interface AnswerCount {
+  readonly accepted: number;
+  readonly refused: number;
+}
+
+/** The answers of one api since it follows a canary. */
+export interface CanaryCounts {
+  /** The version that began the canary. */
+  readonly since: number;
+  /** To users judged by the rules in force. */
+  readonly others: AnswerCount;
+  /** To users judged by the canary. */
+  readonly tried: AnswerCount;
+}
+
 /** The rules that one api follows. */
 export interface RuleReport {
   /** Never used twice. */
@@ -60,6 +85,8 @@ export interface RuleReport {
   readonly version: number | null;
   /** A newer version that the api cannot use, with a sentence for each reason. */
   readonly refused: { readonly version: number; readonly reasons: readonly string[] } | null;
+  /** Null: the api follows no canary. */
+  readonly canary: CanaryCounts | null;
 }
 
 /** Collects the rule reports of all apis for operators. */

@@ -1,14 +1,8 @@
-import { parseRules, type RuleReason, type RuleSet } from '../../admission/rules/rule-set.js';
-import type { RuleAdmin } from './rule-admin.js';
+import type { RuleSet } from '../../admission/rules/rule-set.js';
+import type { RuleAdmin, Unfit } from './rule-admin.js';
 
 /** The most tries. If another operator publishes rules at the same moment, the change is made in those rules. */
 const TRIES = 5;
-
-/** The answer if this program cannot read the newest rules and so cannot change them. */
-export interface Unfit {
-  readonly outcome: 'rules_unfit';
-  readonly reasons: readonly RuleReason[];
-}
 
 /**
  * - `changed`: stored; `seenAtOnce` as for `RuleAdmin.publish`
@@ -20,7 +14,7 @@ type RulesChanged =
   | Unfit;
 
 /**
- * Publishes the newest rules with one change, audited as rules.
+ * Publishes the newest rules with one change, audited as rules. A canary goes on, and the change applies to it too.
  * @throws OperationalError mysql; the rules may be stored all the same
  */
 export async function changeRules(
@@ -30,22 +24,14 @@ export async function changeRules(
 ): Promise<RulesChanged> {
   let version = 0;
   for (let tried = 0; tried < TRIES; tried++) {
-    const read = await readRules(admin);
+    const read = await admin.read();
     if ('outcome' in read) return read;
     const rules = change(read.rules);
-    const answer = await admin.publish(rules, read.version, actor);
+    const canary = read.canary && { ...read.canary, rules: change(read.canary.rules) };
+    const answer = await admin.replace({ rules, canary }, read.version, actor);
     if (answer.outcome === 'invalid') return { outcome: 'rules_unfit', reasons: answer.reasons };
     version = answer.version;
     if (answer.outcome === 'published') return { outcome: 'changed', version, seenAtOnce: answer.seenAtOnce, rules };
   }
   return { outcome: 'version_conflict', version };
-}
-
-/** @throws OperationalError mysql */
-export async function readRules(
-  admin: RuleAdmin,
-): Promise<{ readonly version: number; readonly rules: RuleSet } | Unfit> {
-  const { version, rules } = await admin.show();
-  const parsed = parseRules(rules);
-  return 'reasons' in parsed ? { outcome: 'rules_unfit', reasons: parsed.reasons } : { version, rules: parsed.rules };
 }

@@ -1,15 +1,17 @@
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { withConnections } from '../../process/connections.js';
 import type { RulesDocument } from '../../contract/rules.js';
 import { loadConfig } from '../../core/config/load.js';
 import { assertNever } from '../../core/errors.js';
 import { fieldSentences } from '../../core/field-errors.js';
-import type { Unfit } from './change-rules.js';
-import type { RuleAdmin } from './rule-admin.js';
+import { canaryBody, canaryLines, CANARY_RUNNING, NO_CANARY } from './canary.js';
+import { diffRules } from './diff-rules.js';
+import type { CanaryEnd, RuleAdmin, Unfit } from './rule-admin.js';
+import { canaryTerms, type CanaryTerms } from '../../admission/rules/canary.js';
 import { parseRules, type RuleReason } from '../../admission/rules/rule-set.js';
 import { checkedRulesBody, readRulesDocument, ruleChangeBody } from './routes.js';
 import { createLog } from '../../process/telemetry.js';
-import { CliError } from '../../process/cli-error.js';
+import { CliError, UsageError } from '../../process/cli-error.js';
 import { operatorName, parseWhole } from '../../process/options.js';
 import { isoTime, print, inLine, tableLine } from '../../process/print.js';
 import { readText } from '../../process/read-text.js';
@@ -33,6 +35,13 @@ interface WaitFlags extends Flags {
   /** In seconds. */
   readonly wait: number;
 }
+interface SetFlags extends WaitFlags {
+  /** In percent. */
+  readonly canary?: number;
+  readonly minutes?: number;
+  /** In percentage points. */
+  readonly maxRefused?: number;
+}
 
 /** Gives an api that is just loading new rules time to finish, so that the report does not list it as late. */
 const STATUS_WAIT_S = 1;
@@ -49,12 +58,20 @@ Examples:
   seckill rules check rules.json         finds errors, without a server
   seckill rules set rules.json           publishes the rules, and says where they are in force
   seckill rules set rules.json --wait 60 gives the apis a minute
-  seckill rules status                   where the newest rules are in force
+  seckill rules set rules.json --canary 1% --minutes 10 --max-refused +5%
+                                         1 % of the users try the rules first
+  seckill rules promote                  ends the canary: its rules apply to all users
+  seckill rules rollback                 ends the canary: the old rules apply to all users
+  seckill rules diff rules.json          how the file differs from the newest rules
+  seckill rules status                   where the newest rules are in force, and the counts of the canary
   seckill rules show 3 --json            version 3 as published
   seckill rules history --limit 5
 
 The file holds {"version": …, "rules": {…}}; version is the version that you edited. If there is a newer version,
 \`rules set\` changes nothing: run \`rules show\` again and repeat your change. Every api reports its version once a second.
+A canary judges a share of the users, always the same users. When its time is over, the keeper promotes it. The keeper rolls it
+back if its share of refused requests is higher than that of the other users by more than --max-refused percentage points.
+\`rules diff\`: exit code 0 no difference, 1 differences.
 Exit codes: 0 done, and in force in every running api; 1 not done or not in force (invalid rules, a newer version, an api that does
 not follow, or no running api); 2 wrong usage. With --wait 0, exit code 0 means only that the rules are published.`;
 
@@ -78,9 +95,30 @@ export function rulesCommand(): Command {
     .command('set')
     .description('publish the rules of a file, which replace the current rules')
     .argument('<file>', 'JSON file in the format of `rules show`')
+    .option('--canary <percent>', 'share of users who try the rules first, such as 1% (at most 50%)', parsePercent)
+    .option('--minutes <minutes>', 'length of the canary, 1 to 1440 (default: 10)', parseWhole(1, 1440))
+    .option('--max-refused <points>', 'how much more the canary may refuse, such as +5% (default: +5%)', parsePercent)
     .option(...WAIT_OPTION)
     .option('--json', 'print one JSON line')
-    .action((file: string, flags: WaitFlags) => set(file, flags));
+    .action((file: string, flags: SetFlags) => set(file, flags));
+  rules
+    .command('promote')
+    .description('end the canary: its rules apply to all users')
+    .option(...WAIT_OPTION)
+    .option('--json', 'print one JSON line')
+    .action((flags: WaitFlags) => run('rules', (services) => endCanary(services, 'promoted', flags)));
+  rules
+    .command('rollback')
+    .description('end the canary: the old rules apply to all users')
+    .option(...WAIT_OPTION)
+    .option('--json', 'print one JSON line')
+    .action((flags: WaitFlags) => run('rules', (services) => endCanary(services, 'rolled_back', flags)));
+  rules
+    .command('diff')
+    .description('show how a file differs from the newest rules')
+    .argument('<file>', 'JSON file in the format of `rules show`')
+    .option('--json', 'print one JSON line')
+    .action((file: string, flags: Flags) => diff(file, flags));
   rules
     .command('status')
     .description('show which apis follow the newest rules, and why others do not')
@@ -116,33 +154,100 @@ function check(file: string, { json }: Flags): void {
   if (!json) print(`${file} is valid.`);
 }
 
-async function set(file: string, { json, wait }: WaitFlags): Promise<void> {
+async function diff(file: string, { json }: Flags): Promise<void> {
+  const parsed = parseRules(documentIn(file).rules);
+  if ('reasons' in parsed) throw wrong(file, parsed.reasons);
+  await run('rules', async ({ rules }) => {
+    const { version, rules: inForce } = await rules.show();
+    const differences = diffRules(inForce, parsed.rules);
+    if (json) print(JSON.stringify({ version, differences }));
+    else if (differences.length === 0) print(`${file} is the same as version ${version}.`);
+    else for (const difference of differences) print(inLine(difference));
+    if (differences.length > 0) process.exitCode = 1;
+  });
+}
+
+function parsePercent(text: string): number {
+  const [, number] = /^\+?(\d{1,3}(?:\.\d{1,3})?)%?$/.exec(text) ?? [];
+  if (number === undefined || Number(number) > 100) throw new InvalidArgumentError('must be a percentage, such as 1%.');
+  return Number(number);
+}
+
+function termsOf({ canary, minutes, maxRefused }: SetFlags): CanaryTerms | null {
+  if (canary !== undefined) {
+    const read = canaryTerms.safeParse({ percent: canary, minutes, maxRefusedPercent: maxRefused });
+    if (read.success) return read.data;
+    throw new UsageError('--canary must be above 0% and at most 50%.');
+  }
+  if (minutes !== undefined || maxRefused !== undefined)
+    throw new UsageError('--minutes and --max-refused need --canary.');
+  return null;
+}
+
+async function set(file: string, flags: SetFlags): Promise<void> {
+  const { json, wait } = flags;
+  const terms = termsOf(flags);
   const { version, rules } = documentIn(file);
   if (version === undefined) throw new CliError(`${file}: version must be the version that you edited.`);
   await run('rules', async (services) => {
-    const answer = await services.rules.publish(rules, version, operatorName());
+    const answer = await services.rules.publish(rules, version, operatorName(), terms);
     switch (answer.outcome) {
       case 'published': {
-        const found = await findInForce(services.ruleReports, answer.version, wait);
-        if (json) print(JSON.stringify({ ...answer, ...inForceFields(found) }));
-        const sentence = inForceSentence(found);
-        if (!json) print(sentence);
-        return;
+        if (terms !== null && !json) {
+          print(
+            `${terms.percent} % of the users try these rules for ${terms.minutes} min. See \`seckill rules status\`.`,
+          );
+        }
+        return report(services, answer, { json, wait });
       }
       case 'invalid':
         throw wrong(file, answer.reasons);
       case 'version_conflict':
         throw new CliError(`${file} was made from version ${version}, but the newest is ${answer.version} now.`);
+      case 'canary_running':
+        throw new CliError(CANARY_RUNNING);
       default:
         return assertNever(answer);
     }
   });
 }
 
+/** Prints a published version and where it is in force. */
+async function report(
+  { ruleReports }: RuleServices,
+  answer: { readonly version: number },
+  { json, wait }: WaitFlags,
+): Promise<void> {
+  const found = await findInForce(ruleReports, answer.version, wait);
+  if (json) print(JSON.stringify({ ...answer, ...inForceFields(found) }));
+  const sentence = inForceSentence(found);
+  if (!json) print(sentence);
+}
+
+async function endCanary(services: RuleServices, end: CanaryEnd, flags: WaitFlags): Promise<void> {
+  const newest = await services.rules.read();
+  if ('outcome' in newest) throw unfit(newest);
+  const answer = await services.rules.endCanary(newest, end, operatorName());
+  switch (answer.outcome) {
+    case 'published':
+      return report(services, answer, flags);
+    case 'no_canary':
+      throw new CliError(NO_CANARY);
+    case 'version_conflict':
+      throw new CliError('the rules changed at the same time; nothing was done. Try again.');
+    case 'invalid':
+      throw unfit({ outcome: 'rules_unfit', reasons: answer.reasons });
+    default:
+      return assertNever(answer);
+  }
+}
+
 async function status({ rules, ruleReports }: RuleServices, { json }: Flags): Promise<void> {
-  const { version } = await rules.show();
+  const { version, canary } = await rules.standing();
   const found = await findInForce(ruleReports, version, STATUS_WAIT_S);
-  if (json) print(JSON.stringify(inForceFields(found)));
+  const body = canaryBody(canary, 'apis' in found ? found.apis : []);
+  if (json) print(JSON.stringify({ ...inForceFields(found), canary: body }));
+  else if (body !== null) print(canaryLines(body).join('\n'));
   const sentence = inForceSentence(found);
   if (!json) print(sentence);
 }

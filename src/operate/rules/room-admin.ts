@@ -2,8 +2,8 @@ import { modeFor, type Mode } from '../../admission/layer.js';
 import { sumOf, waitingIn } from '../../admission/queue/waiting-rooms.js';
 import type { AuditLog } from '../../core/ports/audit-log.js';
 import type { LineStore } from '../../core/ports/line-store.js';
-import { changeRules, readRules, type Unfit } from './change-rules.js';
-import type { RuleAdmin } from './rule-admin.js';
+import { changeRules } from './change-rules.js';
+import type { RuleAdmin, Unfit } from './rule-admin.js';
 
 /** The most buyers that an operator admits in one go. */
 export const ADMIT_MAX = 1_000_000;
@@ -47,7 +47,7 @@ export class RoomAdmin {
 
   /** @throws OperationalError mysql, redis */
   async show(saleId: string): Promise<FoundRoom | Unfit> {
-    const read = await readRules(this.#rules);
+    const read = await this.#rules.read();
     if ('outcome' in read) return read;
     const { version, rules } = read;
     const { admitPerSecond } = rules.queue;

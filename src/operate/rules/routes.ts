@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import {
+  canaryAction,
   checkedRules,
+  publishedDocument,
   publishedRules,
   ruleChanges,
   rulesDocument,
@@ -17,6 +19,7 @@ import { fieldError, fieldErrors, plainError, type FieldError } from '../../core
 import { parseJson } from '../../core/parse-json.js';
 import type { RuleChange as StoredChange } from '../../core/ports/rules.js';
 import type { RuleReason } from '../../admission/rules/rule-set.js';
+import { CANARY_RUNNING, canaryBody, NO_CANARY } from './canary.js';
 import type { RuleServices } from './services.js';
 import { judgeInForce, rulesInForceBody } from './where-in-force.js';
 import { json, problem } from '../../http/answer.js';
@@ -57,10 +60,11 @@ const publishRules = defineRoute({
   operationId: 'publishRules',
   summary:
     'Publishes new rules. Apis follow within a second; `/admin/v1/rules/status` shows which do. `version` is the version that' +
-    ' you edited: if someone published in between, you get 409. Omitted layers are off.',
+    ' you edited: if someone published in between, you get 409. Omitted layers are off. With `canary` a share of users' +
+    ' tries the rules first.',
   access: 'admin',
   endpoint: null,
-  body: { ...document, schema: rulesToPublish },
+  body: { ...jsonBody(publishedDocument, RULES_BYTES_MAX), schema: rulesToPublish },
   answers: {
     200: {
       description:
@@ -68,12 +72,12 @@ const publishRules = defineRoute({
       schema: publishedRules,
     },
   },
-  problems: ['version_conflict'],
+  problems: ['version_conflict', 'wrong_state'],
   async handle({ body, userId }, { rules }: RuleServices) {
     if (body.version === undefined) {
       return badFields([fieldError('version', 'is missing: it must be the version that you edited')]);
     }
-    const answer = await rules.publish(body.rules, body.version, userId);
+    const answer = await rules.publish(body.rules, body.version, userId, body.canary);
     switch (answer.outcome) {
       case 'published':
         return json(200, answer.outcome, answer);
@@ -81,6 +85,38 @@ const publishRules = defineRoute({
         return badFields(reasonErrors(answer.reasons));
       case 'version_conflict':
         return problem(answer.outcome, { detail: `The newest version is ${answer.version} now.` });
+      case 'canary_running':
+        return problem('wrong_state', { detail: CANARY_RUNNING });
+      default:
+        return assertNever(answer);
+    }
+  },
+});
+
+const endCanary = defineRoute({
+  method: 'post',
+  path: '/admin/v1/rules/canary',
+  label: 'admin',
+  operationId: 'endRulesCanary',
+  summary: 'Ends the canary of rules: its rules apply to all users (`promote`) or to none (`rollback`).',
+  access: 'admin',
+  endpoint: null,
+  body: jsonBody(canaryAction),
+  answers: { 200: { description: 'a new version without a canary is published', schema: publishedRules } },
+  problems: ['wrong_state', 'version_conflict', 'rules_unfit'],
+  async handle({ body: { action }, userId }, { rules }: RuleServices) {
+    const newest = await rules.read();
+    if ('outcome' in newest) return problem(newest.outcome, { errors: reasonErrors(newest.reasons) });
+    const answer = await rules.endCanary(newest, action === 'promote' ? 'promoted' : 'rolled_back', userId);
+    switch (answer.outcome) {
+      case 'published':
+        return json(200, answer.outcome, answer);
+      case 'no_canary':
+        return problem('wrong_state', { detail: NO_CANARY });
+      case 'invalid':
+        return problem('rules_unfit', { errors: reasonErrors(answer.reasons) });
+      case 'version_conflict':
+        return problem(answer.outcome);
       default:
         return assertNever(answer);
     }
@@ -103,8 +139,10 @@ const readRulesStatus = defineRoute({
   },
   problems: [],
   async handle(_call, { rules, ruleReports }: RuleServices) {
-    const { version } = await rules.show();
-    return json(200, 'found', rulesInForceBody(judgeInForce(version, await ruleReports.live())));
+    const { version, canary } = await rules.standing();
+    const reports = await ruleReports.live();
+    const body = rulesInForceBody(judgeInForce(version, reports));
+    return json(200, 'found', { ...body, canary: canaryBody(canary, reports) });
   },
 });
 
@@ -168,6 +206,7 @@ export const ruleRoutes: readonly Route<RuleServices>[] = [
   readRules,
   readRulesStatus,
   publishRules,
+  endCanary,
   checkRules,
   listRules,
   readOldRules,

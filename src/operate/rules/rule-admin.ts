@@ -1,7 +1,15 @@
 import { OperationalError } from '../../core/errors.js';
 import type { Log } from '../../core/ports/log.js';
-import type { RuleBroadcast, RuleChange, RuleRepository, StoredRules } from '../../core/ports/rules.js';
-import { parseRules, storedRules, type Fitness, type RuleReason } from '../../admission/rules/rule-set.js';
+import type { RuleBroadcast, RuleChange, RuleEvent, RuleRepository, StoredRules } from '../../core/ports/rules.js';
+import {
+  parseStored,
+  toStore,
+  untriable,
+  type Canary,
+  type CanaryTerms,
+  type RulesInForce,
+} from '../../admission/rules/canary.js';
+import { parseRules, type Fitness, type RuleReason } from '../../admission/rules/rule-set.js';
 
 interface RuleAdminParts {
   readonly repository: RuleRepository;
@@ -17,11 +25,26 @@ interface RuleAdminParts {
  *   Otherwise each api finds them in MySQL within ten seconds
  * - `invalid`: nothing was changed; the reasons say why
  * - `version_conflict`: other rules were published in the meantime; read that version first
+ * - `canary_running`: a canary must end first; nothing was changed
  */
 export type PublishAnswer =
   | { readonly outcome: 'published'; readonly version: number; readonly seenAtOnce: boolean }
   | { readonly outcome: 'invalid'; readonly reasons: readonly RuleReason[] }
-  | { readonly outcome: 'version_conflict'; readonly version: number };
+  | { readonly outcome: 'version_conflict'; readonly version: number }
+  | { readonly outcome: 'canary_running' };
+type Replaced = Exclude<PublishAnswer, { readonly outcome: 'canary_running' }>;
+
+/** The answer if this program cannot read the newest rules and so cannot change them. */
+export interface Unfit {
+  readonly outcome: 'rules_unfit';
+  readonly reasons: readonly RuleReason[];
+}
+
+/** The newest rules as this program reads them. */
+export type NewestRules = RulesInForce & { readonly version: number };
+
+/** How a canary ends: its rules are in force for all users, or for none. */
+export type CanaryEnd = 'promoted' | 'rolled_back';
 
 /** Shows, checks and publishes the rules of admission. */
 export class RuleAdmin {
@@ -37,9 +60,23 @@ export class RuleAdmin {
    */
   async show(): Promise<StoredRules> {
     const { version, rules } = await this.#parts.repository.current();
-    const parsed = parseRules(rules);
+    const parsed = parseStored(rules);
     // Rules of an older or newer program may be unreadable here. They are shown unchanged.
     return { version, rules: 'rules' in parsed ? parsed.rules : rules };
+  }
+
+  /** Returns the newest version and its canary. Null: no canary, or this program cannot read the rules. */
+  async standing(): Promise<{ readonly version: number; readonly canary: Canary | null }> {
+    const { version, rules } = await this.#parts.repository.current();
+    const parsed = parseStored(rules);
+    return { version, canary: 'reasons' in parsed ? null : parsed.canary };
+  }
+
+  /** @throws OperationalError mysql */
+  async read(): Promise<NewestRules | Unfit> {
+    const { version, rules } = await this.#parts.repository.current();
+    const parsed = parseStored(rules);
+    return 'reasons' in parsed ? { outcome: 'rules_unfit', reasons: parsed.reasons } : { version, ...parsed };
   }
 
   /**
@@ -58,16 +95,62 @@ export class RuleAdmin {
 
   /**
    * @param version from which the new rules were made
+   * @param terms the new rules judge a share of users first, and the keeper ends the canary. Null: they judge all users
    * @throws OperationalError mysql; the rules may be stored all the same, which `show` tells
    */
-  async publish(rules: unknown, version: number, actor: string): Promise<PublishAnswer> {
+  async publish(
+    rules: unknown,
+    version: number,
+    actor: string,
+    terms: CanaryTerms | null = null,
+  ): Promise<PublishAnswer> {
     const parsed = parseRules(rules, this.#parts.unfit);
     if ('reasons' in parsed) return { outcome: 'invalid', reasons: parsed.reasons };
-    const toStore = storedRules(parsed.rules);
-    const stored = await this.#parts.repository.store(toStore, version, actor);
+    const newest = await this.read();
+    if ('canary' in newest && newest.canary !== null) return { outcome: 'canary_running' };
+    if (terms === null) return this.replace({ rules: parsed.rules, canary: null }, version, actor);
+    if ('outcome' in newest) return { outcome: 'invalid', reasons: newest.reasons };
+    if (newest.version !== version) return { outcome: 'version_conflict', version: newest.version };
+    const reasons = untriable(newest.rules, parsed.rules);
+    if (reasons.length > 0) return { outcome: 'invalid', reasons };
+    const canary: Canary = { ...terms, since: version + 1, rules: parsed.rules };
+    return this.replace({ rules: newest.rules, canary }, version, actor, {
+      action: 'rules.canary_started',
+      more: terms,
+    });
+  }
+
+  /**
+   * Publishes rules in force, with or without a canary beside them.
+   * @throws OperationalError mysql; the rules may be stored all the same, which `show` tells
+   */
+  async replace(inForce: RulesInForce, version: number, actor: string, event?: RuleEvent): Promise<Replaced> {
+    const rules = toStore(inForce);
+    const read = parseStored(rules, this.#parts.unfit);
+    if ('reasons' in read) return { outcome: 'invalid', reasons: read.reasons };
+    const stored = await this.#parts.repository.store(rules, version, actor, event);
     if (stored.outcome === 'version_conflict') return stored;
-    const seenAtOnce = await this.#announce({ version: stored.version, rules: toStore });
+    const seenAtOnce = await this.#announce({ version: stored.version, rules });
     return { outcome: 'published', version: stored.version, seenAtOnce };
+  }
+
+  /**
+   * Ends the canary of the rules that were read.
+   * @param why more for the audit log
+   * @throws OperationalError mysql; the canary may have ended all the same
+   */
+  async endCanary(
+    { rules, canary, version }: NewestRules,
+    end: CanaryEnd,
+    actor: string,
+    why: object = {},
+  ): Promise<Replaced | { readonly outcome: 'no_canary' }> {
+    if (canary === null) return { outcome: 'no_canary' };
+    const inForce = { rules: end === 'promoted' ? canary.rules : rules, canary: null };
+    return this.replace(inForce, version, actor, {
+      action: `rules.canary_${end}`,
+      more: { since: canary.since, ...why },
+    });
   }
 
   /**

@@ -4,7 +4,7 @@ import { text } from '../../contract/fields.js';
 import { assertNever } from '../../core/errors.js';
 import { fieldError } from '../../core/field-errors.js';
 import { LEVELS } from '../../admission/degrade/degrade.js';
-import type { Unfit } from './change-rules.js';
+import type { Unfit } from './rule-admin.js';
 import { readSwitchChange, type FoundSwitches, type SwitchAnswer } from './switches.js';
 import { ENDPOINTS } from '../../admission/layer.js';
 import { json, problem, type Answer } from '../../http/answer.js';

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { fieldErrors, plainError, type FieldError } from '../../core/field-errors.js';
 import { ENDPOINTS, type Endpoint, type Mode } from '../../admission/layer.js';
 import { degradeRules, type DegradeRules, LEVELS, type Level } from '../../admission/degrade/degrade.js';
-import { changeRules, readRules, type Unfit } from './change-rules.js';
-import type { RuleAdmin } from './rule-admin.js';
+import { changeRules } from './change-rules.js';
+import type { RuleAdmin, Unfit } from './rule-admin.js';
 
 const switchChange = z
   .strictObject({
@@ -92,7 +92,7 @@ export class SwitchAdmin {
 
   /** @throws OperationalError mysql */
   async show(): Promise<FoundSwitches | Unfit> {
-    const read = await readRules(this.#admin);
+    const read = await this.#admin.read();
     if ('outcome' in read) return read;
     const { version, rules } = read;
     return { outcome: 'found', version, mode: rules.degrade.mode, switches: switchRows(rules.degrade) };

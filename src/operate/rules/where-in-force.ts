@@ -56,7 +56,7 @@ const hasRefused = ({ refused }: RuleReport, version: number): boolean =>
   refused !== null && refused.version >= version;
 
 /** Formats for admins which apis follow the rules. */
-export const rulesInForceBody = ({ inForce, version, apis }: WhereInForce): RulesStatus => ({
+export const rulesInForceBody = ({ inForce, version, apis }: WhereInForce): Omit<RulesStatus, 'canary'> => ({
   version,
   inForce,
   apis: apis.map(({ host, pid, version, follows, refused }) => ({ host, pid, version, follows, refused })),

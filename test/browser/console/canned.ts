@@ -677,6 +677,13 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
             { host: 'shop-api-1', pid: 4_120, version: 12, follows: true, refused: null },
             { host: 'shop-api-2', pid: 4_127, version: 12, follows: true, refused: null },
           ],
+    canary:
+      rows === 0
+        ? null
+        : {
+            ...{ since: 12, percent: 1, minutes: 10, maxRefusedPercent: 5 },
+            ...{ tried: { accepted: 391, refused: 9 }, others: { accepted: 39_600, refused: 400 } },
+          },
   };
   const switches: Switches = {
     version: rules.version,

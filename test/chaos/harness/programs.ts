@@ -19,6 +19,8 @@ export interface Exit {
 export interface ProgramOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly preload?: readonly string[];
+  /** Options on its command line. */
+  readonly args?: readonly string[];
   /** Entry of another build than the others of its scenario run: of another release. */
   readonly main?: string;
   /** `FAILPOINT` of test/chaos/fail-points.ts. */
@@ -64,11 +66,16 @@ export class Program {
   readonly #child: ChildProcess;
   #facts: Readonly<Record<string, string | number>> = {};
 
-  constructor(main: string, name: ProgramName, logFile: string, env: Environment, preload: readonly string[]) {
+  constructor(
+    main: string,
+    name: ProgramName,
+    logFile: string,
+    { env, preload = [], args = [] }: Pick<ProgramOptions, 'preload' | 'args'> & { readonly env: Environment },
+  ) {
     this.name = name;
     this.logFile = logFile;
     const log = openSync(logFile, 'a');
-    this.#child = fork(main, [name], {
+    this.#child = fork(main, [name, ...args], {
       env: { ...env },
       execArgv: [FAIL_POINTS, ...preload].flatMap((module) => ['--import', module]),
       stdio: ['ignore', log, log, 'ipc'],
@@ -179,13 +186,8 @@ export class Programs {
   async start(name: ProgramName, options: ProgramOptions = {}): Promise<Program> {
     if (this.#closed) throw new Error(`no ${name} is started after the end of its scenario or file`);
     const logFile = join(this.#logDir, `${name}-${process.pid}-${Date.now()}-${made++}.log`);
-    const program = new Program(
-      options.main ?? this.#main,
-      name,
-      logFile,
-      { ...this.#env, ...HARNESS_ENV, ...envOf(options) },
-      options.preload ?? [],
-    );
+    const env = { ...this.#env, ...HARNESS_ENV, ...envOf(options) };
+    const program = new Program(options.main ?? this.#main, name, logFile, { ...options, env });
     this.#programs.push(program);
     return program.ready();
   }
@@ -227,6 +229,9 @@ export const SAME_IDENTITY = preload('same-identity.mjs').href;
 
 /** Collects all garbage of a program before it says how large its heap is. */
 export const COLLECT_GARBAGE = preload('collect-garbage.mjs').href;
+
+/** Makes a program plan wrong amounts, and lose metadata. */
+export const WRONG_ROWS = preload('wrong-rows.mjs').href;
 
 /** Changes the clock of a program by this time at each SIGUSR2, and with `atStart` also at its start. */
 export function clockStep(ms: number, { atStart = false } = {}): string {

@@ -5,6 +5,7 @@ import type {
   RuleUpdate,
   RuleBroadcast,
   RuleChange,
+  RuleEvent,
   RuleReport,
   RuleReports,
   RuleRepository,
@@ -36,7 +37,12 @@ export class MemoryRuleRepository implements RuleRepository {
     return found === undefined ? null : { version, rules: JSON.parse(found.json) as unknown };
   }
 
-  async store(rules: object, expectedVersion: number, actor: string): Promise<StoreOutcome> {
+  async store(
+    rules: object,
+    expectedVersion: number,
+    actor: string,
+    event: RuleEvent = { action: 'rules.published' },
+  ): Promise<StoreOutcome> {
     this.#failIfDown();
     const before = await this.find(this.#versions.length);
     if (expectedVersion !== this.#versions.length)
@@ -45,12 +51,18 @@ export class MemoryRuleRepository implements RuleRepository {
     this.#versions.push({ version, actor, atMs: Date.now(), json: JSON.stringify(rules) });
     this.audited.push({
       actor,
-      action: 'rules.published',
+      action: event.action,
       subject: 'rules:admission',
       before: { version: expectedVersion },
-      after: { version, changed: changed(before?.rules ?? {}, rules) },
+      after: { version, changed: changed(before?.rules ?? {}, rules), ...event.more },
     });
     return { outcome: 'stored', version };
+  }
+
+  async ageMs(version: number): Promise<number | null> {
+    this.#failIfDown();
+    const found = this.#versions[version - 1];
+    return found === undefined ? null : Date.now() - found.atMs;
   }
 
   async history(max: number): Promise<RuleChange[]> {

@@ -17,7 +17,12 @@ describe('admission', () => {
       asked.push(`${label} ${stage}`);
       return verdict;
     };
-    return { name: 'lists', mode, anonymous: () => answer('anonymous'), buyer: (_request, userId) => answer(userId) };
+    return {
+      name: 'lists',
+      modeOf: () => mode,
+      anonymous: () => answer('anonymous'),
+      buyer: (_request, userId) => answer(userId),
+    };
   };
   const entryOf = (...layers: Layer[]): Admission =>
     new Admission(partial({ isAnyOn: true }), layers, {

@@ -136,7 +136,7 @@ describe('CurrentRules', () => {
     expect(detail).to.equal('version 1 is in force; version 2 cannot be used here: tomorrow is not a known field');
     await world.poll();
     expect(await world.reports.live()).to.deep.equal([
-      { processId: 'p1', host: 'shop-1', pid: 7, ...world.current.standing },
+      { processId: 'p1', host: 'shop-1', pid: 7, ...world.current.standing, canary: null },
     ]);
     expect(world.current.standing).to.deep.include({ version: 1 }).and.have.nested.property('refused.version', 2);
   });
@@ -147,20 +147,20 @@ describe('CurrentRules', () => {
     const late = world.newCurrent();
     await late.start();
     const door = new RulesLayer(late);
-    expect([late.isAnyOn, door.mode, rulesReadiness(late.standing).ok]).to.deep.equal([true, 'on', false]);
+    expect([late.isAnyOn, door.modeOf(), rulesReadiness(late.standing).ok]).to.deep.equal([true, 'on', false]);
     expect(rulesReadiness(late.standing).detail).to.match(
       /^no version is in force.*version 2 .*tomorrow is not a known field/,
     );
     for (const verdict of [door.anonymous(), door.buyer()]) expect(verdict.word).to.equal('unavailable');
     await world.admin.publish(denying('eve'), 2, 'ann');
     await late.runOnce();
-    expect([door.mode, rulesReadiness(late.standing).ok]).to.deep.equal(['off', true]);
+    expect([door.modeOf(), rulesReadiness(late.standing).ok]).to.deep.equal(['off', true]);
     expect(late.rules.lists.users.deny).to.deep.equal(['eve']);
   });
 
   it('admits no buyer before it has read any rules', () => {
     const early = world.newCurrent();
-    expect([early.isAnyOn, new RulesLayer(early).mode]).to.deep.equal([true, 'on']);
+    expect([early.isAnyOn, new RulesLayer(early).modeOf()]).to.deep.equal([true, 'on']);
   });
 
   it('reports its version once a second and a new version at once, and withdraws the report at the end', async () => {

@@ -123,6 +123,6 @@ describe('lists', () => {
     expect(lists.buyer(request(), 'eve')).to.deep.equal(DENIED);
     rules = listsRules.parse({ mode: 'dry_run', users: { deny: ['bob'] } });
     expect([lists.buyer(request(), 'eve'), lists.buyer(request(), 'bob')]).to.deep.equal([null, DENIED]);
-    expect(lists.mode).to.equal('dry_run');
+    expect(lists.modeOf(null)).to.equal('dry_run');
   });
 });

@@ -77,6 +77,7 @@ class AdmissionWorld {
         anonymous: () => step('anonymous'),
         buyer: () => step('buyer'),
         operator: () => step('operator'),
+        answered: () => undefined,
       }),
       addressLimit: this.addressLimit,
       unpaidPause: partial({

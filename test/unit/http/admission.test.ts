@@ -27,6 +27,8 @@ class FakeAdmission {
     return this.buyerVerdict;
   }
 
+  answered(): void {}
+
   operator(userId: string): Refused | null {
     this.asked.push(`operator ${userId}`);
     return this.operatorVerdict;

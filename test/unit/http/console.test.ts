@@ -66,7 +66,7 @@ describe('console data', () => {
         { dependency: 'rocketmq', state: 'half_open', sinceMs: NOW_MS + 0.4, processId: 'p1' },
         { dependency: 'rocketmq', state: 'open', sinceMs: NOW_MS, processId: 'p2' },
       ];
-      const report = { processId: 'p1', host: 'shop-1', pid: 7, version: 1, refused: null };
+      const report = { processId: 'p1', host: 'shop-1', pid: 7, version: 1, refused: null, canary: null };
       await serve({
         breakers: partial({ mode: 'on', standings }),
         ruleReports: partial({ live: async () => [report] }),

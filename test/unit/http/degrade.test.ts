@@ -62,6 +62,7 @@ class World {
       get isAnyOn(): boolean {
         return degrade.isOn;
       },
+      count: () => undefined,
     };
     this.fake = new FakeServices({
       admission: new Admission(partial(on), [new DegradeLayer(degrade)], noAdmissionMetrics),

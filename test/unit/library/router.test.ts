@@ -133,7 +133,13 @@ describe('the router in an Express app', () => {
         return Promise.resolve(null);
       },
     };
-    const admission = { isOn: true, anonymous: () => null, buyer: () => null, operator: () => null };
+    const admission = {
+      isOn: true,
+      anonymous: () => null,
+      buyer: () => null,
+      operator: () => null,
+      answered: () => undefined,
+    };
     await start((app) => app.use('/shop', router.middleware), {
       admission: partial(admission),
       signatures: partial(signatures),

@@ -953,6 +953,8 @@ export const en = {
     emptyHistory: 'Nobody has published rules',
     load: 'Take as draft',
     rollBackHint: 'To go back, take an old version as draft and publish it as a new version.',
+    canary: (percent: string, version: string) => `A canary judges ${percent} of the users since version ${version}.`,
+    canaryShares: (tried: string, others: string) => `Refused: ${tried} of its requests, ${others} of the others.`,
     everywhere: 'In force everywhere',
     notEverywhere: 'Not in force everywhere',
     nowhere: 'No running api has reported',

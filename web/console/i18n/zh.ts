@@ -923,6 +923,8 @@ export const zh: Dictionary = {
     emptyHistory: '尚无人发布规则',
     load: '作为草稿',
     rollBackHint: '要回滚，请将旧版本作为草稿并发布：版本号只增不减。',
+    canary: (percent, version) => `自版本 ${version} 起，新规则正在对 ${percent} 的用户试行。`,
+    canaryShares: (tried, others) => `被拒绝：试行用户 ${tried}，其他用户 ${others}。`,
     everywhere: '全部生效',
     notEverywhere: '未全部生效',
     nowhere: '没有 API 报告运行',

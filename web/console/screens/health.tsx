@@ -252,8 +252,24 @@ export function RulesInForce({ status }: { readonly status: RulesStatus }) {
     } as const
   )[status.inForce];
   return (
-    <Note tone={tone}>
-      <b>{t.rules.version(f.number(status.version))}</b> · {text}
+    <>
+      <Note tone={tone}>
+        <b>{t.rules.version(f.number(status.version))}</b> · {text}
+      </Note>
+      {status.canary && <CanaryNote canary={status.canary} />}
+    </>
+  );
+}
+
+/** Shows a canary of rules with the shares of refused requests. `seckill rules` and the API end it. */
+function CanaryNote({ canary }: { readonly canary: NonNullable<RulesStatus['canary']> }) {
+  const { t, f } = useWords();
+  const share = ({ accepted, refused }: typeof canary.tried): string =>
+    accepted + refused === 0 ? '–' : f.percent(refused / (accepted + refused));
+  return (
+    <Note tone="info">
+      <b>{t.rules.canary(f.percent(canary.percent / 100), f.number(canary.since))}</b>{' '}
+      {t.rules.canaryShares(share(canary.tried), share(canary.others))}
     </Note>
   );
 }

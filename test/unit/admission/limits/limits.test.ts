@@ -48,7 +48,7 @@ describe('limits', () => {
   const come = async (address: string): Promise<Refused | null> => limits.anonymous({ ...CALLER, address });
 
   it('are off by default, and answer at once when an endpoint has no limit', () => {
-    expect(limits.mode).to.equal('off');
+    expect(limits.modeOf(null)).to.equal('off');
     expect(limits.smooth()).to.equal(null);
     rules = limitsRules.parse({ mode: 'on', sale: { user: USER }, status: { ip: USER } });
     expect([limits.anonymous(CALLER), limits.buyer(CALLER, 'u1')]).to.deep.equal([null, null]);

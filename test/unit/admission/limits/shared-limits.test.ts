@@ -84,7 +84,7 @@ describe('limit batcher', () => {
     expect(calls.map(({ call }) => call.callers.length)).to.deep.equal([LIMIT_CALLERS_MAX, LIMIT_CALLERS_MAX, 5]);
   });
 
-  it('sends endpoints independently, and applies new limits to waiting requests', async () => {
+  it('sends endpoints independently, and requests under other limits apart', async () => {
     const stuck = take('u0');
     const other = take('u1', 'sale');
     await turn();
@@ -94,9 +94,12 @@ describe('limit batcher', () => {
     const queued = take('u2');
     const stricter = { ...LIMITS, user: { limit: 1, windowMs: 1000 } };
     const last = take('u3', 'purchase', stricter);
-    await end(0);
+    await turn();
+    expect([calls[2]?.call.limits, usersOf(2)], 'at once').to.deep.equal([stricter, ['u3']]);
     await end(2);
-    expect(calls[2]?.call.limits).to.equal(stricter);
+    await end(0);
+    expect([calls[3]?.call.limits, usersOf(3)]).to.deep.equal([LIMITS, ['u2']]);
+    await end(3);
     await Promise.all([stuck, queued, last]);
   });
 

@@ -98,7 +98,7 @@ describe('control of waiting rooms', () => {
     sinon.stub(console, 'log').callsFake((line: string) => void lines.push(line));
     await steerRoom(room, '7', 2, {});
     await steerRoom(room, '7', 'all_out', { json: true });
-    const apis = [{ processId: 'p', host: 'h', pid: 1, version: 1, refused: null, follows: true }];
+    const apis = [{ processId: 'p', host: 'h', pid: 1, version: 1, refused: null, canary: null, follows: true }];
     await setRate(room, 0, {}, async (version): Promise<Found> => ({ inForce: 'everywhere', version, apis }));
     sinon.restore();
     expect(lines).to.deep.equal([

@@ -52,11 +52,17 @@ describe('admin rules', () => {
 
   it('names the APIs that use the newest version, and the reason for each API that does not', async () => {
     await put(0, denying('eve')).expect(200);
-    expect((await ask('get', '/status').expect(200)).body).to.deep.equal({ version: 1, inForce: 'nowhere', apis: [] });
+    expect((await ask('get', '/status').expect(200)).body).to.deep.equal({
+      version: 1,
+      inForce: 'nowhere',
+      apis: [],
+      canary: null,
+    });
     const refused = { version: 1, reasons: ['sign.keys.0 has no secret here'] };
     const api = { host: 'shop-1', refused: null };
-    await ruleReports.report({ ...api, processId: 'p1', pid: 1, version: 1 }, 1000);
-    await ruleReports.report({ ...api, processId: 'p2', pid: 2, version: 0, refused }, 1000);
+    const report = { ...api, canary: null };
+    await ruleReports.report({ ...report, processId: 'p1', pid: 1, version: 1 }, 1000);
+    await ruleReports.report({ ...report, processId: 'p2', pid: 2, version: 0, refused }, 1000);
     expect((await ask('get', '/status').expect(200)).body).to.deep.equal({
       version: 1,
       inForce: 'not_everywhere',
@@ -64,6 +70,7 @@ describe('admin rules', () => {
         { ...api, pid: 2, version: 0, follows: false, refused },
         { ...api, pid: 1, version: 1, follows: true },
       ],
+      canary: null,
     });
     ruleReports.down = true;
     expect((await ask('get', '/status').expect(503)).body.code).to.equal('unavailable');

@@ -27,7 +27,7 @@ describe('seckill switch', () => {
   const everywhere = async (version: number): Promise<Found> => ({
     inForce: 'everywhere',
     version,
-    apis: [{ processId: 'p', host: 'h', pid: 1, version, refused: null, follows: true }],
+    apis: [{ processId: 'p', host: 'h', pid: 1, version, refused: null, canary: null, follows: true }],
   });
   const SALE = { endpoint: 'sale', level: 'L1', percent: 20 } as const;
   const json = (): unknown => JSON.parse(lines.at(-1) ?? '');

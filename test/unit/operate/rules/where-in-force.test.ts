@@ -24,7 +24,7 @@ describe('rule propagation', () => {
   });
 
   const report = (pid: number, version: number | null, refused: RuleReport['refused'] = null, lifeMs = 60_000) =>
-    reports.report({ processId: `p${pid}`, host: 'shop-1', pid, version, refused }, lifeMs);
+    reports.report({ processId: `p${pid}`, host: 'shop-1', pid, version, refused, canary: null }, lifeMs);
   const ask = (waitMs: number): Promise<WhereInForce> => whereInForce(3, { reports, clock }, waitMs);
   const waitedMs = (): number => clock.monotonicMs() - startedMs;
   const follows = ({ apis }: WhereInForce): boolean[] => apis.map((api) => api.follows);

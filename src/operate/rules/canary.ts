@@ -1,0 +1,78 @@
+import { addCounts, judgeCanary, type Canary, type CanaryVerdict } from '../../admission/rules/canary.js';
+import type { RulesCanary } from '../../contract/rules.js';
+import type { Job } from '../../core/job.js';
+import type { Log } from '../../core/ports/log.js';
+import type { RuleReport, RuleReports, RuleRepository } from '../../core/ports/rules.js';
+import type { RuleAdmin } from './rule-admin.js';
+
+/** Says how to end a canary, over HTTP and on the command line. */
+export const CANARY_RUNNING =
+  'A canary of rules is running. End it first: `seckill rules promote` or `seckill rules rollback`, or POST /admin/v1/rules/canary.';
+export const NO_CANARY = 'No canary of rules is running.';
+
+/** Formats a canary for admins, with the answers that the live apis have counted. */
+export function canaryBody(canary: Canary | null, reports: readonly RuleReport[]): RulesCanary | null {
+  if (canary === null) return null;
+  const { rules: _rules, since, ...terms } = canary;
+  const { others, tried } = addCounts(
+    since,
+    reports.map((report) => report.canary),
+  );
+  return { since, ...terms, tried, others };
+}
+
+/** Formats a canary for people. */
+export function canaryLines({ percent, minutes, maxRefusedPercent, since, tried, others }: RulesCanary): string[] {
+  const share = ({ accepted, refused }: RulesCanary['tried']): string => {
+    const total = accepted + refused;
+    return total === 0 ? 'no answer yet' : `${refused} of ${total} refused (${((100 * refused) / total).toFixed(1)} %)`;
+  };
+  return [
+    `A canary of new rules, begun by version ${since}, judges ${percent} % of the users for ${minutes} min.`,
+    `  canary:       ${share(tried)}`,
+    `  other users:  ${share(others)}`,
+    `  It rolls back if its share is more than ${maxRefusedPercent} points higher.`,
+  ];
+}
+
+interface CanaryPorts {
+  readonly admin: RuleAdmin;
+  readonly ageMs: RuleRepository['ageMs'];
+  readonly reports: Pick<RuleReports, 'live'>;
+  readonly log: Log;
+}
+
+/**
+ * Ends the canary when its time is over, or earlier when it refuses too much. Every keeper looks. The version number
+ * lets only one of them end it.
+ */
+export const endCanary = ({ admin, ageMs, reports, log }: CanaryPorts): Job => ({
+  name: 'end-canary',
+  async runOnce(): Promise<void> {
+    const newest = await admin.read();
+    if ('outcome' in newest || newest.canary === null) return; // the apis report rules that cannot be read
+    const { canary } = newest;
+    const age = await ageMs(canary.since);
+    if (age === null) return; // MySQL was restored to an older state, and a new version will follow
+    const counts = addCounts(
+      canary.since,
+      (await reports.live()).map((report) => report.canary),
+    );
+    const verdict = judgeCanary(canary, counts, age);
+    if (verdict === 'goes_on') return;
+    const end = verdict === 'passed' ? 'promoted' : 'rolled_back';
+    const { tried, others } = counts;
+    const why = { why: verdict, tried, others };
+    const ended = await admin.endCanary(newest, end, 'keeper', why);
+    if (ended.outcome !== 'published') return;
+    const fields = { since: canary.since, version: ended.version, ...why };
+    if (verdict === 'passed') log.info(fields, LINES[verdict]);
+    else log.warn(fields, LINES[verdict]);
+  },
+});
+
+const LINES: Readonly<Record<Exclude<CanaryVerdict, 'goes_on'>, string>> = {
+  passed: 'the canary of rules passed: its rules are in force for all users',
+  refused_more: 'the canary of rules refused too much: the old rules are in force for all users',
+  too_few_answers: 'the canary of rules had too few answers to judge it: the old rules are in force for all users',
+};

@@ -1,0 +1,145 @@
+import { expect } from 'chai';
+import { randomUUID } from 'node:crypto';
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Buyers } from '../chaos/harness/buyers.js';
+import { ask } from '../chaos/harness/http.js';
+import type { Program } from '../chaos/harness/programs.js';
+import { openSale } from '../chaos/harness/sales.js';
+import { until } from '../chaos/harness/wait.js';
+import { runCommand, type CommandEnd } from '../helpers/command.js';
+import { useSystem } from '../helpers/system.js';
+
+interface Status {
+  readonly version: number;
+  readonly canary: { readonly tried: { readonly accepted: number; readonly refused: number } } | null;
+}
+
+describe('a canary of rules at two APIs', () => {
+  let apis: Program[];
+  let keeper: Program;
+  const system = useSystem(async ({ programs }) => {
+    apis = await Promise.all([programs.start('api'), programs.start('api')]);
+    keeper = await programs.start('keeper');
+  });
+  afterEach(async () => {
+    await seckill('rollback', '--wait', '0'); // the stack outlives this file
+    await set({});
+  });
+
+  const seckill = (...args: string[]): Promise<CommandEnd> => runCommand(['rules', ...args], system.stack.env);
+
+  const token = (userId: string, roles: string[] = []): string =>
+    new Buyers('1', system.stack.env.JWT_SECRET, () => []).token(userId, roles);
+  const status = async (): Promise<Status> => {
+    const url = `${apis[0]?.operatorsUrl}/admin/v1/rules/status`;
+    return (await ask(url, { token: token('root', ['viewer']) })).json as unknown as Status;
+  };
+  const shown = async (): Promise<Record<string, never>> => JSON.parse((await seckill('show', '--json')).stdout).rules;
+  const audited = async (): Promise<{ action: string; actor: string; after: Record<string, unknown> }> => {
+    const url = `${apis[0]?.operatorsUrl}/admin/v1/audit?limit=1&subject=rules:admission`;
+    return ((await ask(url, { token: token('root', ['viewer']) })).json.entries as never[])[0] as never;
+  };
+  async function set(rules: object, ...flags: string[]): Promise<CommandEnd> {
+    const file = join(system.stack.servers.dir, `canary-${randomUUID()}.json`);
+    await writeFile(file, JSON.stringify({ version: (await status()).version, rules }));
+    return seckill('set', file, '--wait', '30', ...flags).finally(() => rm(file));
+  }
+
+  /** Asks for the status of a purchase as each user, some at a time. @returns the users who were refused */
+  async function poll(saleId: string, users: readonly string[]): Promise<string[]> {
+    const refused: string[] = [];
+    const rest = users.entries();
+    const loop = async (): Promise<void> => {
+      for (const [index, userId] of rest) {
+        const url = `${apis[index % 2]?.url}/v1/sales/${saleId}/purchases/none`;
+        const { status } = await ask(url, { token: token(userId) });
+        if (status === 503) refused.push(userId);
+      }
+    };
+    await Promise.all(Array.from({ length: 32 }, loop));
+    return refused;
+  }
+
+  it('rolls itself back when bad rules refuse 30 % of its users, of whom few have noticed', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 1 });
+    expect((await set({ degrade: { mode: 'on' } })).code).to.equal(0);
+    const bad = { degrade: { mode: 'on', switches: { status: { level: 'L4', percent: 30 } } } };
+    const started = await set(bad, '--canary', '1%', '--minutes', '10', '--max-refused', '+5%');
+    expect([started.code, started.stdout]).to.deep.include.members([0]);
+    expect(started.stdout).to.contain('1 % of the users try these rules for 10 min.');
+    const second = await set(bad);
+    expect(second.code).to.equal(1);
+    expect(second.stderr).to.contain('`seckill rules promote` or `seckill rules rollback`');
+
+    const users = Array.from({ length: 3000 }, () => randomUUID());
+    const noticed = new Set<string>();
+    await until('it is rolled back', async () => {
+      for (const userId of await poll(saleId, users)) noticed.add(userId);
+      return (await status()).canary === null;
+    });
+    expect(noticed.size / users.length, 'share of users who noticed').to.be.within(0.0001, 0.015);
+    expect(await audited()).to.deep.include({ actor: 'keeper', action: 'rules.canary_rolled_back' });
+    expect((await audited()).after).to.include({ why: 'refused_more' });
+    expect(await shown()).to.have.nested.property('degrade.switches.status.level', 'L0');
+    expect(await poll(saleId, users.slice(0, 100)), 'nobody is refused now').to.deep.equal([]);
+  });
+
+  it('is promoted by the next keeper when its keeper was killed, and its rules apply to all users', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 1 });
+    const { mysql } = system.stack;
+    const { version } = await status();
+    const good = { limits: { mode: 'on', status: { user: { limit: 10_000, windowMs: 10_000 } } } };
+    expect((await set({})).code).to.equal(0);
+    expect((await set(good, '--canary', '50%', '--minutes', '1')).code).to.equal(0);
+    const users = Array.from({ length: 1000 }, () => randomUUID());
+    await poll(saleId, users);
+    await until('the apis have reported enough', async () => ((await status()).canary?.tried.accepted ?? 0) > 300);
+    await keeper.crash();
+    const began = version + 2;
+    await mysql.query('UPDATE entry_rules SET created_at = created_at - INTERVAL 1 MINUTE WHERE version = ?', [began]);
+    const running = await seckill('status');
+    expect(running.stdout).to.match(
+      /^A canary of new rules, begun by version \d+, judges 50 % of the users for 1 min\.$/m,
+    );
+    expect(running.stdout).to.match(/^ {2}canary: +0 of \d+ refused \(0\.0 %\)$/m);
+
+    keeper = await system.programs.start('keeper');
+    await until('it is promoted', async () => (await status()).canary === null);
+    expect(await audited()).to.deep.include({ actor: 'keeper', action: 'rules.canary_promoted' });
+    expect(await shown()).to.have.nested.property('limits.status.user.limit', 10_000);
+  });
+
+  it('is ended by an operator, over HTTP and on the command line, and `rules diff` shows what changes', async () => {
+    const denying = (...deny: string[]) => ({ lists: { mode: 'on', users: { deny } } });
+    expect((await set(denying('eve'))).code).to.equal(0);
+    const file = join(system.stack.servers.dir, `diff-${randomUUID()}.json`);
+    await writeFile(file, JSON.stringify({ rules: denying('eve', 'bob') }));
+    const diff = await seckill('diff', file);
+    expect([diff.code, diff.stdout.trim()]).to.deep.equal([1, 'lists.users.deny: with ["bob"]']);
+
+    const canary = { percent: 1, minutes: 10, maxRefusedPercent: 5 };
+    const url = `${apis[0]?.operatorsUrl}/admin/v1/rules`;
+    const admin = token('root', ['admin']);
+    const publish = async () =>
+      ask(url, {
+        ...{ method: 'PUT', token: admin },
+        body: { version: (await status()).version, rules: denying('eve', 'bob'), canary },
+      });
+    expect((await publish()).status).to.equal(200);
+    expect(await publish())
+      .to.deep.include({ status: 409 })
+      .and.have.nested.property('json.code', 'wrong_state');
+    const rollback = { method: 'POST', token: admin, body: { action: 'rollback' } } as const;
+    expect((await ask(`${url}/canary`, rollback)).status).to.equal(200);
+    expect((await ask(`${url}/canary`, rollback)).status, 'no canary').to.equal(409);
+    expect(await shown())
+      .to.have.nested.property('lists.users.deny')
+      .that.deep.equals(['eve']);
+
+    expect((await publish()).status).to.equal(200);
+    expect((await seckill('promote', '--wait', '30')).code).to.equal(0);
+    expect((await seckill('diff', file).finally(() => rm(file))).code).to.equal(0);
+    expect((await seckill('rollback')).code, 'no canary').to.equal(1);
+  });
+});

@@ -1,0 +1,70 @@
+import { expect } from 'chai';
+import type { WrittenRow, ShadowStore } from '../../../src/core/ports/shadow.js';
+import { compareRows, Shadow } from '../../../src/orders/shadow.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { partial } from '../../helpers/partial.js';
+import { batchOf, orderOf, purchasesOf } from '../../helpers/sales.js';
+import { silentLog } from '../../helpers/silent-log.js';
+
+const SALE = { saleId: '7' };
+
+describe('a shadow of the workers', () => {
+  let parked: boolean;
+  let rows: WrittenRow[];
+  let noted: string[];
+  let clock: ManualClock;
+  beforeEach(() => void ([parked, rows, noted, clock] = [false, [], [], new ManualClock(1000)]));
+
+  const compare = async (body: string): Promise<string[]> => {
+    const store: ShadowStore = {
+      rowsOf: async () => rows,
+      isParked: async () => parked,
+      termsOf: async () => new Map(),
+      replay: async () => ({ repository: partial({ termsOf: async () => new Map() }), planned: [] }),
+    };
+    const shadow = new Shadow(
+      {
+        ...{ source: partial({}), store, wrap: (repository) => repository, log: silentLog, clock },
+        metrics: {
+          compared: (purchases) => void noted.push(`${purchases} compared`),
+          differed: (field) => void noted.push(field),
+          skipped: (reason) => void noted.push(`skipped ${reason}`),
+        },
+      },
+      { loops: 1, receiveMax: 1, paymentWindowMs: 1 },
+    );
+    await shadow.compare(partial({ messageId: 'm', body }), new AbortController().signal);
+    return noted;
+  };
+
+  it('notes a message that this build cannot read, unless the workers parked it too', async () => {
+    expect(await compare('{"v":9}')).to.deep.equal(['body']);
+    parked = true;
+    noted = [];
+    expect(await compare('{"v":9}')).to.deep.equal(['skipped parked']);
+  });
+
+  it('notes each purchase that has no row after a minute, unless its batch was parked', async () => {
+    const { body } = batchOf(SALE, purchasesOf('ann', 'bob'));
+    parked = true;
+    expect(await compare(body)).to.deep.equal(['skipped parked']);
+    expect(clock.nowMs()).to.be.within(61_000, 61_200);
+    [parked, noted] = [false, []];
+    expect(await compare(body)).to.deep.equal(['row', 'row', '2 compared']);
+  });
+
+  it('skips a batch that is older than itself', async () => {
+    const batch = { ...batchOf(SALE, purchasesOf('ann')), createdAtMs: 999 };
+    expect(await compare(batch.body.replace(/"createdAt":\d+/, '"createdAt":999'))).to.deep.equal(['skipped earlier']);
+  });
+
+  it('expects no plan for a row of another batch, and no row of this batch without a plan', () => {
+    const batch = batchOf(SALE, purchasesOf('ann'));
+    const row = { ...orderOf({ saleId: '7', userId: 'ann', batchId: 'other' }), metadata: null };
+    expect(compareRows(batch, [], [row])).to.deep.equal([]);
+    const own = { ...row, batchId: batch.batchId };
+    expect(compareRows(batch, [], [own])).to.deep.equal([
+      { field: 'row', requestId: 'k1', planned: 'none', written: 'a row' },
+    ]);
+  });
+});
