@@ -11,7 +11,10 @@ import { TABLE_NAMES } from './tables.js';
 type On = Statements;
 
 /** Facts that the server itself reports. */
-export interface MysqlSays extends Omit<MysqlFacts, 'reach' | 'disk' | 'programs' | 'published' | 'poolMax' | 'witness'> {
+export interface MysqlSays extends Omit<
+  MysqlFacts,
+  'reach' | 'disk' | 'programs' | 'published' | 'poolMax' | 'witness'
+> {
   /** The folder of the tables on the machine of the server. */
   readonly dataDir: string;
 }

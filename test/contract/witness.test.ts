@@ -49,7 +49,11 @@ describe('contract witness on a MySQL with a binary log', () => {
     const witness = witnessOn(world.pool);
     const stop = new AbortController();
     const metrics = { jobBegan: () => () => undefined, jobRan: () => undefined };
-    const running = keepRunning(witness, WITNESS_EVERY_MS, stop.signal, { clock: systemClock, log: silentLog, metrics });
+    const running = keepRunning(witness, WITNESS_EVERY_MS, stop.signal, {
+      clock: systemClock,
+      log: silentLog,
+      metrics,
+    });
     try {
       const before = await store.position();
       await until('the witness reads', async () => (await store.position())?.version !== (before?.version ?? '0'));
@@ -78,11 +82,7 @@ describe('contract witness on a MySQL with a binary log', () => {
 
   /** Changes by hand: what was done to an order, and what is found. */
   const BY_HAND: readonly (readonly [title: string, sql: (order: Order) => string, kinds: readonly WitnessKind[]])[] = [
-    [
-      'an amount changed',
-      ({ orderId }) => `UPDATE orders SET amount_cents = 1 WHERE id = ${orderId}`,
-      ['row_changed'],
-    ],
+    ['an amount changed', ({ orderId }) => `UPDATE orders SET amount_cents = 1 WHERE id = ${orderId}`, ['row_changed']],
     [
       'an order paid without money',
       ({ orderId }) => `UPDATE orders SET state = 'paid' WHERE id = ${orderId}`,
@@ -123,7 +123,9 @@ describe('contract witness on a MySQL with a binary log', () => {
   it('finds a table that was emptied without rows in the log', () =>
     watched(async () => {
       await sql('TRUNCATE TABLE order_refunds');
-      const finding = await found('the TRUNCATE', async () => (await all()).find(({ kind }) => kind === 'not_readable'));
+      const finding = await found('the TRUNCATE', async () =>
+        (await all()).find(({ kind }) => kind === 'not_readable'),
+      );
       expect(finding.detail).to.contain('truncate order_refunds');
       await world.pool.execute('UPDATE witness_findings SET state = ?', ['closed']);
     }));
@@ -166,7 +168,10 @@ describe('contract witness on a MySQL with a binary log', () => {
       const outbox = createOutbox(world.pool);
       for (const kind of ['batch_recorded', 'orders_moved', 'release'] as const) {
         const rows = await outbox.lease(kind, 1000, 60_000);
-        await outbox.postpone(rows.slice(0, 1).map(({ outboxId }) => outboxId), 0);
+        await outbox.postpone(
+          rows.slice(0, 1).map(({ outboxId }) => outboxId),
+          0,
+        );
         await outbox.markDone(rows.map(({ outboxId }) => outboxId));
       }
       await sql('UPDATE outbox SET done_at = UTC_TIMESTAMP(3) - INTERVAL 1 DAY WHERE done_at IS NOT NULL');

@@ -168,7 +168,15 @@ async function askMysql(env: Environment, marked: Promise<bigint | null>): Promi
     const { host, port } = addressOf(options);
     const where = await reach(host, port);
     const witness = sectionOf('keeper', env)?.witness ?? 'off';
-    return { ...says, witness, poolMax, programs: null, published, reach: where, disk: await freeShareOf(dataDir, where) };
+    return {
+      ...says,
+      witness,
+      poolMax,
+      programs: null,
+      published,
+      reach: where,
+      disk: await freeShareOf(dataDir, where),
+    };
   } finally {
     void pool.close().catch(() => undefined);
   }

@@ -1,8 +1,6 @@
 import type { Committed } from './follow-binlog.js';
 import type { Row } from './judge.js';
 
-type Fields = Readonly<Record<string, string | number | null>>;
-
 /** A change of an order or a sale, for caches and reports. */
 interface Change {
   /** When it was committed, in whole seconds. */
@@ -10,9 +8,9 @@ interface Change {
   readonly what: 'order' | 'sale';
   readonly id: string;
   /** Null: it is new. */
-  readonly before: Fields | null;
+  readonly before: Row | null;
   /** Null: it was deleted. */
-  readonly after: Fields | null;
+  readonly after: Row | null;
 }
 
 /** Lists what a transaction changed, as far as it shows. An order that moves to the archive does not change. */
@@ -23,33 +21,24 @@ export function changesIn({ changes, atMs }: Pick<Committed, 'changes' | 'atMs'>
   );
   return changes.flatMap(({ table, before, after }): Change[] => {
     const id = (after ?? before)?.id;
-    const isMove = table.startsWith('orders') && (before === null || after === null) && archived.has(id);
-    const shown = table === 'sales' ? saleFields : /^orders/.test(table) ? orderFields : null;
-    if (shown === null || isMove) return [];
+    if (table !== 'sales' && table !== 'orders' && table !== 'orders_archive') return [];
+    if (table !== 'sales' && (before === null || after === null) && archived.has(id)) return [];
+    const [what, shown] = table === 'sales' ? (['sale', saleOf] as const) : (['order', orderOf] as const);
     const [was, is] = [before && shown(before), after && shown(after)];
-    if (JSON.stringify(was) === JSON.stringify(is)) return [];
-    return [{ at, what: table === 'sales' ? 'sale' : 'order', id: String(id), before: was, after: is }];
+    return JSON.stringify(was) === JSON.stringify(is) ? [] : [{ at, what, id: String(id), before: was, after: is }];
   });
 }
 
-const word = (value: unknown): string => String(value);
-
-const orderFields = (row: Row): Fields => ({
-  saleId: word(row.sale_id),
-  userId: word(row.user_id),
-  requestId: word(row.request_id),
-  quantity: Number(row.quantity),
+const orderOf = (row: Row): Row => ({
+  saleId: String(row.sale_id),
+  userId: row.user_id,
+  requestId: row.request_id,
+  quantity: row.quantity,
   amountCents: Number(row.amount_cents),
-  state: word(row.after_paid ?? row.state),
+  state: row.after_paid ?? row.state,
   refundedCents: Number(row.refunded_cents ?? 0),
 });
 
-const saleFields = (row: Row): Fields => ({
-  sku: word(row.sku),
-  title: word(row.title),
-  priceCents: Number(row.price_cents),
-  currency: word(row.currency),
-  state: word(row.state),
-  stock: Number(row.stock),
-  sold: Number(row.sold),
-});
+const saleOf = ({ sku, title, price_cents: priceCents, currency, state, stock, sold }: Row): Row => {
+  return { sku, title, priceCents, currency, state, stock, sold };
+};

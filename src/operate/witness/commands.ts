@@ -11,6 +11,7 @@ import { createLog } from '../../process/telemetry.js';
 import { changesIn } from './changes.js';
 import { findingBody } from './routes.js';
 import { openWitness, type WitnessServices } from './services.js';
+import type { WitnessFinding } from './witness-store.js';
 
 interface ListFlags {
   readonly state: WitnessState | 'all';
@@ -29,17 +30,7 @@ const LIST_MAX = 10_000;
 
 const EXAMPLES = `
 With WITNESS=watch, a keeper follows the binary log of MySQL and judges each committed transaction. A finding is a change that no
-program makes: somebody changed or deleted a row by hand, or a program has a fault.
-
-  order_without_outbox  an order was written or moved without the outbox row that announces it
-  wrong_transition      an order moved where no order may move
-  paid_without_payment  an order was paid without a payment, or refunded without a refund
-  row_changed           a value changed that no program changes
-  row_deleted           a row was deleted that programs keep or archive
-  row_added             the archive got a row that was in no table
-  sold_differs          sales.sold changed by another number than the units of its orders
-  not_readable          a change without readable rows, such as TRUNCATE
-  not_seen              the binary log had been removed before the witness read it
+program makes: somebody wrote by hand, or a program has a fault. docs/recovery.md (The witness) explains the kinds.
 
 Examples:
   seckill witness list                     open findings, oldest first
@@ -79,19 +70,14 @@ async function run(task: (services: WitnessServices) => Promise<void>): Promise<
 }
 
 const line = tableLine(8, 24, 6, 20, 19);
+const lineOf = ({ findingId, committedAtMs, state, kind, orderId, detail }: WitnessFinding): string =>
+  line(findingId, isoTime(committedAtMs), state, kind, orderId ?? '-', detail);
 
 async function list({ witness }: WitnessServices, { state, sale, after, limit, json }: ListFlags): Promise<void> {
   const filter = withoutUndefined({ state: state === 'all' ? undefined : state, saleId: sale });
   const found = await witness.list(filter, { max: limit, ...withoutUndefined({ after }) });
   if (!json) print(line('finding', 'committed', 'state', 'kind', 'order', 'detail'));
-  for (const one of found) {
-    const { findingId, committedAtMs, kind, orderId, detail } = one;
-    print(
-      json
-        ? JSON.stringify(findingBody(one))
-        : line(findingId, isoTime(committedAtMs), one.state, kind, orderId ?? '-', detail),
-    );
-  }
+  for (const one of found) print(json ? JSON.stringify(findingBody(one)) : lineOf(one));
   if (!json && found.length === limit) printError(`For more, add --after ${found.at(-1)?.findingId}.`);
 }
 
@@ -108,14 +94,14 @@ const PRINT_EVERY_MS = 100;
 
 const CHANGES_DETAILS = `
 Prints each committed change of an order or a sale, in the order of their commits, until you stop it: for caches and reports. It
-follows the binary log of MySQL as a replica does, and needs what \`seckill doctor\` checks with WITNESS=watch.
+follows the binary log of MySQL as a replica does, and needs what \`seckill doctor\` checks with WITNESS=watch. An order that moves
+to the archive is no change.
 
-Each JSON line has a "position". After an interruption, --after with the last position goes on behind it. A change may come twice,
-and none is left out. An order that moves to the archive is no change.
+Each JSON line has a "position". After an interruption, --after with the last position goes on behind it: a change may come twice,
+and none is left out.
 
 Examples:
-  seckill changes --follow                 from now on, for people
-  seckill changes --follow --json
+  seckill changes --follow                 from now on
   seckill changes --follow --json --after 0-1-4711
 
 Reads MySQL only.

@@ -78,7 +78,8 @@ export function followBinlog(
     if (table === undefined || isTooLarge) return;
     for (const row of rows) {
       if (name === 'UpdateRows') changes.push({ table, before: row.before as Row, after: row.after as Row });
-      else changes.push({ table, before: name === 'DeleteRows' ? row : null, after: name === 'WriteRows' ? row : null });
+      else
+        changes.push({ table, before: name === 'DeleteRows' ? row : null, after: name === 'WriteRows' ? row : null });
     }
   };
   const end = (error: Error): void => {

@@ -159,6 +159,7 @@ const NO_ROW = { orderId: null, saleId: null } as const;
 function findingsOf({ changes, statement, isTooLarge }: Committed): Judged[] {
   const found = isTooLarge ? [] : judge(changes);
   if (!isTooLarge && statement === null) return found;
-  const detail = statement === null ? 'a transaction has more rows than the witness reads' : `${statement}, without rows`;
+  const detail =
+    statement === null ? 'a transaction has more rows than the witness reads' : `${statement}, without rows`;
   return [...found, { ...NO_ROW, kind: 'not_readable', subject: 'binlog', detail }];
 }

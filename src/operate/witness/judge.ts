@@ -206,7 +206,12 @@ class Transaction {
     this.#found.set(kind, found);
     if (found.all++ >= SHOWN_MAX) return;
     const subject = `${table}:${text(row.id ?? row.payment_id)}`;
-    const orderId = { outbox: ordersIn(row.payload)[0], sales: null, payments: row.order_id, order_refunds: row.order_id };
+    const orderId = {
+      outbox: ordersIn(row.payload)[0],
+      sales: null,
+      payments: row.order_id,
+      order_refunds: row.order_id,
+    };
     found.shown.push({
       kind,
       subject,

@@ -21,15 +21,9 @@ export interface WitnessFinding {
 }
 
 /** A finding that is not stored yet. */
-export interface Found extends Judged {
-  readonly place: string;
-  readonly committedAtMs: number;
-}
-
-export interface WitnessPosition {
-  readonly position: string;
-  readonly version: string;
-}
+export type Found = Judged & Pick<WitnessFinding, 'place' | 'committedAtMs'>;
+/** The version rises with each save. */
+export type WitnessPosition = { readonly position: string; readonly version: string };
 
 export type WitnessStore = ReturnType<typeof createWitnessStore>;
 
@@ -69,7 +63,6 @@ export const createWitnessStore = (pool: MysqlPool) => ({
 /** The table has a single row. */
 const ROW = 1;
 const COUNTED_MAX = 10_000;
-const ROWS_PER_INSERT = 500;
 const PURGES_READ = 100;
 
 const COLUMNS = [
@@ -98,25 +91,15 @@ function save(
   const version = String(BigInt(from?.version ?? 0) + 1n);
   return pool.transaction(async (tx) => {
     const row = { position, version };
+    const stored = knex('witness_position');
+    const first = stored.clone().insert({ id: ROW, ...row });
     const moved =
-      from === null
-        ? knex('witness_position')
-            .insert({ id: ROW, ...row })
-            .onConflict()
-            .ignore()
-        : knex('witness_position').where({ id: ROW, version: from.version }).update(row);
+      from === null ? first.onConflict().ignore() : stored.where({ id: ROW, version: from.version }).update(row);
     if ((await execute(tx, moved)).affectedRows === 0) return null;
-    for (let start = 0; start < found.length; start += ROWS_PER_INSERT) {
-      const rows = found.slice(start, start + ROWS_PER_INSERT).map((one) => ({
-        place: one.place,
-        kind: one.kind,
-        subject: one.subject,
-        order_id: one.orderId,
-        sale_id: one.saleId,
-        detail: one.detail,
-        committed_at: new Date(one.committedAtMs),
-      }));
-      await execute(tx, knex('witness_findings').insert(rows).onConflict().ignore());
+    for (const { place, kind, subject, orderId, saleId, detail, committedAtMs } of found) {
+      const ids = { order_id: orderId, sale_id: saleId };
+      const finding = { place, kind, subject, ...ids, detail, committed_at: new Date(committedAtMs) };
+      await execute(tx, knex('witness_findings').insert(finding).onConflict().ignore());
     }
     return row;
   });
@@ -142,13 +125,8 @@ function close(pool: MysqlPool, findingId: string, actor: string): Promise<Witne
     if (row.state === 'closed') return findingOf(row);
     await execute(tx, knex('witness_findings').where({ id: row.id }).update({ state: 'closed' }));
     const { kind, subject, detail } = row;
-    await insertAudit(tx, {
-      actor,
-      action: 'witness_finding.closed',
-      subject: `witness_finding:${row.id}`,
-      before: { state: row.state },
-      after: { state: 'closed', kind, subject, detail },
-    });
+    const entry = { before: { state: row.state }, after: { state: 'closed', kind, subject, detail } };
+    await insertAudit(tx, { actor, action: 'witness_finding.closed', subject: `witness_finding:${row.id}`, ...entry });
     return findingOf({ ...row, state: 'closed' });
   });
 }

@@ -8,7 +8,15 @@ import { runCommand, versionOf } from '../run-command.js';
 import { DATABASE, DATABASE_USER, ensureSecrets, readSecrets, stackEnv } from '../settings.js';
 import { StackError } from '../stack-error.js';
 import { OWN } from '../versions.js';
-import { binlogLines, findHome, FIRST_START_MAX_MS, followerSql, prepareMariadb, tlsLines, userSql } from './mariadb.js';
+import {
+  binlogLines,
+  findHome,
+  FIRST_START_MAX_MS,
+  followerSql,
+  prepareMariadb,
+  tlsLines,
+  userSql,
+} from './mariadb.js';
 import type { Instance, LaunchCommand, ServerSpec } from './server-spec.js';
 
 /** Describes the server of orders, MySQL or MariaDB, each with its own configuration and data folder. */
