@@ -255,7 +255,10 @@ function judgeReplication({ replicas, semiSync }: ReplicationFacts): Judged {
 }
 
 /** Rights of a replica. MariaDB calls the second one BINLOG MONITOR. */
-const REPLICA_RIGHTS = [['REPLICATION SLAVE'], ['REPLICATION CLIENT', 'BINLOG MONITOR']] as const;
+const REPLICA_RIGHTS: readonly (readonly string[])[] = [
+  ['REPLICATION SLAVE'],
+  ['REPLICATION CLIENT', 'BINLOG MONITOR'],
+];
 const ALL_RIGHTS = ['ALL PRIVILEGES', 'SUPER'];
 
 /** What the witness needs. A setting that the server does not have is fine. */

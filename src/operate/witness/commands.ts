@@ -127,8 +127,10 @@ async function followChanges({ after, json }: ChangesFlags): Promise<void> {
   const { signal } = stopping;
   process.once('SIGINT', () => stopping.abort()).once('SIGTERM', () => stopping.abort());
   const lines: string[] = [];
+  let unreadable: string | null = null;
   const stream = followBinlog(loadConfig(['mysql'], process.env).mysql, after ?? null, (transaction) => {
     const position = stream.position();
+    unreadable ??= transaction.unreadable;
     for (const change of changesIn(transaction)) {
       const { at, what, id, before, after: now } = change;
       const states = `${before?.state ?? 'new'} -> ${now?.state ?? 'deleted'}`;
@@ -147,6 +149,7 @@ async function followChanges({ after, json }: ChangesFlags): Promise<void> {
         const todo = isLost(failure) ? ' Read the present state first, then go on without --after.' : '';
         throw new CliError(`the binary log cannot be followed: ${failure.message}.${todo}`);
       }
+      if (unreadable !== null) throw new CliError(`a transaction has changes that cannot be read: ${unreadable}`);
       stream.resume();
       await clock.sleep(PRINT_EVERY_MS, signal);
     }

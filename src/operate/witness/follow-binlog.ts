@@ -10,10 +10,8 @@ export interface Committed {
   /** When it ended, on the clock of MySQL, Unix ms in whole seconds. */
   readonly atMs: number;
   readonly changes: readonly RowChange[];
-  /** Verb and table of a statement that the log has without its rows. */
-  readonly statement: string | null;
-  /** It has more rows than are kept. */
-  readonly isTooLarge: boolean;
+  /** Why `changes` are not complete, or null. */
+  readonly unreadable: string | null;
 }
 
 export interface BinlogStream {
@@ -59,23 +57,22 @@ export function followBinlog(
   let hasGtids = after !== null && !FILE_AND_OFFSET.test(after);
   let newestMs: number | null = null;
   let changes: RowChange[] = [];
-  let statement: string | null = null;
-  let isTooLarge = false;
+  let unreadable: string | null = null;
 
   const inFile = (): string => `${stream.options.filename ?? ''}/${stream.options.position ?? 4}`;
-  const clear = (): void => {
-    [changes, statement, isTooLarge] = [[], null, false];
-  };
+  const clear = (): void => void ([changes, unreadable] = [[], null]);
   const commit = (gtid: string | undefined, atMs: number): void => {
-    if (changes.length > 0 || statement !== null || isTooLarge) {
-      onCommit({ place: gtid ?? inFile(), atMs, changes, statement, isTooLarge });
-    }
+    if (changes.length > 0 || unreadable !== null) onCommit({ place: gtid ?? inFile(), atMs, changes, unreadable });
     clear();
   };
   const addRows = (name: 'WriteRows' | 'UpdateRows' | 'DeleteRows', { tableId, tableMap, rows }: RowsOf): void => {
     const table = WATCHED_TABLES.find((watched) => watched === tableMap[tableId]?.tableName);
-    isTooLarge ||= changes.length + rows.length > ROWS_MAX;
-    if (table === undefined || isTooLarge) return;
+    if (table === undefined) return;
+    if (changes.length + rows.length > ROWS_MAX) {
+      unreadable = `more than ${ROWS_MAX} rows`;
+      changes = [];
+    }
+    if (unreadable !== null) return;
     for (const row of rows) {
       if (name === 'UpdateRows') changes.push({ table, before: row.before as Row, after: row.after as Row });
       else
@@ -112,7 +109,7 @@ export function followBinlog(
           if (query === 'COMMIT') return commit(event.gtid, event.timestamp);
           const [, verb = '', table = ''] = ON_TABLES.exec(query) ?? [];
           if (table === '' || (schema !== database && !query.includes(database))) return;
-          statement = `${verb} ${table}`.toLowerCase(); // its values may name a buyer
+          unreadable = `${verb} ${table}`.toLowerCase(); // the whole statement may name a buyer
           // a statement that commits by itself has no event of its end
           if (/^(truncate|drop)/i.test(verb)) commit(event.gtid, event.timestamp);
           return;

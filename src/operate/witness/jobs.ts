@@ -156,10 +156,8 @@ export class Witness implements Job {
 
 const NO_ROW = { orderId: null, saleId: null } as const;
 
-function findingsOf({ changes, statement, isTooLarge }: Committed): Judged[] {
-  const found = isTooLarge ? [] : judge(changes);
-  if (!isTooLarge && statement === null) return found;
-  const detail =
-    statement === null ? 'a transaction has more rows than the witness reads' : `${statement}, without rows`;
-  return [...found, { ...NO_ROW, kind: 'not_readable', subject: 'binlog', detail }];
+function findingsOf({ changes, unreadable }: Committed): Judged[] {
+  if (unreadable === null) return judge(changes);
+  const detail = `a transaction whose rows cannot be judged: ${unreadable}`;
+  return [{ ...NO_ROW, kind: 'not_readable', subject: 'binlog', detail }];
 }
