@@ -10,15 +10,17 @@ import type { MysqlPool } from '../../src/mysql/pool.js';
 import { eraseBuyer } from '../../src/operate/purge/erase-buyer.js';
 import { purge } from '../../src/operate/purge/purge.js';
 import { Witness, WITNESS_EVERY_MS } from '../../src/operate/witness/jobs.js';
+import { systemClock } from '../../src/process/system-clock.js';
 import { createWitnessStore, type WitnessFinding, type WitnessStore } from '../../src/operate/witness/witness-store.js';
 import { found, until } from '../chaos/harness/wait.js';
 import { RunningCommand, runCommand } from '../helpers/command.js';
 import { mysqlIn } from '../helpers/servers.js';
 import { startPrivateMariadb, type PrivateMariadb } from '../helpers/private-mariadb.js';
+import { replacing } from '../helpers/replacing.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { DUE_MS, mysqlMoves, ordersIn, paymentOf, type MovesWorld } from './order-transitions-worlds.js';
-import { mysqlWorld, systemClock, type MysqlWorld } from './repository-worlds.js';
+import { mysqlWorld, type MysqlWorld } from './repository-worlds.js';
 
 const VERSION = (process.env.SECKILL_MYSQL ?? 'mariadb-11.4') as Parameters<typeof startPrivateMariadb>[1];
 const WISH = { restock: false, reason: 'broken' };
@@ -56,7 +58,9 @@ describe('contract witness on a MySQL with a binary log', () => {
     });
     try {
       const before = await store.position();
-      await until('the witness reads', async () => (await store.position())?.version !== (before?.version ?? '0'));
+      await until('the witness reads', async () => {
+        return ((await store.position())?.version ?? '0') !== (before?.version ?? '0');
+      });
       return await work();
     } finally {
       stop.abort();
@@ -210,9 +214,7 @@ describe('contract witness on a MySQL with a binary log', () => {
     }));
 
   it('misses no change and repeats none when it is killed before it stores what it found', async () => {
-    const lost = Object.assign(Object.create(world.pool) as MysqlPool, {
-      transaction: () => Promise.reject(new Error('killed')),
-    });
+    const lost = replacing(world.pool, { transaction: () => Promise.reject(new Error('killed')) });
     await watched(() => Promise.resolve());
     const [before, between, after] = [await one('a/1'), await one('a/2'), await one('a/3')];
     const change = ({ orderId }: Order) => sql(`UPDATE orders SET batch_id = 'x' WHERE id = ${orderId}`);
