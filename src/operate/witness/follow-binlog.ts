@@ -65,7 +65,7 @@ export function followBinlog(
     if (changes.length > 0 || unreadable !== null) onCommit({ place: gtid ?? inFile(), atMs, changes, unreadable });
     clear();
   };
-  const addRows = (name: 'WriteRows' | 'UpdateRows' | 'DeleteRows', { tableId, tableMap, rows }: RowsOf): void => {
+  const addRows = (name: string, { tableId, tableMap, rows }: RowsOf): void => {
     const table = WATCHED_TABLES.find((watched) => watched === tableMap[tableId]?.tableName);
     if (table === undefined) return;
     if (changes.length + rows.length > ROWS_MAX) {
@@ -91,7 +91,7 @@ export function followBinlog(
     if (event.timestamp > 0) newestMs = event.timestamp;
     hasGtids ||= event.gtid !== undefined;
     try {
-      const name = event.getTypeName();
+      const name: string = event.getTypeName();
       switch (name) {
         case 'Gtid':
         case 'AnonymousGtid':

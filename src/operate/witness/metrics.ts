@@ -1,7 +1,5 @@
 import { Gauge, type Registry } from 'prom-client';
 
-export type WitnessMetrics = ReturnType<typeof createWitnessMetrics>;
-
 export function createWitnessMetrics(registry: Registry) {
   const gauge = (name: string, help: string): Gauge => new Gauge({ name, help, registers: [registry] });
   const open = gauge('seckill_witness_findings', 'Open findings of the witness, counted up to 10000. Alert on any.');
