@@ -25,7 +25,7 @@ export function WitnessFindings() {
   const orderOf = ({ orderId }: WitnessFinding) =>
     orderId === null ? '–' : <Id text={orderId} to={pathOf({ screen: 'purchases', id: orderId })} />;
   const columns: readonly Column<WitnessFinding>[] = [
-    { name: words.kind, width: '200px', phoneWidth: '140px', cell: ({ kind }) => words.kinds[kind] },
+    { name: words.kind, width: '200px', phoneWidth: '140px', cell: ({ kind }) => t.reconcile.witness.kinds[kind] },
     { name: t.common.order, hides: 'phone', width: '170px', cell: orderOf },
     { name: words.detail, hides: 'phone', cell: ({ detail }) => <Cut text={detail} lang="en" /> },
     { name: words.committed, width: '100px', cell: ({ committedAt }) => <Ago at={committedAt} /> },
@@ -70,7 +70,7 @@ export function WitnessFindings() {
         >
           <Facts
             facts={[
-              [words.kind, words.kinds[picked.kind]],
+              [words.kind, t.reconcile.witness.kinds[picked.kind]],
               [t.common.order, orderOf(picked)],
               [words.detail, <span lang="en">{picked.detail}</span>],
               [words.committed, <Time at={picked.committedAt} />],
