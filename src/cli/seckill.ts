@@ -22,6 +22,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   trace: async () => (await import('../operate/trace/commands.js')).traceCommand(),
   'payment-cases': async () => (await import('../operate/refunds/commands.js')).paymentCasesCommand(),
   refunds: async () => (await import('../operate/refunds/commands.js')).refundsCommand(),
+  witness: async () => (await import('../operate/witness/commands.js')).witnessCommand(),
+  changes: async () => (await import('../operate/witness/commands.js')).changesCommand(),
   rules: async () => (await import('../operate/rules/commands.js')).rulesCommand(),
   switch: async () => (await import('../operate/rules/commands.js')).switchCommand(),
   room: async () => (await import('../operate/rules/commands.js')).roomCommand(),

@@ -99,6 +99,7 @@ export const PROBLEMS = {
     'Too many declined payments',
     'Too many payments of this order, or of this buyer within an hour, were declined. This attempt charged nothing.',
   ),
+  finding_not_found: row(404, 'No such finding', 'The witness has no such finding.'),
   case_not_found: row(404, 'No such case', 'There is no such payment case.'),
   refund_due: row(409, 'Paid too late', 'The payment arrived after the order had ended. It will be refunded.'),
   payment_conflict: row(409, 'Payment conflict', 'This payment was already reported with another order or amount.'),

@@ -505,6 +505,33 @@ const OF_ORDERS = [
   'order_refunds',
 ];
 
+/**
+ * What the witness found in the binary log, and how far it has read. `place` names the transaction, so that a
+ * transaction that is read again is found once.
+ */
+const WITNESS_FINDINGS = `CREATE TABLE IF NOT EXISTS witness_findings (
+  id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  place VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  kind ${WORD} NOT NULL,
+  subject ${USER_ID} NOT NULL,
+  order_id BIGINT UNSIGNED NULL,
+  sale_id BIGINT UNSIGNED NULL,
+  detail ${TEXT} NOT NULL,
+  committed_at DATETIME(3) NOT NULL,
+  state ENUM('open', 'closed') NOT NULL DEFAULT 'open',
+  created_at DATETIME(3) NOT NULL ${NOW},
+  updated_at DATETIME(3) NOT NULL ${NOW} ON UPDATE CURRENT_TIMESTAMP(3),
+  UNIQUE KEY found (place, kind, subject),
+  KEY state (state, id),
+  KEY order_id (order_id)
+) ${TABLE}`;
+const WITNESS_POSITION = `CREATE TABLE IF NOT EXISTS witness_position (
+  id TINYINT UNSIGNED NOT NULL PRIMARY KEY,
+  position ${LONG_TEXT} NOT NULL,
+  version BIGINT UNSIGNED NOT NULL,
+  updated_at DATETIME(3) NOT NULL ${NOW} ON UPDATE CURRENT_TIMESTAMP(3)
+) ${TABLE}`;
+
 async function saleColumns(changes: SchemaChanges): Promise<void> {
   for (const table of OF_ORDERS) {
     await changes.alter(table, `ALTER TABLE ${table} ADD COLUMN sale_id BIGINT UNSIGNED NULL`, { column: 'sale_id' });
@@ -631,4 +658,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
     up: (changes) => changes.alter('sales', PAYMENT_WINDOW, { column: 'payment_window_ms' }),
   },
   { name: '0028-sale-columns', up: saleColumns },
+  { name: '0031-witness', up: (changes) => changes.create(WITNESS_FINDINGS, WITNESS_POSITION) },
 ];

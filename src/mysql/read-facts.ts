@@ -11,7 +11,10 @@ import { TABLE_NAMES } from './tables.js';
 type On = Statements;
 
 /** Facts that the server itself reports. */
-export interface MysqlSays extends Omit<MysqlFacts, 'reach' | 'disk' | 'programs' | 'published' | 'poolMax'> {
+export interface MysqlSays extends Omit<
+  MysqlFacts,
+  'reach' | 'disk' | 'programs' | 'published' | 'poolMax' | 'witness'
+> {
   /** The folder of the tables on the machine of the server. */
   readonly dataDir: string;
 }
@@ -20,8 +23,13 @@ const START_VARIABLES = [
   ...['transaction_isolation', 'tx_isolation', 'sql_mode', 'time_zone', 'max_allowed_packet'],
   ...['log_bin', 'binlog_format'],
 ];
+const BINLOG_VARIABLES = [
+  ...['binlog_format', 'binlog_row_image', 'binlog_row_metadata'],
+  ...['binlog_transaction_compression', 'binlog_row_value_options'],
+];
 const VARIABLES = [
   ...START_VARIABLES,
+  ...BINLOG_VARIABLES,
   ...['version', 'version_comment', 'read_only', 'innodb_flush_log_at_trx_commit', 'sync_binlog'],
   ...['max_connections', 'max_user_connections', 'datadir'],
   // names of MySQL, then of MariaDB and of MySQL before 8.0.26
@@ -59,6 +67,7 @@ export async function readMysqlFacts(on: MysqlPool): Promise<MysqlSays> {
     readOnly: isOn(variables.read_only),
     flushAtCommit: Number(variables.innodb_flush_log_at_trx_commit),
     syncBinlog: Number(variables.sync_binlog),
+    binlog: Object.fromEntries(BINLOG_VARIABLES.map((name) => [name, variables[name]?.toUpperCase()])),
     replication: await replicationOf(on, variables),
     maxConnections: Number(variables.max_connections),
     maxUserConnections: Number(variables.max_user_connections),

@@ -11,6 +11,7 @@ import type { RunOutcome } from '../core/ports/reconcile-runs.js';
 import type { EditState } from '../core/ports/sale-edits.js';
 import type { OrderRefundState } from '../core/ports/order-refunds.js';
 import type { RefundState } from '../core/ports/refund-repository.js';
+import type { WitnessKind, WitnessState } from '../core/ports/witness.js';
 import type { StoredKind } from './stored-kind.js';
 
 /**
@@ -47,6 +48,8 @@ declare module 'knex/types/tables.js' {
     sale_edits: SaleEditRow;
     sale_calendar: { readonly id: number };
     sales: SaleRow;
+    witness_findings: WitnessFindingRow;
+    witness_position: WitnessPositionRow;
     worker_slots: WorkerSlotRow;
   }
 }
@@ -80,6 +83,8 @@ export const TABLE_NAMES = [
   'sale_edits',
   'sale_calendar',
   'sales',
+  'witness_findings',
+  'witness_position',
   'worker_slots',
 ] as const satisfies readonly (keyof Tables)[];
 
@@ -424,4 +429,27 @@ export interface WorkerSlotRow {
   readonly slot: number;
   readonly owner: string | null;
   readonly leased_until: Date;
+}
+
+export interface WitnessFindingRow {
+  readonly id: string;
+  /** The transaction: its GTID, or the file and the offset of its end. */
+  readonly place: string;
+  readonly kind: WitnessKind;
+  readonly subject: string;
+  readonly order_id: string | null;
+  readonly sale_id: string | null;
+  readonly detail: string;
+  readonly committed_at: Date;
+  readonly state: WitnessState;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+}
+
+interface WitnessPositionRow {
+  readonly id: number;
+  readonly position: string;
+  /** Rises with each write, so that only one keeper goes on from a position. */
+  readonly version: string;
+  readonly updated_at: Date;
 }

@@ -51,6 +51,7 @@ import { openReconcile, openResolve } from '../operate/reconcile/index.js';
 import { openTrace } from '../operate/trace/index.js';
 import { openOrders } from '../operate/orders/index.js';
 import { openRefunds } from '../operate/refunds/index.js';
+import { openWitness } from '../operate/witness/index.js';
 import { openRules } from '../operate/rules/index.js';
 import { Connections } from '../process/connections.js';
 import { ROUTES } from './routes.js';
@@ -230,6 +231,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     ...(await openResolve(connections)),
     ...openOrders(connections),
     ...openRefunds(connections),
+    ...openWitness(connections),
     ...(await openRules(connections, admission.unfit)),
     audit: createAuditLog(mysql),
     profiler: new Profiler(),

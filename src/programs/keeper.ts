@@ -21,6 +21,7 @@ import { openRebuilding, planJobs, repairJobs } from './keeper-jobs.js';
 import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { Connections } from '../process/connections.js';
 import { openReconcile } from '../operate/reconcile/index.js';
+import { openWitnessJob, WITNESS_EVERY_MS } from '../operate/witness/index.js';
 import { reportProgram } from './report-program.js';
 import type { OpenProgram, Running } from './run-program.js';
 import { createReadiness, messageSignatures, openSignedMessages, openStores, serversOf } from '../process/servers.js';
@@ -113,6 +114,9 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
     log,
   });
 
+  const witness = openWitnessJob(config, { mysql, registry, clock, log });
+  if (witness !== null) jobs.push([WITNESS_EVERY_MS, witness]);
+  opened(async () => witness?.close());
   const { tls } = brokerAccessOf(config.brokerAccess);
   const ready = createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, tls, clocks });
   const loops = [...repairing, ...start(jobs)];
@@ -127,6 +131,7 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
       stopping.abort();
       const sources = broker.closeSources(); // receives in progress end by themselves
       await Promise.all([...loops, reporting]);
+      witness?.close();
       await sources;
       await connections.close();
       await broker.closeChannels();

@@ -10,6 +10,7 @@ import { orderRoutes, type OrderServices } from '../operate/orders/index.js';
 import { bucketRoutes, saleRoutes, type SaleServices } from '../operate/sales/index.js';
 import { refundRoutes, type RefundServices } from '../operate/refunds/index.js';
 import { revocationRoutes, type RevocationServices } from '../operate/revocations/index.js';
+import { witnessRoutes, type WitnessServices } from '../operate/witness/index.js';
 import { readBreakers, roomRoutes, ruleRoutes, switchRoutes, type RuleServices } from '../operate/rules/index.js';
 import { readMe } from '../http/routes/me.js';
 import { cancelOrder, listMyOrders, payOrder, readOrder } from '../http/routes/orders.js';
@@ -33,7 +34,8 @@ export type ApiServices = HttpServices &
   RevocationServices &
   RuleServices &
   SaleServices &
-  TraceServices;
+  TraceServices &
+  WitnessServices;
 
 /** Every route, in the order of the documents. `readyz` and `readiness` share an address on different listeners. */
 export const ROUTES: readonly Route<ApiServices>[] = [
@@ -59,6 +61,7 @@ export const ROUTES: readonly Route<ApiServices>[] = [
   ...deadLetterRoutes,
   ...reconcileRoutes,
   ...refundRoutes,
+  ...witnessRoutes,
   ...ruleRoutes,
   ...revocationRoutes,
   ...switchRoutes,

@@ -108,6 +108,8 @@ const CASES: Readonly<Record<string, Case>> = {
     good: { 'seckill_reconcile_findings{kind="stale_marker"}': always(1) },
   },
   SeckillCompensationGivenUp: level('seckill_compensation_jobs{state="failed_final"}', 1, 0, '10s'),
+  SeckillWitnessFinding: level('seckill_witness_findings', 1, 0, '10s'),
+  SeckillWitnessBehind: level('seckill_witness_behind_seconds', 61, 2, '6m', '4m'),
   SeckillReconcileOld: level('seckill_reconcile_last_run_seconds', 1801, 300, '6m', '4m'),
   SeckillSaleHot: level('seckill_hot_sale_purchases_per_second{sale="7"}', 5001, 4999, '1m', '20s'),
   SeckillHotSaleNotSplit: {
@@ -261,6 +263,8 @@ const ORDINARY: Series = {
   seckill_reconcile_last_run_seconds: always(200),
   seckill_clock_difference_seconds: always(0.02),
   seckill_dead_letters_parked: always(0),
+  seckill_witness_findings: always(0),
+  seckill_witness_behind_seconds: always(1),
   seckill_mq_brokers_down: always(0),
   'seckill_mq_oldest_seconds{group="g",topic="t"}': always(1),
   'seckill_mq_dlq_depth{topic="%DLQ%g"}': always(0),

@@ -67,8 +67,8 @@ export interface MovesWorld extends RepositoryWorld {
 }
 
 /** Own database, because a sweep expires every due order, even orders of other test files. */
-export async function mysqlMoves(): Promise<MovesWorld & MysqlWorld> {
-  const world = await ownMysqlWorld(8);
+export async function mysqlMoves(opened?: MysqlWorld): Promise<MovesWorld & MysqlWorld> {
+  const world = opened ?? (await ownMysqlWorld(8));
   const { pool } = world;
   const payloads = async (kind: string): Promise<unknown[]> =>
     (await pool.query<{ payload: string }>('SELECT payload FROM outbox WHERE kind = ? ORDER BY id', [kind])).map(

@@ -376,6 +376,32 @@ CREATE TABLE sale_edits (
   KEY state (state,id)
 );
 
+CREATE TABLE witness_findings (
+  id bigint unsigned NOT NULL AUTO_INCREMENT
+  place varchar(128) COLLATE ascii_bin NOT NULL
+  kind varchar(32) COLLATE ascii_bin NOT NULL
+  subject varchar(128) COLLATE ascii_bin NOT NULL
+  order_id bigint unsigned
+  sale_id bigint unsigned
+  detail varchar(1000) COLLATE utf8mb4_bin NOT NULL
+  committed_at datetime(3) NOT NULL
+  state enum('open','closed') COLLATE utf8mb4_bin NOT NULL DEFAULT open
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  updated_at datetime(3) NOT NULL DEFAULT current_timestamp(3) ON UPDATE current_timestamp(3)
+  UNIQUE KEY found (place,kind,subject)
+  KEY order_id (order_id)
+  PRIMARY KEY (id)
+  KEY state (state,id)
+);
+
+CREATE TABLE witness_position (
+  id tinyint unsigned NOT NULL
+  position mediumtext COLLATE utf8mb4_bin NOT NULL
+  version bigint unsigned NOT NULL
+  updated_at datetime(3) NOT NULL DEFAULT current_timestamp(3) ON UPDATE current_timestamp(3)
+  PRIMARY KEY (id)
+);
+
 CREATE TABLE worker_slots (
   slot tinyint unsigned NOT NULL
   owner varchar(64) COLLATE ascii_bin

@@ -82,6 +82,8 @@ export const mysql = (change: Partial<MysqlFacts> = {}): MysqlFacts => ({
   logBin: true,
   replication: { replicas: 1, semiSync: { waitPoint: 'AFTER_SYNC', waitsNow: true, replicas: 1 } },
   binlogFormat: 'ROW',
+  witness: 'off',
+  binlog: { binlog_format: 'ROW', binlog_row_image: 'FULL', binlog_row_metadata: 'FULL' },
   looseCollations: [],
   otherEngines: [],
   skipsLocked: true,

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { createConnection, type Connection } from 'mysql2/promise';
 import { listeningPorts, pickFreePorts } from '../../deploy/local/stack/ports.js';
 import { openStack, type Stack } from '../../deploy/local/stack/stack.js';
+import type { Versions } from '../../deploy/local/stack/versions.js';
 
-/** A MariaDB for a single test file, for settings that would disturb others. */
+/** A MariaDB, or a MySQL, for a single test file, for settings that would disturb others. */
 export interface PrivateMariadb {
   /** Value for MYSQL_URL. The database is empty. */
   readonly url: string;
@@ -19,10 +20,13 @@ export interface PrivateMariadb {
  * @param serverId gives it a binary log
  * @throws StackError
  */
-export async function startPrivateMariadb(serverId?: number): Promise<PrivateMariadb> {
+export async function startPrivateMariadb(
+  serverId?: number,
+  mysql: Versions['mysql'] = 'mariadb-11.4',
+): Promise<PrivateMariadb> {
   const dir = mkdtempSync(join(tmpdir(), 'seckill-mariadb-'));
   const ports = pickFreePorts(listeningPorts());
-  const stack = openStack({ dir, ports, versions: { mysql: 'mariadb-11.4' }, serverId });
+  const stack = openStack({ dir, ports, versions: { mysql }, serverId });
   const server = stack.server('mysql');
   let connection: Connection | undefined;
   const stop = async (): Promise<void> => {
@@ -33,7 +37,7 @@ export async function startPrivateMariadb(serverId?: number): Promise<PrivateMar
   try {
     await server.start();
     await server.waitReady();
-    const opened = await mariadbAdministrator(stack);
+    const opened = await (mysql === 'mariadb-11.4' ? mariadbAdministrator(stack) : mysqlAdministrator(stack));
     connection = opened;
     return {
       url: stack.env().MYSQL_URL,
@@ -55,6 +59,9 @@ export const mariadbAdministrator = ({ mysqlSocket }: Pick<Stack, 'mysqlSocket'>
     supportBigNumbers: true,
     bigNumberStrings: true,
   });
+
+const mysqlAdministrator = ({ mysqlSocket, env }: Stack): Promise<Connection> =>
+  createConnection({ socketPath: mysqlSocket, user: 'root', password: new URL(env().MYSQL_URL).password });
 
 /** @returns the rows; none for a statement that has no rows */
 export async function rowsOf(connection: Connection, sql: string): Promise<Readonly<Record<string, unknown>>[]> {

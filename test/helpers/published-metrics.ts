@@ -6,6 +6,7 @@ import { createChargeMetrics, createOrderJobMetrics, createWorkerMetrics } from 
 import { createBuildInfo, createJobMetrics, createPoolWaits } from '../../src/process/telemetry.js';
 import { createTracingMetrics } from '../../src/process/tracing.js';
 import { createPurchaseMetrics, createStatusMetrics } from '../../src/purchase/metrics.js';
+import { createWitnessMetrics } from '../../src/operate/witness/metrics.js';
 import { createRecoveryMetrics } from '../../src/recovery/metrics.js';
 import { createChannelMetrics, createSignatureMetrics } from '../../src/rocketmq/metrics.js';
 import { createSaleMetrics } from '../../src/sales/metrics.js';
@@ -48,6 +49,7 @@ function registryOfAll(): Registry {
   createPoolWaits(registry);
   createOrderJobMetrics(registry);
   createRecoveryMetrics(registry);
+  createWitnessMetrics(registry);
   createSaleMetrics(registry);
   createScheduleMetrics(registry);
   createAdmissionMetrics(registry);

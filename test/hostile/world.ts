@@ -322,6 +322,7 @@ export class HostileWorld extends ReconcileWorld {
         takeOn: (paymentId, actor) => refunds.takeOn(paymentId, actor),
       },
       paymentCases: cases,
+      witness: { list: () => Promise.resolve([]), close: () => Promise.resolve(null) },
       orderRefunds: partial({
         cancel: async () => 'not_found' as const,
         order: async () => ({ outcome: 'not_found' as const }),

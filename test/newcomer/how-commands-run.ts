@@ -53,6 +53,7 @@ export const RUN_HERE: readonly string[] = [
   'seckill reconcile --sale $SALE --apply',
   'seckill reconcile jobs --state failed_final',
   'seckill reconcile runs',
+  'seckill witness list',
   'seckill sale reshard $SALE --buckets 8',
   'seckill sale repair $SALE',
   'seckill sale repair $SALE --force',
@@ -120,6 +121,7 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
     'node examples/order-events/main.mjs',
     'GROUP=shop-orders-dead TOPIC=%DLQ%shop-orders node examples/order-events/main.mjs',
   ],
+  'test/contract/witness.test.ts': ['seckill witness close …', 'seckill changes --follow --json'],
   'test/secure/order-events.test.ts': ['GRPC_DEFAULT_SSL_ROOTS_FILE_PATH=/run/secrets/ca.pem …'],
   'test/integration/identity.test.ts': ['seckill token --user alice', 'seckill revocations add --user alice'],
   'test/integration/operations.test.ts': [

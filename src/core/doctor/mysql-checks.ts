@@ -76,6 +76,10 @@ export interface MysqlFacts extends MysqlStartFacts {
   /** Names of migrations. */
   readonly missingMigrations: readonly string[];
   readonly unknownMigrations: readonly string[];
+  /** WITNESS. */
+  readonly witness: 'off' | 'watch';
+  /** Settings of the binary log by name, in capitals. A setting that the server does not have is missing. */
+  readonly binlog: Readonly<Record<string, string | undefined>>;
   /** MYSQL_POOL_MAX. */
   readonly poolMax: number;
   /** Number of processes that report as running. Null: not known. */
@@ -250,6 +254,37 @@ function judgeReplication({ replicas, semiSync }: ReplicationFacts): Judged {
       );
 }
 
+/** Rights of a replica. MariaDB calls the second one BINLOG MONITOR. */
+const REPLICA_RIGHTS: readonly (readonly string[])[] = [
+  ['REPLICATION SLAVE'],
+  ['REPLICATION CLIENT', 'BINLOG MONITOR'],
+];
+const ALL_RIGHTS = ['ALL PRIVILEGES', 'SUPER'];
+
+/** What the witness needs. A setting that the server does not have is fine. */
+const WITNESS_SETTINGS = {
+  binlog_format: 'ROW',
+  binlog_row_image: 'FULL',
+  binlog_row_metadata: 'FULL',
+  binlog_transaction_compression: 'OFF',
+  binlog_row_value_options: '',
+} as const;
+
+function judgeWitness({ logBin, binlog, user, globalRights }: MysqlFacts): Judged {
+  if (!logBin) return wrong('The witness has no binary log to read.', 'Switch it on (log_bin), or set WITNESS to off.');
+  const others = Object.entries(WITNESS_SETTINGS).filter(([name, value]) => (binlog[name] ?? value) !== value);
+  if (others.length > 0) {
+    const found = others.map(([name]) => `${name} is ${binlog[name]}`).join(', ');
+    const todo = others.map(([name, value]) => `${name} to ${value || "''"}`).join(', ');
+    return wrong(`The witness cannot read every change: ${found}.`, `Set ${todo}.`);
+  }
+  const hasAll = globalRights.some((right) => ALL_RIGHTS.includes(right));
+  const lacks = hasAll ? [] : REPLICA_RIGHTS.filter((names) => !names.some((name) => globalRights.includes(name)));
+  if (lacks.length === 0) return ok('sees every change');
+  const rights = lacks.map(([name]) => name).join(', ');
+  return wrong(`${user} may not read the binary log.`, `GRANT ${rights} ON *.* to this user.`);
+}
+
 export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   {
     id: 'mysql.version',
@@ -272,13 +307,15 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
     id: 'mysql.rights',
     looksAt: 'the user of Seckill and its rights (`SHOW GRANTS`)',
     riskyIf: 'it has rights on every database',
-    judge: ({ user, globalRights }) =>
-      globalRights.length === 0
+    judge({ user, globalRights, witness }) {
+      const rights = globalRights.filter((right) => witness === 'off' || !REPLICA_RIGHTS.flat().includes(right));
+      return rights.length === 0
         ? ok(`${user}; rights on its database only`)
         : risky(
-            `${user} may ${listed(globalRights)} on every database.`,
+            `${user} may ${listed(rights)} on every database.`,
             'Give the programs a user with rights on their database only.',
-          ),
+          );
+    },
   },
   {
     id: 'mysql.open',
@@ -341,6 +378,12 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
         ? ok('flushed at every commit')
         : risky(`sync_binlog is ${syncBinlog}: after a crash, orders are missing in the log.`, 'Set sync_binlog to 1.');
     },
+  },
+  {
+    id: 'mysql.witness',
+    looksAt: 'the settings and rights that the witness needs, if `WITNESS` is `watch`',
+    wrongIf: 'it cannot read every change in the binary log',
+    judge: (facts) => (facts.witness === 'off' ? null : judgeWitness(facts)),
   },
   {
     id: 'mysql.last-writes',

@@ -167,7 +167,16 @@ async function askMysql(env: Environment, marked: Promise<bigint | null>): Promi
     const { dataDir, ...says } = await readMysqlFacts(pool);
     const { host, port } = addressOf(options);
     const where = await reach(host, port);
-    return { ...says, poolMax, programs: null, published, reach: where, disk: await freeShareOf(dataDir, where) };
+    const witness = sectionOf('keeper', env)?.witness ?? 'off';
+    return {
+      ...says,
+      witness,
+      poolMax,
+      programs: null,
+      published,
+      reach: where,
+      disk: await freeShareOf(dataDir, where),
+    };
   } finally {
     void pool.close().catch(() => undefined);
   }

@@ -27,7 +27,7 @@ Deletes for good, a bounded batch at a time, and waits between batches. It may r
   refunds       refunds that are done, once their payment is gone
   cases         closed payment cases
   dead-letters  replayed and discarded dead letters
-  reconcile     records of comparisons, and compensation jobs that have ended
+  reconcile     records of comparisons, compensation jobs that have ended, and closed findings of the witness
   edits         finished changes of sales
   traces        trace ids of orders; the orders stay
   audit         the audit log

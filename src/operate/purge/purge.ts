@@ -135,6 +135,7 @@ const WALKS: Readonly<Record<PurgedKind, readonly Walk[]>> = {
       open: 'finished_at IS NULL AND started_at > UTC_TIMESTAMP() - INTERVAL 1 DAY',
     }),
     table('compensation_jobs', 'updated_at', { open: "state = 'pending'" }),
+    table('witness_findings', 'updated_at', { open: "state = 'open'" }),
   ],
   edits: [table('sale_edits', 'created_at', { open: "state = 'begun'" })],
   traces: [traces('order_traces'), traces('order_traces_archive')],

@@ -41,6 +41,9 @@ export function stepsOf(evidence: PurchaseEvidence): TraceStep[] {
     ...orderSteps(evidence),
     ...moneySteps(evidence),
     ...evidence.repository.outboxRows.flatMap(outboxSteps),
+    ...evidence.repository.witnessed.map(({ atMs, findingId, detail }) =>
+      at(atMs, 'mysql', 'witnessed', `finding ${findingId}: ${detail}`),
+    ),
     ...deadLetterSteps(evidence),
     ...jobSteps(evidence),
     ...evidence.audit.map(({ atMs, actor, action, subject }) =>

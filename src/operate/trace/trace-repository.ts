@@ -20,7 +20,7 @@ const WINDOW_ROWS = 20_000;
 const WINDOWS_MAX = 25;
 /** Maximum number of `payments` or `refunds` rows read per order. An order has one or two. */
 const PER_ORDER_MAX = 50;
-/** Maximum number of outbox rows shown per purchase. A purchase has a handful. */
+/** Maximum number of outbox rows and of findings of the witness shown per purchase. A purchase has a handful. */
 const PROMISES_MAX = 20;
 /** Longest duration of the transaction that makes or moves an order and writes its outbox row, including lock waits. */
 const TRANSACTION_MS = 30_000;
@@ -57,6 +57,13 @@ export interface TracedOutboxRow {
   readonly doneAtMs: number | null;
 }
 
+/** A change of the order that no program makes. */
+interface TracedChange {
+  readonly findingId: string;
+  readonly detail: string;
+  readonly atMs: number;
+}
+
 /** All data of one purchase in MySQL, except dead letters and the audit log. Times in Unix ms on the clock of MySQL. */
 export interface OrderTrace {
   /** Null while the purchase is not recorded. */
@@ -67,6 +74,7 @@ export interface OrderTrace {
   readonly refunds: readonly TracedRefund[];
   readonly couponAtMs: number | null;
   readonly outboxRows: readonly TracedOutboxRow[];
+  readonly witnessed: readonly TracedChange[];
   readonly nowMs: number;
 }
 
@@ -231,7 +239,8 @@ async function read(pool: MysqlPool, { userId, saleId, requestId }: RequestRef):
   ]);
   assert(time !== undefined, 'a SELECT without a table returns a row');
   const nowMs = time.read_at.getTime();
-  if (row === undefined) return { order: null, payments: [], refunds: [], couponAtMs: null, outboxRows: [], nowMs };
+  const none = { order: null, payments: [], refunds: [], couponAtMs: null, outboxRows: [], witnessed: [], nowMs };
+  if (row === undefined) return none;
   // three at once: buyers use the pool as well
   const [notes, money, outboxRows] = await Promise.all([
     notesOf(pool, row.id),
@@ -240,7 +249,13 @@ async function read(pool: MysqlPool, { userId, saleId, requestId }: RequestRef):
   ]);
   const updatedAtMs = row.updated_at.getTime();
   const order = { ...orderOf(row), ...notes, updatedAtMs };
-  return { order, ...money, outboxRows, nowMs };
+  return { order, ...money, outboxRows, witnessed: await witnessedOf(pool, row.id), nowMs };
+}
+
+async function witnessedOf(pool: MysqlPool, orderId: string): Promise<TracedChange[]> {
+  const found = knex('witness_findings').select('id', 'detail', 'committed_at').where({ order_id: orderId });
+  const rows = await select(pool, found.orderBy('id').limit(PROMISES_MAX));
+  return rows.map((row) => ({ findingId: row.id, detail: row.detail, atMs: row.committed_at.getTime() }));
 }
 
 async function notesOf(

@@ -145,6 +145,7 @@ export class FakeServices {
       resolveLost: refuse,
       refunds: partial({}),
       paymentCases: partial({}),
+      witness: partial({}),
       orderRefunds: partial({}),
       currenciesOf: refuse,
       rules: partial({}),

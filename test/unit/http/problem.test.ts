@@ -48,6 +48,7 @@ const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   repairing: [503, true],
   payment_declined: [402, false],
   decline_limit_reached: [409, false],
+  finding_not_found: [404, false],
   case_not_found: [404, false],
   refund_due: [409, false],
   payment_conflict: [409, false],

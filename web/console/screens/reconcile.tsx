@@ -21,6 +21,7 @@ import { Choice, FilterBar, TextField } from '../parts/fields.js';
 import { Empty, Freshness, Note } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
 import { navigate, useApp, useFilter, usePages, useWords } from '../shell/hooks.js';
+import { WitnessFindings } from './witness.js';
 
 /** Shows the findings of comparisons between Redis and MySQL, and the repairs that followed. */
 export function ReconcileScreen({
@@ -54,6 +55,7 @@ export function ReconcileScreen({
           current: one === tab,
         }))}
       />
+      <WitnessFindings />
       {tab === 'runs' ? <Runs openId={runId} /> : <Jobs />}
       {isComparing && <CompareDialog saleId={saleId} onClose={() => setComparing(false)} />}
     </>

@@ -37,7 +37,7 @@ export async function prepareMariadb(
     tls: (certificates === null ? ['skip-ssl'] : tlsLines(certificates)).join('\n'),
     binlog: binlogLines(serverId).join('\n'),
   });
-  writeFileSync(initFile, userSql(certificates));
+  writeFileSync(initFile, userSql(certificates) + followerSql(serverId));
   // MariaDB refuses to run as root without an explicit option
   const args = [`--defaults-file=${confFile}`, `--user=${userInfo().username}`];
   const password = ensureSecrets(paths.secretsFile).mysqlPassword;
@@ -58,7 +58,7 @@ export async function prepareMariadb(
     throw new StackError(`MariaDB could not create its data folder (${reason}); see ${logFile}.`);
   });
   removeUnfinishedTcLog(paths.data('mariadb'));
-  const changesUser = certificates !== null || existsSync(certificateFiles(paths.dir).server);
+  const changesUser = serverId !== undefined || certificates !== null || existsSync(certificateFiles(paths.dir).server);
   return { file: mariadbd, args: changesUser ? [...args, `--init-file=${initFile}`] : args };
 }
 
@@ -74,11 +74,20 @@ export const tlsLines = ({ ca, server, serverKey }: CertificateFiles): string[] 
 export const binlogLines = (serverId: number | undefined): string[] =>
   serverId === undefined
     ? ['skip-log-bin']
-    : [`server-id = ${serverId}`, 'log-bin = binlog', 'binlog_format = ROW', 'sync_binlog = 1'];
+    : [
+        ...[`server-id = ${serverId}`, 'log-bin = binlog', 'sync_binlog = 1'],
+        ...['binlog_format = ROW', 'binlog_row_metadata = FULL'],
+      ];
 
 /** Returns SQL that stores with our user whether it needs a certificate. Runs at each start. */
 export const userSql = (certificates: CertificateFiles | null): string =>
   `ALTER USER '${DATABASE_USER}'@'127.0.0.1' REQUIRE ${certificates === null ? 'NONE' : 'X509'};\n`;
+
+/** Returns SQL that lets our user follow the binary log. A replica of this server does not get it. */
+export const followerSql = (serverId: number | undefined): string =>
+  serverId === undefined
+    ? ''
+    : `SET SESSION sql_log_bin = 0;\nGRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO '${DATABASE_USER}'@'127.0.0.1';\n`;
 
 /** The first start takes a second or two, and many seconds on a slow disk under load. */
 export const FIRST_START_MAX_MS = 120_000;

@@ -8,7 +8,15 @@ import { runCommand, versionOf } from '../run-command.js';
 import { DATABASE, DATABASE_USER, ensureSecrets, readSecrets, stackEnv } from '../settings.js';
 import { StackError } from '../stack-error.js';
 import { OWN } from '../versions.js';
-import { binlogLines, findHome, FIRST_START_MAX_MS, prepareMariadb, tlsLines, userSql } from './mariadb.js';
+import {
+  binlogLines,
+  findHome,
+  FIRST_START_MAX_MS,
+  followerSql,
+  prepareMariadb,
+  tlsLines,
+  userSql,
+} from './mariadb.js';
 import type { Instance, LaunchCommand, ServerSpec } from './server-spec.js';
 
 /** Describes the server of orders, MySQL or MariaDB, each with its own configuration and data folder. */
@@ -75,7 +83,7 @@ async function prepareMysql(
   });
   rmSync(`${paths.mysqlSocket}.lock`, { force: true }); // after a kill -9 the file names a pid that another process may have now
   const initFile = paths.conf('mysql-init.sql');
-  const sql = startSql(ensureSecrets(paths.secretsFile).mysqlPassword) + userSql(certificates);
+  const sql = startSql(ensureSecrets(paths.secretsFile).mysqlPassword) + userSql(certificates) + followerSql(serverId);
   writeFileSync(initFile, sql, { mode: 0o600 });
   return { file: mysqld, args: [...args, `--init-file=${initFile}`] };
 }

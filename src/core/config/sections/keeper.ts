@@ -47,6 +47,12 @@ export const keeper = {
     min: 1,
     max: 100000,
   }),
+  witness: word({
+    env: 'WITNESS',
+    doc: 'Whether a keeper follows the binary log of MySQL and reports changes of orders that no program makes. Needs `log_bin`, `binlog_format=ROW`, `binlog_row_metadata=FULL` and the rights of a replica: `seckill doctor` checks them.',
+    words: ['off', 'watch'],
+    fallback: 'off',
+  }),
 } as const satisfies Keys;
 
 export const reconcile = {

@@ -145,6 +145,19 @@ const ROWS: readonly Row[] = [
   ['mysql.flush', 'risky', ofMysql({ flushAtCommit: 2 }), /crash of the host/],
   ['mysql.binlog', 'risky', ofMysql({ logBin: false }), /no binary log/],
   ['mysql.binlog', 'risky', ofMysql({ syncBinlog: 0 }), /sync_binlog is 0/],
+  ['mysql.witness', 'wrong', ofMysql({ witness: 'watch', logBin: false }), /no binary log/],
+  [
+    'mysql.witness',
+    'wrong',
+    ofMysql({ witness: 'watch', binlog: { binlog_format: 'MIXED', binlog_row_metadata: 'MINIMAL' } }),
+    /binlog_format is MIXED, binlog_row_metadata is MINIMAL\./,
+  ],
+  [
+    'mysql.witness',
+    'wrong',
+    ofMysql({ witness: 'watch', globalRights: ['REPLICATION SLAVE'] }),
+    /seckill@% may not read the binary log/,
+  ],
   [
     'mysql.last-writes',
     'wrong',

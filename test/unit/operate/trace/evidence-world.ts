@@ -48,6 +48,7 @@ export function pendingEvidence(parts: {
       refunds: [],
       couponAtMs: null,
       outboxRows: [],
+      witnessed: [],
       nowMs,
       ...parts.repository,
     },

@@ -52,7 +52,7 @@ describe('trace: purchases of an id', () => {
   });
 
   const trace = async (query: TraceQuery) => {
-    const empty = { order: null, payments: [], refunds: [], couponAtMs: null, outboxRows: [] };
+    const empty = { order: null, payments: [], refunds: [], couponAtMs: null, outboxRows: [], witnessed: [] };
     const repository: TraceRepository = {
       findRequests: async (id) => (id === query.id ? indexed : (ofBatch.get(id) ?? [])),
       findByTrace: async (traceId) => ofTrace.get(traceId) ?? [],

@@ -1,0 +1,58 @@
+import { z } from 'zod';
+import { isoTime, limit, nextOf, queryWord, rowId, saleId } from '../../contract/fields.js';
+import { witnessFinding, witnessPage, type WitnessFinding as Body } from '../../contract/witness.js';
+import { WITNESS_STATES } from '../../core/ports/witness.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
+import { json, problem } from '../../http/answer.js';
+import { defineRoute, type Route } from '../../http/route.js';
+import type { WitnessServices } from './services.js';
+import type { WitnessFinding } from './witness-store.js';
+
+const listFindings = defineRoute({
+  method: 'get',
+  path: '/admin/v1/witness/findings',
+  label: 'admin',
+  operationId: 'listWitnessFindings',
+  summary:
+    'Lists changes of the books that no program makes, oldest first. Pass `next` as `after` to get the next page. Empty while `WITNESS` is `off`.',
+  access: 'viewer',
+  endpoint: null,
+  query: z.strictObject({
+    state: queryWord(WITNESS_STATES).optional(),
+    sale: saleId.optional(),
+    after: rowId.optional(),
+    limit,
+  }),
+  answers: { 200: { description: 'a page', schema: witnessPage } },
+  problems: [],
+  async handle({ query: { state, sale, after, limit: max } }, { witness }: WitnessServices) {
+    const filter = withoutUndefined({ state, saleId: sale });
+    const found = await witness.list(filter, { max, ...withoutUndefined({ after }) });
+    return json(200, 'found', { findings: found.map(findingBody), next: nextOf(found, max, 'findingId') });
+  },
+});
+
+const closeFinding = defineRoute({
+  method: 'post',
+  path: '/admin/v1/witness/findings/{findingId}/close',
+  label: 'admin',
+  operationId: 'closeWitnessFinding',
+  summary: 'Closes a finding that you have explained or repaired. Safe to repeat.',
+  access: 'admin',
+  endpoint: null,
+  params: z.object({ findingId: rowId }),
+  answers: { 200: { description: 'the closed finding', schema: witnessFinding } },
+  problems: ['finding_not_found'],
+  async handle({ params: { findingId }, userId: actor }, { witness }: WitnessServices) {
+    const closed = await witness.close(findingId, actor);
+    return closed === null ? problem('finding_not_found') : json(200, 'closed', findingBody(closed));
+  },
+});
+
+/** Formats a finding for programs: times in ISO 8601. */
+export const findingBody = ({ committedAtMs, ...found }: WitnessFinding): Body => ({
+  ...found,
+  committedAt: isoTime(committedAtMs),
+});
+
+export const witnessRoutes: readonly Route<WitnessServices>[] = [listFindings, closeFinding];

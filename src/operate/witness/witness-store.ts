@@ -1,0 +1,144 @@
+import type { WitnessKind, WitnessState } from '../../core/ports/witness.js';
+import { insertAudit } from '../../mysql/audit-log.js';
+import { bigint, execute, knex, readJson, select } from '../../mysql/knex.js';
+import type { MysqlPool } from '../../mysql/pool.js';
+import type { WitnessFindingRow } from '../../mysql/tables.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
+import type { Judged } from './judge.js';
+
+export interface WitnessFinding {
+  readonly findingId: string;
+  readonly kind: WitnessKind;
+  readonly subject: string;
+  readonly orderId: string | null;
+  readonly saleId: string | null;
+  readonly detail: string;
+  /** Names the transaction in the binary log. */
+  readonly place: string;
+  /** When the transaction ended, in whole seconds. */
+  readonly committedAtMs: number;
+  readonly state: WitnessState;
+}
+
+/** A finding that is not stored yet. */
+export type Found = Judged & Pick<WitnessFinding, 'place' | 'committedAtMs'>;
+/** The version rises with each save. */
+export type WitnessPosition = { readonly position: string; readonly version: string };
+
+export type WitnessStore = ReturnType<typeof createWitnessStore>;
+
+/** Findings of the witness, and how far it has read. */
+export const createWitnessStore = (pool: MysqlPool) => ({
+  async position(): Promise<WitnessPosition | null> {
+    const [row] = await select(pool, knex('witness_position').select('position', 'version').where({ id: ROW }));
+    return row ?? null;
+  },
+
+  save: (from: WitnessPosition | null, position: string, found: readonly Found[]) => save(pool, from, position, found),
+
+  /** Returns the time before which a purge has deleted archived orders, Unix ms. 0: never. */
+  purgedBeforeMs: () => purgedBeforeMs(pool),
+
+  async open(): Promise<number> {
+    const open = knex('witness_findings').where({ state: 'open' }).select('id').limit(COUNTED_MAX);
+    const [row] = await select(pool, knex.from(open.as('open')).select<{ n: string }[]>(knex.raw('COUNT(*) AS n')));
+    return Number(row?.n ?? 0);
+  },
+
+  async list(
+    filter: { readonly state?: WitnessState; readonly saleId?: string },
+    { after, max }: { readonly after?: string; readonly max: number },
+  ): Promise<WitnessFinding[]> {
+    const { state, saleId } = filter;
+    let page = knex('witness_findings')
+      .select(...COLUMNS)
+      .where(withoutUndefined({ state, sale_id: saleId }));
+    if (after !== undefined) page = page.where('id', '>', bigint(after));
+    return (await select(pool, page.orderBy('id').limit(max))).map(findingOf);
+  },
+
+  close: (findingId: string, actor: string) => close(pool, findingId, actor),
+});
+
+/** The table has a single row. */
+const ROW = 1;
+const COUNTED_MAX = 10_000;
+const PURGES_READ = 100;
+
+const COLUMNS = [
+  'id',
+  'kind',
+  'subject',
+  'order_id',
+  'sale_id',
+  'detail',
+  'place',
+  'committed_at',
+  'state',
+] as const satisfies (keyof WitnessFindingRow)[];
+
+/**
+ * Stores findings and how far the log was read, in one transaction: after a kill nothing is missing, and nothing is found
+ * twice.
+ * @returns the new position. Null: another keeper has read on from `from`, so nothing was stored
+ */
+function save(
+  pool: MysqlPool,
+  from: WitnessPosition | null,
+  position: string,
+  found: readonly Found[],
+): Promise<WitnessPosition | null> {
+  const version = String(BigInt(from?.version ?? 0) + 1n);
+  return pool.transaction(async (tx) => {
+    const row = { position, version };
+    const stored = knex('witness_position');
+    const first = stored.clone().insert({ id: ROW, ...row });
+    const moved =
+      from === null ? first.onConflict().ignore() : stored.where({ id: ROW, version: from.version }).update(row);
+    if ((await execute(tx, moved)).affectedRows === 0) return null;
+    for (const { place, kind, subject, orderId, saleId, detail, committedAtMs } of found) {
+      const ids = { order_id: orderId, sale_id: saleId };
+      const finding = { place, kind, subject, ...ids, detail, committed_at: new Date(committedAtMs) };
+      await execute(tx, knex('witness_findings').insert(finding).onConflict().ignore());
+    }
+    return row;
+  });
+}
+
+async function purgedBeforeMs(pool: MysqlPool): Promise<number> {
+  const purges = knex('audit_log').select('after_json').where({ action: 'data.purged' });
+  const times = (await select(pool, purges.orderBy('id', 'desc').limit(PURGES_READ))).map(({ after_json: json }) => {
+    const { before, kinds } = (readJson(json) ?? {}) as { readonly before?: unknown; readonly kinds?: unknown };
+    return Array.isArray(kinds) && kinds.includes('archive') ? Date.parse(String(before)) || 0 : 0;
+  });
+  return Math.max(0, ...times);
+}
+
+/** Closes a finding. @returns null if there is no such finding */
+function close(pool: MysqlPool, findingId: string, actor: string): Promise<WitnessFinding | null> {
+  const ofId = knex('witness_findings')
+    .select(...COLUMNS)
+    .where({ id: bigint(findingId) as never });
+  return pool.transaction(async (tx) => {
+    const [row] = await select(tx, ofId.forUpdate());
+    if (row === undefined) return null;
+    if (row.state === 'closed') return findingOf(row);
+    await execute(tx, knex('witness_findings').where({ id: row.id }).update({ state: 'closed' }));
+    const { kind, subject, detail } = row;
+    const entry = { before: { state: row.state }, after: { state: 'closed', kind, subject, detail } };
+    await insertAudit(tx, { actor, action: 'witness_finding.closed', subject: `witness_finding:${row.id}`, ...entry });
+    return findingOf({ ...row, state: 'closed' });
+  });
+}
+
+const findingOf = (row: Pick<WitnessFindingRow, (typeof COLUMNS)[number]>): WitnessFinding => ({
+  findingId: row.id,
+  kind: row.kind,
+  subject: row.subject,
+  orderId: row.order_id,
+  saleId: row.sale_id,
+  detail: row.detail,
+  place: row.place,
+  committedAtMs: row.committed_at.getTime(),
+  state: row.state,
+});

@@ -1,0 +1,315 @@
+import { expect } from 'chai';
+import { Registry } from 'prom-client';
+import { keepRunning } from '../../src/core/job.js';
+import type { Order } from '../../src/core/order.js';
+import type { WitnessKind } from '../../src/core/ports/witness.js';
+import { createJobLeases } from '../../src/mysql/job-leases.js';
+import { createOrderRefunds } from '../../src/mysql/order-refunds.js';
+import { createOutbox } from '../../src/mysql/outbox.js';
+import type { MysqlPool } from '../../src/mysql/pool.js';
+import { eraseBuyer } from '../../src/operate/purge/erase-buyer.js';
+import { purge } from '../../src/operate/purge/purge.js';
+import { Witness, WITNESS_EVERY_MS } from '../../src/operate/witness/jobs.js';
+import { systemClock } from '../../src/process/system-clock.js';
+import { createWitnessStore, type WitnessFinding, type WitnessStore } from '../../src/operate/witness/witness-store.js';
+import { found, until } from '../chaos/harness/wait.js';
+import { RunningCommand, runCommand } from '../helpers/command.js';
+import { mysqlIn } from '../helpers/servers.js';
+import { startPrivateMariadb, type PrivateMariadb } from '../helpers/private-mariadb.js';
+import { replacing } from '../helpers/replacing.js';
+import { silentLog } from '../helpers/silent-log.js';
+import { stackEnv } from '../helpers/stack-env.js';
+import { DUE_MS, mysqlMoves, ordersIn, paymentOf, type MovesWorld } from './order-transitions-worlds.js';
+import { mysqlWorld, type MysqlWorld } from './repository-worlds.js';
+
+const VERSION = (process.env.SECKILL_MYSQL ?? 'mariadb-11.4') as Parameters<typeof startPrivateMariadb>[1];
+const WISH = { restock: false, reason: 'broken' };
+
+describe('contract witness on a MySQL with a binary log', () => {
+  let server: PrivateMariadb;
+  let world: MovesWorld & MysqlWorld;
+  let store: WitnessStore;
+  before(async () => {
+    server = await startPrivateMariadb(4711, VERSION);
+    world = await mysqlMoves(await mysqlWorld(8, server.url));
+    store = createWitnessStore(world.pool);
+  });
+  after(async () => {
+    await world?.close();
+    await server?.stop();
+  });
+
+  const witnessOn = (mysql: MysqlPool): Witness => {
+    const config = { ...mysqlIn(stackEnv()), url: server.url };
+    return new Witness(config, { mysql, registry: new Registry(), clock: systemClock, log: silentLog });
+  };
+  /** Ends the lease of a witness that was killed. */
+  const freeLease = (): Promise<unknown> => world.pool.execute('DELETE FROM job_leases');
+  /** Runs a witness while `work` runs, as a keeper does. It has read the present end of the log before. */
+  async function watched<T>(work: () => Promise<T>): Promise<T> {
+    await freeLease();
+    const witness = witnessOn(world.pool);
+    const stop = new AbortController();
+    const metrics = { jobBegan: () => () => undefined, jobRan: () => undefined };
+    const running = keepRunning(witness, WITNESS_EVERY_MS, stop.signal, {
+      clock: systemClock,
+      log: silentLog,
+      metrics,
+    });
+    try {
+      const before = await store.position();
+      await until('the witness reads', async () => {
+        return ((await store.position())?.version ?? '0') !== (before?.version ?? '0');
+      });
+      return await work();
+    } finally {
+      stop.abort();
+      await running;
+      witness.close();
+    }
+  }
+
+  const all = async (): Promise<WitnessFinding[]> => store.list({}, { max: 1000 });
+  const findings = async (order: Order): Promise<string[]> =>
+    (await all()).filter(({ saleId }) => saleId === order.saleId).map(({ kind, subject }) => `${kind} ${subject}`);
+  const one = async (text = 'ann/k'): Promise<Order> => {
+    const [order] = (await ordersIn(world, [text])).orders;
+    if (order === undefined) throw new Error('an order was written');
+    return order;
+  };
+  const paid = async (text?: string): Promise<Order> => {
+    const order = await one(text);
+    await world.transitions.pay(order.orderId, paymentOf(order));
+    return order;
+  };
+  const sql = (text: string): Promise<unknown> => world.pool.execute(text);
+
+  /** Changes by hand: what was done to an order, and what is found. */
+  const BY_HAND: readonly (readonly [title: string, sql: (order: Order) => string, kinds: readonly WitnessKind[]])[] = [
+    ['an amount changed', ({ orderId }) => `UPDATE orders SET amount_cents = 1 WHERE id = ${orderId}`, ['row_changed']],
+    [
+      'an order paid without money',
+      ({ orderId }) => `UPDATE orders SET state = 'paid' WHERE id = ${orderId}`,
+      ['paid_without_payment', 'order_without_outbox'],
+    ],
+    [
+      'a move that no order makes',
+      ({ orderId }) => `UPDATE orders SET state = 'failed' WHERE id = ${orderId}`,
+      ['wrong_transition', 'order_without_outbox', 'sold_differs'],
+    ],
+    ['an order deleted', ({ orderId }) => `DELETE FROM orders WHERE id = ${orderId}`, ['row_deleted', 'sold_differs']],
+    ['an outbox row deleted', ({ batchId }) => `DELETE FROM outbox WHERE \`key\` = '${batchId}'`, ['row_deleted']],
+    ['sold changed', ({ saleId }) => `UPDATE sales SET sold = sold + 1 WHERE id = ${saleId}`, ['sold_differs']],
+    [
+      'an order written without its outbox row',
+      ({ orderId, saleId }) =>
+        `INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer)
+         SELECT id + 1, sale_id, user_id, 'other', batch_id, 0, 0, 0 FROM orders WHERE id = ${orderId} AND sale_id = ${saleId}`,
+      ['order_without_outbox'],
+    ],
+  ];
+
+  it('finds each change by hand, once, with its order and sale', () =>
+    watched(async () => {
+      for (const [title, change, kinds] of BY_HAND) {
+        const order = await one();
+        await sql(change(order));
+        await until(`${title} is found`, async () => (await findings(order)).length >= kinds.length, { everyMs: 20 });
+        expect(
+          (await all()).filter(({ saleId }) => saleId === order.saleId).map(({ kind }) => kind),
+          title,
+        ).to.have.members(kinds);
+      }
+    }));
+
+  it('finds a table that was emptied without rows in the log', () =>
+    watched(async () => {
+      await sql('TRUNCATE TABLE order_refunds');
+      const finding = await found('the TRUNCATE', async () =>
+        (await all()).find(({ kind }) => kind === 'not_readable'),
+      );
+      expect(finding.detail).to.contain('truncate order_refunds');
+      await world.pool.execute('UPDATE witness_findings SET state = ?', ['closed']);
+    }));
+
+  it('finds nothing while orders are bought, paid, cancelled, expired, refunded, archived, erased and purged', () =>
+    watched(async () => {
+      await sql('DELETE FROM witness_findings');
+      const { orders, sale } = await ordersIn(world, ['ann/a*2', 'bob/b', 'cid/c', 'dan/d'], { metadata: { a: '1' } });
+      const [ann, bob, cid, dan] = orders as [Order, Order, Order, Order];
+      await world.transitions.pay(ann.orderId, paymentOf(ann));
+      await world.transitions.pay(bob.orderId, paymentOf(bob));
+      await world.transitions.pay(bob.orderId, paymentOf(bob)); // twice: the second payment is owed back
+      await world.transitions.cancel(cid.orderId);
+      const late = await ordersIn(world, ['eve/e'], { paymentWindowMs: DUE_MS });
+      await world.transitions.expire(late.orders.map(({ orderId }) => orderId));
+      const oversold = await ordersIn(world, ['fay/f*2'], { sale: { stock: 2 } });
+      expect(oversold.orders[0]?.state).to.equal('pending_payment');
+
+      const refunds = createOrderRefunds(world.pool, { clock: systemClock });
+      const due = async ({ orderId }: Order): Promise<string> =>
+        (await refunds.refundsOf(orderId)).find(({ state }) => state === 'due')?.refundId ?? '';
+      await refunds.order(ann.orderId, { ...WISH, amountCents: 1, key: 'part' }, 'ann');
+      await refunds.settle(await due(ann));
+      await refunds.order(ann.orderId, { ...WISH, key: 'refused' }, 'ann');
+      await refunds.refuse(await due(ann), 'no');
+      const back = await paid('gus/g');
+      await refunds.order(back.orderId, { ...WISH, restock: true }, 'ann');
+      await refunds.settle(await due(back));
+      await refunds.cancel(dan.orderId, 'a call', 'ann');
+      const { saleId } = await paid('hal/h');
+      const wish = { unpaid: true, refundAll: true, dryRun: false, reason: 'a wrong price' };
+      await world.sales.move(saleId, 'warm');
+      await world.sales.move(saleId, 'closed');
+      for (let after: string | null = null; ;) {
+        const step = await refunds.voidNext(saleId, after, wish, 'ann');
+        if (step.outcome !== 'done' || step.next === null) break;
+        after = step.next;
+      }
+
+      const outbox = createOutbox(world.pool);
+      for (const kind of ['batch_recorded', 'orders_moved', 'release'] as const) {
+        const rows = await outbox.lease(kind, 1000, 60_000);
+        await outbox.postpone(
+          rows.slice(0, 1).map(({ outboxId }) => outboxId),
+          0,
+        );
+        await outbox.markDone(rows.map(({ outboxId }) => outboxId));
+      }
+      await sql('UPDATE outbox SET done_at = UTC_TIMESTAMP(3) - INTERVAL 1 DAY WHERE done_at IS NOT NULL');
+      expect(await outbox.removeDone(1000, 1000)).to.be.above(5);
+
+      await world.refunds.takeOn((await world.refunds.list({}, { max: 1 }))[0]?.paymentId ?? '', 'ann');
+      await world.sales.move(sale.saleId, 'warm');
+      await world.sales.move(sale.saleId, 'closed');
+      await sql(`UPDATE sales SET retirement = 'done', retired_at = UTC_TIMESTAMP(3) WHERE id = ${sale.saleId}`);
+      await world.archive.begin(sale.saleId, 'keeper');
+      expect((await world.archive.move(sale.saleId, null, 100)).moved).to.equal(4);
+      await refunds.order(bob.orderId, WISH, 'ann');
+      await refunds.settle(await due(bob));
+      const parts = { pool: world.pool, clock: systemClock };
+      expect((await eraseBuyer({ userId: 'bob', dryRun: false, actor: 'ann' }, parts)).outcome).to.equal('erased');
+      const soon = { beforeMs: Date.now() + 86_400_000, kinds: ['archive'] as const, dryRun: false, actor: 'ann' };
+      expect(await purge(soon, parts)).to.deep.equal([{ what: 'archive', removed: 4, kept: 0 }]);
+
+      const last = await one('zoe/z');
+      await sql(`UPDATE orders SET quantity = 3 WHERE id = ${last.orderId}`);
+      await until('the change by hand after all this', async () => (await findings(last)).length === 2);
+      expect(await all()).to.have.length(2);
+    }));
+
+  it('finds archived orders that were deleted without a purge', () =>
+    watched(async () => {
+      await sql("DELETE FROM audit_log WHERE action = 'data.purged'");
+      const order = await paid('ida/i');
+      await sql(`INSERT INTO orders_archive (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents,
+        one_per_buyer, created_at) SELECT id, sale_id, user_id, request_id, batch_id, quantity, amount_cents,
+        one_per_buyer, created_at FROM orders WHERE id = ${order.orderId}`);
+      await sql(`DELETE FROM orders_archive WHERE id = ${order.orderId}`);
+      const expected = ['row_added', 'sold_differs', 'row_deleted'];
+      await until('all is found', async () => (await findings(order)).length === expected.length);
+      expect((await findings(order)).map((text) => text.split(' ')[0])).to.have.members(expected);
+    }));
+
+  it('misses no change and repeats none when it is killed before it stores what it found', async () => {
+    const lost = replacing(world.pool, { transaction: () => Promise.reject(new Error('killed')) });
+    await watched(() => Promise.resolve());
+    const [before, between, after] = [await one('a/1'), await one('a/2'), await one('a/3')];
+    const change = ({ orderId }: Order) => sql(`UPDATE orders SET batch_id = 'x' WHERE id = ${orderId}`);
+    await change(before); // while no witness runs
+    await freeLease();
+    const killed = witnessOn(lost);
+    await killed.runOnce();
+    await change(between);
+    let failed = false;
+    await until('it tries to store a finding', async () => {
+      await killed.runOnce().catch(() => (failed = true));
+      return failed;
+    });
+    expect(await findings(before), 'nothing was stored').to.deep.equal([]);
+    await watched(async () => {
+      await change(after);
+      await until('the last change is found', async () => (await findings(after)).length > 0);
+    });
+    for (const order of [before, between, after])
+      expect(await findings(order)).to.deep.equal([`row_changed orders:${order.orderId}`]);
+  });
+
+  it('lets only one of two keepers store findings', async () => {
+    await watched(() => Promise.resolve());
+    const [mine, other] = [witnessOn(world.pool), witnessOn(world.pool)];
+    await freeLease();
+    await mine.runOnce();
+    await other.runOnce(); // the lease is taken
+    const order = await one('b/1');
+    await sql(`UPDATE orders SET batch_id = 'x' WHERE id = ${order.orderId}`);
+    await until('both have read it', async () => {
+      await createJobLeases(world.pool).hold('witness', 'none', 0);
+      for (const each of [mine, other]) {
+        await freeLease(); // each believes that it holds the lease
+        await each.runOnce();
+      }
+      return (await findings(order)).length > 0;
+    });
+    for (const each of [mine, other]) {
+      await freeLease();
+      await each.runOnce();
+      each.close();
+    }
+    expect(await findings(order)).to.deep.equal([`row_changed orders:${order.orderId}`]);
+  });
+
+  it('reports a gap and goes on when the log no longer has its position', async () => {
+    await watched(() => Promise.resolve());
+    await one('c/1');
+    await server.admin('FLUSH BINARY LOGS');
+    const logs = await server.admin('SHOW BINARY LOGS');
+    await server.admin(`PURGE BINARY LOGS TO '${String(logs.at(-1)?.Log_name)}'`);
+    await watched(async () => {
+      await found('the gap', async () => (await all()).find(({ kind }) => kind === 'not_seen'));
+      const order = await one('c/2');
+      await sql(`UPDATE orders SET batch_id = 'x' WHERE id = ${order.orderId}`);
+      await until('a later change is found', async () => (await findings(order)).length > 0);
+    });
+  });
+
+  describe('commands', () => {
+    // a database of its own: the others of Redis know events of another MySQL
+    const env = () => ({ ...stackEnv(), MYSQL_URL: server.url, REDIS_URL: `${stackEnv().REDIS_URL}/15` });
+
+    it('`witness` lists findings, and closes one with an entry in the audit log', async () => {
+      await watched(async () => {
+        const order = await one('d/1');
+        await sql(`UPDATE orders SET batch_id = 'x' WHERE id = ${order.orderId}`);
+        await until('it is found', async () => (await findings(order)).length > 0);
+        const list = ['witness', 'list', '--sale', order.saleId, '--json'];
+        const [finding] = (await runCommand(list, env())).lines;
+        expect(finding).to.include({ kind: 'row_changed', orderId: order.orderId, state: 'open' });
+        const closed = await runCommand(['witness', 'close', String(finding?.findingId)], env());
+        expect(closed.stdout).to.equal(`finding ${String(finding?.findingId)} is closed.\n`);
+        expect((await runCommand(list, env())).lines).to.deep.equal([]);
+        const audit = await world.auditOf(`witness_finding:${String(finding?.findingId)}`);
+        expect(audit.map(({ action }) => action)).to.deep.equal(['witness_finding.closed']);
+      });
+      expect(await runCommand(['witness', 'close', '987654321'], env())).to.include({ code: 1 });
+    });
+
+    it('`changes` prints each change of an order and its sale, and goes on after a position', async () => {
+      const end = new RunningCommand(['changes', '--follow', '--json'], env()).signalAfter(12, 'SIGTERM');
+      let isOver = false;
+      void end.finally(() => (isOver = true));
+      await until('it has printed some changes', async () => (await paid('f/1'), isOver), { everyMs: 200 });
+      const { code, lines, stderr } = await end;
+      expect(code, stderr).to.equal(0);
+      const states = new Map<unknown, unknown[]>();
+      for (const { what, id, after } of lines)
+        if (what === 'order') states.set(id, [...(states.get(id) ?? []), (after as { state: string }).state]);
+      expect([...states.values()].find((moves) => moves.length > 1)).to.deep.equal(['pending_payment', 'paid']);
+      const [first] = lines;
+      const next = lines.find(({ position }) => position !== first?.position);
+      const after = ['changes', '--follow', '--json', '--after', String(first?.position)];
+      const again = await new RunningCommand(after, env()).signalAfter(1, 'SIGTERM');
+      expect(again.lines[0], again.stderr).to.deep.equal(next);
+    });
+  });
+});
