@@ -1,5 +1,6 @@
 import type { Route } from '../http/route.js';
 import type { HttpServices } from '../http/services.js';
+import { couponRoutes, type CouponServices } from '../operate/coupons/index.js';
 import { brokerRoutes, type BrokerServices } from '../operate/broker/index.js';
 import { deadLetterRoutes, type DeadLetterServices } from '../operate/dead-letters/index.js';
 import { followLive, readSaleSeconds, type LiveServices } from '../operate/live/index.js';
@@ -12,6 +13,7 @@ import { refundRoutes, type RefundServices } from '../operate/refunds/index.js';
 import { revocationRoutes, type RevocationServices } from '../operate/revocations/index.js';
 import { readBreakers, roomRoutes, ruleRoutes, switchRoutes, type RuleServices } from '../operate/rules/index.js';
 import { readMe } from '../http/routes/me.js';
+import { listMyCoupons } from '../http/routes/coupons.js';
 import { cancelOrder, listMyOrders, payOrder, readOrder } from '../http/routes/orders.js';
 import { paymentWebhook } from '../http/routes/payment-webhook.js';
 import { healthz, metrics, openapiDocuments, readiness, readyz } from '../http/routes/probes.js';
@@ -24,6 +26,7 @@ import { readSalePage } from '../http/routes/sale-page.js';
 /** The services of every route. */
 export type ApiServices = HttpServices &
   BrokerServices &
+  CouponServices &
   DeadLetterServices &
   LiveServices &
   OrderServices &
@@ -45,6 +48,7 @@ export const ROUTES: readonly Route<ApiServices>[] = [
   readTicket,
   readSalePage,
   listMyOrders,
+  listMyCoupons,
   readOrder,
   payOrder,
   cancelOrder,
@@ -56,6 +60,7 @@ export const ROUTES: readonly Route<ApiServices>[] = [
   ...bucketRoutes,
   readBreakers,
   ...orderRoutes,
+  ...couponRoutes,
   ...deadLetterRoutes,
   ...reconcileRoutes,
   ...refundRoutes,

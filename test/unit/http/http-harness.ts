@@ -145,6 +145,8 @@ export class FakeServices {
       refunds: partial({}),
       paymentCases: partial({}),
       orderRefunds: partial({}),
+      coupons: partial({}),
+      couponDesk: partial({}),
       currenciesOf: refuse,
       rules: partial({}),
       ruleReports: partial({}),
