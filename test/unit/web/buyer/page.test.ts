@@ -623,6 +623,38 @@ describe('sale page', () => {
       expect(new Set(keys).size).to.equal(2);
     });
 
+    it('is paid with the chosen coupon and a key of its own, and without the coupon once it is refused', async () => {
+      const terms = { state: 'free', currency: 'EUR', valueCents: 500, percent: null, minCents: 0 };
+      const coupons = [
+        { ...terms, code: 'SMALL' },
+        { ...terms, code: 'LARGE', valueCents: null, percent: 50 },
+        { ...terms, code: 'USED', state: 'redeemed' },
+        { ...terms, code: 'MIN', minCents: 1_000_000 },
+        { ...terms, code: 'USD', currency: 'USD' },
+      ];
+      page.stop();
+      shop.on('GET /v1/me/coupons?limit=50', () => json({ coupons, next: null }));
+      page = await open();
+      expect(page.state.coupons.map(({ code }) => code)).to.deep.equal(['LARGE', 'SMALL']);
+      expect(page.state.coupons[1]?.discountCents).to.equal(500);
+      shop.on(
+        'POST /v1/orders/9/pay',
+        () => problem(409, 'coupon_refused'),
+        () => json(order({ state: 'paid' })),
+      );
+      page.chooseCoupon('SMALL');
+      page.move('pay');
+      await clock.tickAsync(100);
+      expect(page.state.moveProblem).to.equal('coupon_refused');
+      expect([page.state.coupon, page.state.coupons.length]).to.deep.equal([null, 1]);
+      page.move('pay');
+      await clock.tickAsync(100);
+      expect(screenAt(page)).to.equal('paid');
+      const sent = shop.asked.filter(({ what }) => what === 'POST /v1/orders/9/pay').map(({ body }) => body);
+      expect(sent).to.deep.equal([{ coupon: 'SMALL' }, undefined]);
+      expect(new Set(keysSent('POST /v1/orders/9/pay')).size).to.equal(2);
+    });
+
     it('is read again when its time is over, with or without a stream', async () => {
       stream.write(':\n\n');
       for (let minute = 0; minute < 15; minute++) {
