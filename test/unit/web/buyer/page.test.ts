@@ -573,9 +573,18 @@ describe('sale page', () => {
   });
 
   describe('order', () => {
+    const TERMS = { state: 'free', currency: 'EUR', valueCents: 500, percent: null, minCents: 0 };
+    const COUPONS = [
+      { ...TERMS, code: 'SMALL' },
+      { ...TERMS, code: 'LARGE', valueCents: null, percent: 50 },
+      { ...TERMS, code: 'USED', state: 'redeemed' },
+      { ...TERMS, code: 'MIN', minCents: 1_000_000 },
+      { ...TERMS, code: 'USD', currency: 'USD' },
+    ];
     let stream: FakeStream;
     let page: Page;
     beforeEach(async () => {
+      shop.on('GET /v1/me/coupons?limit=50', () => json({ coupons: COUPONS, next: null }));
       stream = holds();
       const made = order();
       shop.on('GET /v1/orders/9', () => json(made));
@@ -624,17 +633,6 @@ describe('sale page', () => {
     });
 
     it('is paid with the chosen coupon and a key of its own, and without the coupon once it is refused', async () => {
-      const terms = { state: 'free', currency: 'EUR', valueCents: 500, percent: null, minCents: 0 };
-      const coupons = [
-        { ...terms, code: 'SMALL' },
-        { ...terms, code: 'LARGE', valueCents: null, percent: 50 },
-        { ...terms, code: 'USED', state: 'redeemed' },
-        { ...terms, code: 'MIN', minCents: 1_000_000 },
-        { ...terms, code: 'USD', currency: 'USD' },
-      ];
-      page.stop();
-      shop.on('GET /v1/me/coupons?limit=50', () => json({ coupons, next: null }));
-      page = await open();
       expect(page.state.coupons.map(({ code }) => code)).to.deep.equal(['LARGE', 'SMALL']);
       expect(page.state.coupons[1]?.discountCents).to.equal(500);
       shop.on(
