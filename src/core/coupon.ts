@@ -12,12 +12,12 @@ export const newCouponCode = (): string =>
 export const COUPON_TERMS = /^(?:([1-9][0-9]{0,9})|([1-9][0-9]?|100)%) ([1-9][0-9]{0,3})d(?: min ([1-9][0-9]{0,9}))?$/;
 
 /** What a coupon takes off an order: a fixed amount, or a part of it. Exactly one of the two is set. */
-export interface CouponValue {
+interface CouponValue {
   readonly valueCents: number | null;
   readonly percent: number | null;
 }
 
-export interface CouponTerms extends CouponValue {
+interface CouponTerms extends CouponValue {
   readonly validDays: number;
   /** Amount from which on an order may use the coupon. */
   readonly minCents: number;
