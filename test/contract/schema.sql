@@ -35,6 +35,24 @@ CREATE TABLE compensation_jobs (
   UNIQUE KEY subject (subject,kind)
 );
 
+CREATE TABLE coupons (
+  order_id bigint unsigned NOT NULL
+  sale_id bigint unsigned NOT NULL
+  user_id varchar(128) COLLATE ascii_bin NOT NULL
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  KEY buyer (user_id)
+  PRIMARY KEY (order_id)
+);
+
+CREATE TABLE coupons_archive (
+  order_id bigint unsigned NOT NULL
+  sale_id bigint unsigned NOT NULL
+  user_id varchar(128) COLLATE ascii_bin NOT NULL
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  KEY buyer (user_id)
+  PRIMARY KEY (order_id)
+);
+
 CREATE TABLE coupon_codes (
   code char(10) COLLATE ascii_bin NOT NULL
   order_id bigint unsigned NOT NULL
@@ -57,24 +75,6 @@ CREATE TABLE coupon_codes (
   KEY sale (sale_id,order_id)
   KEY state (state,order_id)
   KEY used_order (used_order)
-);
-
-CREATE TABLE coupons (
-  order_id bigint unsigned NOT NULL
-  sale_id bigint unsigned NOT NULL
-  user_id varchar(128) COLLATE ascii_bin NOT NULL
-  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
-  KEY buyer (user_id)
-  PRIMARY KEY (order_id)
-);
-
-CREATE TABLE coupons_archive (
-  order_id bigint unsigned NOT NULL
-  sale_id bigint unsigned NOT NULL
-  user_id varchar(128) COLLATE ascii_bin NOT NULL
-  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
-  KEY buyer (user_id)
-  PRIMARY KEY (order_id)
 );
 
 CREATE TABLE dead_letters (
