@@ -22,7 +22,7 @@ const couponFields = {
   expiresAt: time,
   redeemedAt: time.nullable(),
 };
-export const couponSchema = z.object(couponFields).meta({ id: 'Coupon' });
+const couponSchema = z.object(couponFields).meta({ id: 'Coupon' });
 export const foundCoupon = z
   .object({
     ...couponFields,

@@ -628,7 +628,7 @@ function Coupons({ state, words, page, format }: ViewProps): JSX.Element | null 
         <option value="">{words.noCoupon}</option>
         {coupons.map(({ code, discountCents }) => (
           <option key={code} value={code}>
-            {words.couponTakes(format.price(discountCents), code)}
+            {`${words.couponTakes(format.price(discountCents))} · ${code}`}
           </option>
         ))}
       </select>

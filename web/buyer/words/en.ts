@@ -21,7 +21,7 @@ export const en: Words = {
   quantity: 'How many?',
   coupon: 'Coupon',
   noCoupon: 'None',
-  couponTakes: (price, code) => `${price} off (${code})`,
+  couponTakes: (price) => `${price} off`,
   more: 'One more',
   fewer: 'One fewer',
   opensAt: (when) => `Opens ${when}, your time`,

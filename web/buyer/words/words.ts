@@ -28,7 +28,7 @@ export interface Words {
   readonly quantity: string;
   readonly coupon: string;
   readonly noCoupon: string;
-  readonly couponTakes: (price: string, code: string) => string;
+  readonly couponTakes: (price: string) => string;
   readonly more: string;
   readonly fewer: string;
   readonly opensAt: (when: string) => string;

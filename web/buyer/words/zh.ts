@@ -19,7 +19,7 @@ export const zh: Words = {
   quantity: '购买数量',
   coupon: '优惠券',
   noCoupon: '不使用',
-  couponTakes: (price, code) => `减 ${price}（${code}）`,
+  couponTakes: (price) => `减 ${price}`,
   more: '加一件',
   fewer: '减一件',
   opensAt: (when) => `${when} 开售（您的当地时间）`,
