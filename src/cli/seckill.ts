@@ -15,6 +15,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   health: async () => (await import('./health.js')).healthCommand(),
   sale: async () => (await import('../operate/sales/commands.js')).saleCommand(),
   orders: async () => (await import('../operate/orders/commands.js')).ordersCommand(),
+  coupons: async () => (await import('../operate/coupons/commands.js')).couponsCommand(),
   dlq: async () => (await import('../operate/dead-letters/commands.js')).dlqCommand(),
   reconcile: async () => (await import('../operate/reconcile/commands.js')).reconcileCommand(),
   audit: async () => (await import('../operate/audit/commands.js')).auditCommand(),

@@ -42,6 +42,10 @@ export const salePage = z
 export const saleSchema = z
   .object({
     ...saleFields,
+    coupon: text
+      .nullable()
+      .optional()
+      .meta({ description: 'terms of the coupons for its paid orders, such as 10% 30d' }),
     warmBefore: text.nullable().meta({ description: 'null: an operator warms, opens and closes the sale' }),
     stock: count,
     sold: count,

@@ -40,6 +40,9 @@ export const statesBefore = (to: PurchaseState): PurchaseState[] => PURCHASE_STA
 /** Whether the order still needs its payment, and may be cancelled or expire instead. */
 export const isUnpaid = (state: OrderState): boolean => mayMove(state, 'expired');
 
+/** Id of the payment of an order that costs nothing. */
+export const freePaymentId = (orderId: string): string => `free-${orderId}`;
+
 /** Whether the order was paid, whatever became of the money since. */
 export const wasPaid = (state: OrderState): boolean => state === 'paid' || isMoneyState(state);
 

@@ -50,6 +50,8 @@ export interface Sale {
   readonly warmBeforeMs: number | null;
   /** Time that a buyer has to pay. Null: ORDER_PAYMENT_WINDOW_MS. */
   readonly paymentWindowMs: number | null;
+  /** Terms of the coupons for its paid orders, such as `10% 30d`. Absent or null: they cannot be used. */
+  readonly coupon?: string | null;
   readonly state: SaleState;
   /** Starts at 1 and rises by one whenever the Redis side of the sale is rebuilt. */
   readonly epoch: number;

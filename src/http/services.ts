@@ -14,6 +14,7 @@ import type { PurchaseTokens } from '../admission/sign/purchase-tokens.js';
 import type { RequestSignatures } from '../admission/sign/request-signatures.js';
 import type { AuditLog } from '../core/ports/audit-log.js';
 import type { Clock } from '../core/ports/clock.js';
+import type { Coupons } from '../core/ports/coupons.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { OrderSearch } from '../core/ports/order-search.js';
@@ -106,6 +107,7 @@ export interface HttpServices {
   readonly orderSearch: OrderSearch;
   /** Returns the refunds of an order, finished or not. @throws OperationalError mysql */
   readonly refundsOf: RefundRepository['refundsOf'];
+  readonly coupons: Coupons;
   /** @throws OperationalError mysql */
   readonly payOrder: (request: PayRequest) => Promise<PayAnswer>;
   /** @throws OperationalError mysql */

@@ -1,27 +1,19 @@
 import type { CouponRepository } from '../core/ports/order-repository.js';
-import type { OrderTable } from './both-tables.js';
+import { fromOrders, type OrderTable } from './both-tables.js';
+import { insertCodes } from './coupon-codes.js';
 import { execute, knex, select } from './knex.js';
-import type { MysqlPool } from './pool.js';
-
-/**
- * Without IGNORE, which would also hide a value that does not fit. An existing coupon stays unchanged. The lock waits
- * for an order that is moving to the archive, with its coupon. Written as SQL, since the builder has no ON DUPLICATE
- * KEY for an INSERT … SELECT.
- */
-const issueFrom = (table: OrderTable): string => `INSERT INTO coupons (order_id, sale_id, user_id)
-  SELECT id, sale_id, user_id FROM ${table} WHERE id IN (:orderIds) AND (state = 'paid' OR after_paid = 'returned')
-  ORDER BY id LOCK IN SHARE MODE
-  ON DUPLICATE KEY UPDATE order_id = coupons.order_id`;
+import { idIn } from './move-orders.js';
+import type { MysqlPool, Statements } from './pool.js';
 
 /** Coupons in MySQL. The order is the primary key, so a second copy of an event makes no second coupon. */
 export function createCouponRepository(pool: MysqlPool): CouponRepository {
-  const withoutCoupon = async (orderIds: readonly string[]): Promise<string[]> => {
+  const withoutCoupon = async (orderIds: readonly string[], on: Statements = pool): Promise<string[]> => {
     const having = new Set<string>();
     for (const table of ['coupons', 'coupons_archive'] as const) {
       const left = orderIds.filter((orderId) => !having.has(orderId));
       if (left.length === 0) break;
       const rows = await select(
-        pool,
+        on,
         knex(table as 'coupons')
           .select('order_id')
           .whereIn('order_id', left),
@@ -30,10 +22,32 @@ export function createCouponRepository(pool: MysqlPool): CouponRepository {
     }
     return orderIds.filter((orderId) => !having.has(orderId));
   };
-  const issue = async (table: OrderTable, orderIds: readonly string[]): Promise<number> =>
-    (await execute(pool, knex.raw(issueFrom(table), { orderIds: [...orderIds] }))).affectedRows;
+  /**
+   * The lock lets one keeper at a time issue the coupon of an order, and waits for an order that is moving to the
+   * archive, with its coupon.
+   */
+  const issue = (table: OrderTable, orderIds: readonly string[]): Promise<number> =>
+    pool.transaction(async (tx) => {
+      const paid = fromOrders(table)
+        .select('id', 'sale_id', 'user_id')
+        .whereRaw(idIn(orderIds))
+        .where((was) => void was.where({ state: 'paid' }).orWhere({ after_paid: 'returned' }));
+      const orders = await select(tx, paid.orderBy('id').forUpdate());
+      const without = new Set(
+        await withoutCoupon(
+          orders.map(({ id }) => id),
+          tx,
+        ),
+      );
+      const fresh = orders.filter(({ id }) => without.has(id));
+      if (fresh.length === 0) return 0;
+      const rows = fresh.map(({ id, sale_id, user_id }) => ({ order_id: id, sale_id, user_id }));
+      await execute(tx, knex('coupons').insert(rows));
+      await insertCodes(tx, fresh);
+      return fresh.length;
+    });
   return {
-    withoutCoupon,
+    withoutCoupon: (orderIds) => withoutCoupon(orderIds),
     async issue(orderIds) {
       if (orderIds.length === 0) return { issued: 0, unpaid: [] };
       const issued = await issue('orders', orderIds);

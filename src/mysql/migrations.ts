@@ -459,6 +459,41 @@ const MONEY_COLUMNS = `
 /** Null: the worker's ORDER_PAYMENT_WINDOW_MS. */
 const PAYMENT_WINDOW = 'ALTER TABLE sales ADD COLUMN payment_window_ms INT UNSIGNED NULL';
 
+/** Null: coupons of the sale have no code. */
+const COUPON_TERMS = `ALTER TABLE sales ADD COLUMN coupon ${WORD} NULL`;
+
+/**
+ * Coupons that can be used, one per paid order of a sale with terms for coupons. They do not go to the archive, because
+ * an order of any sale may use them. `used_order` holds the order that has reserved or redeemed the coupon.
+ */
+const COUPON_CODES = `CREATE TABLE IF NOT EXISTS coupon_codes (
+  code CHAR(10) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
+  order_id BIGINT UNSIGNED NOT NULL,
+  sale_id BIGINT UNSIGNED NOT NULL,
+  user_id ${USER_ID} NOT NULL,
+  currency CHAR(3) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  value_cents BIGINT UNSIGNED NULL,
+  percent TINYINT UNSIGNED NULL,
+  min_cents BIGINT UNSIGNED NOT NULL,
+  state ENUM('free', 'reserved', 'redeemed') NOT NULL DEFAULT 'free',
+  used_order BIGINT UNSIGNED NULL,
+  used_key ${ID} NULL,
+  discount_cents BIGINT UNSIGNED NULL,
+  created_at DATETIME(3) NOT NULL ${NOW},
+  expires_at DATETIME(3) NOT NULL,
+  redeemed_at DATETIME(3) NULL,
+  UNIQUE KEY issued_for (order_id),
+  KEY buyer (user_id, order_id),
+  KEY sale (sale_id, order_id),
+  KEY state (state, order_id),
+  KEY used_order (used_order)
+) ${TABLE}`;
+
+async function couponCodes(changes: SchemaChanges): Promise<void> {
+  await changes.alter('sales', COUPON_TERMS, { column: 'coupon' });
+  await changes.create(COUPON_CODES);
+}
+
 /** Refunds of paid orders. The key `request` makes a repeated request the same refund. At most one refund of an order is due. */
 const ORDER_REFUNDS = `CREATE TABLE IF NOT EXISTS order_refunds (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
@@ -658,5 +693,6 @@ export const MIGRATIONS: readonly NamedMigration[] = [
     up: (changes) => changes.alter('sales', PAYMENT_WINDOW, { column: 'payment_window_ms' }),
   },
   { name: '0028-sale-columns', up: saleColumns },
+  { name: '0029-coupon-codes', up: couponCodes },
   { name: '0031-witness', up: (changes) => changes.create(WITNESS_FINDINGS, WITNESS_POSITION) },
 ];

@@ -6,6 +6,7 @@ import { homeBucket } from '../core/bucket.js';
 import type { MetadataTexts, MoneyMove, OrderMove, OrdersMoved, PurchaseMove } from '../core/ports/outbox.js';
 import type { Release } from '../core/ports/batch-store.js';
 import type { OrderTable } from './both-tables.js';
+import { freeReserved, redeemReserved } from './coupon-codes.js';
 import { execute, knex, now, select } from './knex.js';
 import type { Transaction } from './pool.js';
 import type { OfSale, OrderRow, OutboxTableRow } from './tables.js';
@@ -81,13 +82,23 @@ export function idIn(ids: readonly string[], column: 'id' | 'order_id' = 'id'): 
  * Moves orders and writes the results: the outbox, then `sales.sold`. The `sales` rows come last and by id, as in the
  * writer, so that the hot row is held for one round trip and the commit only.
  * @param orders at least one, all locked by `tx` and in a state that may move
+ * @param discountCents what the reserved coupon takes off the one order that is paid: the coupon is redeemed. Without it,
+ * reserved coupons become free
  * @throws SaleOutOfStep, MysqlError
  */
-export async function moveOrders(tx: Transaction, orders: readonly LockedOrder[], move: PurchaseMove): Promise<void> {
-  const locked = knex('orders').whereRaw(idIn(orders.map(({ id }) => id)));
-  const changes = move === 'paid' ? { state: move, paid_at: now() } : { state: move };
+export async function moveOrders(
+  tx: Transaction,
+  orders: readonly LockedOrder[],
+  move: PurchaseMove,
+  discountCents = 0,
+): Promise<void> {
+  const ids = orders.map(({ id }) => id);
+  const locked = knex('orders').whereRaw(idIn(ids));
+  const paid = discountCents === 0 ? {} : { amount_cents: knex.raw('amount_cents - ?', [discountCents]) };
+  const changes = move === 'paid' ? { state: move, paid_at: now(), ...paid } : { state: move };
   const { affectedRows } = await execute(tx, locked.whereIn('state', statesBefore(move)).update(changes));
   assert(affectedRows === orders.length, `${affectedRows} of ${orders.length} locked orders moved to ${move}`);
+  await (discountCents === 0 ? freeReserved(tx, ids) : redeemReserved(tx, ids));
 
   const sales = groupBySale(orders);
   await insertOutbox(tx, sales, move, move === 'paid' ? null : await bucketsOf(tx, [...sales.keys()]));

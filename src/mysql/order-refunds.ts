@@ -16,6 +16,7 @@ import type {
 } from '../core/ports/order-refunds.js';
 import { insertAudit } from './audit-log.js';
 import { findInBoth, fromOrders, type OrderTable } from './both-tables.js';
+import { freeRedeemed } from './coupon-codes.js';
 import { bigint, execute, inMs, knex, PAUSE_MAX_MS, select, waitOver } from './knex.js';
 import { lockOrder, moveMoney, moveOrders, type LockedOrder, type LockedRow } from './move-orders.js';
 import type { MysqlPool, Statements, Transaction } from './pool.js';
@@ -249,6 +250,7 @@ async function settle(tx: Transaction, { order: row, table, refund }: DueRefund)
   await execute(tx, endOf(refund, 'refunded', null));
   const { refundedCents, beyondCents } = await refundedIn(tx, row);
   const isWhole = refundedCents === Number(row.amount_cents);
+  if (isWhole) await freeRedeemed(tx, row.id);
   const returns = isWhole && refund.restock === 1 && table === 'orders' && !(await isClosed(tx, row.sale_id));
   await moveMoney(tx, table, [row], returns ? 'returned' : 'refunded', { refundedCents });
   if (!isWhole) await disputeAgain(tx, table, row, 'refunded', refundedCents);
@@ -396,6 +398,7 @@ async function refundedElsewhere(
   if (state !== 'paid' && state !== 'refunded') return 'does_not_fit';
   await insertDone(tx, { ...done, amountCents: newCents });
   const { refundedCents, beyondCents } = await refundedIn(tx, row);
+  if (refundedCents === Number(row.amount_cents)) await freeRedeemed(tx, row.id);
   await moveMoney(tx, table, [row], 'refunded', { refundedCents });
   return beyondCents > 0 ? 'does_not_fit' : 'recorded';
 }

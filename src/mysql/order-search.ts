@@ -222,7 +222,7 @@ async function paidBy(pool: MysqlPool, payments: readonly PaymentPlace[], filter
 async function detailsOf(pool: MysqlPool, orders: readonly Order[]): Promise<Map<string, OrderDetails>> {
   if (orders.length === 0) return new Map();
   const saleIds = [...new Set(orders.map(({ saleId }) => saleId))];
-  const sales = await select(pool, knex('sales').select('id', 'sku', 'title').whereIn('id', saleIds));
+  const sales = await select(pool, knex('sales').select('id', 'sku', 'title', 'price_cents').whereIn('id', saleIds));
   const bySale = new Map(sales.map((sale) => [sale.id, sale]));
   const paid = orders.map(({ orderId, paidAtMs }) => ({
     id: orderId,
@@ -231,8 +231,9 @@ async function detailsOf(pool: MysqlPool, orders: readonly Order[]): Promise<Map
   const paying = await payingPayments(pool, paid);
   return new Map(
     orders.map(({ orderId, saleId }) => {
-      const { sku = '', title = '' } = bySale.get(saleId) ?? {};
-      return [orderId, { sku, title, paymentId: paying.get(orderId) ?? null }];
+      const { sku = '', title = '', price_cents: unitPriceCents } = bySale.get(saleId) ?? {};
+      const details = { sku, title, paymentId: paying.get(orderId) ?? null };
+      return [orderId, unitPriceCents === undefined ? details : { ...details, unitPriceCents }];
     }),
   );
 }

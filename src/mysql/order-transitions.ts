@@ -3,6 +3,7 @@ import { isOrderId } from '../core/ids.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { CancelOutcome, OrderTransitions, Payment, PayOutcome } from '../core/ports/order-transitions.js';
+import { hasDiscount } from './coupon-codes.js';
 import { MysqlError } from './errors.js';
 import { execute, knex, now, select } from './knex.js';
 import { idIn, lockable, lockOrder, moveOrders, SaleOutOfStep, type LockedOrder } from './move-orders.js';
@@ -109,7 +110,7 @@ async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment)
       await execute(tx, knex('payments').insert(ofSale));
       const reason = await whyNot(tx, order, payment);
       if (reason === null) {
-        await moveOrders(tx, [order], 'paid');
+        await moveOrders(tx, [order], 'paid', Number(order.amount_cents) - payment.amountCents);
         return 'paid';
       }
       const state = payment.amountCents === 0 ? 'refunded' : 'due'; // there is no money to give back
@@ -126,7 +127,7 @@ async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment)
 
 /**
  * Says why this payment does not pay the order, or null if it does. A passed deadline does not count until a program
- * has expired the order.
+ * has expired the order. The full amount pays the order, and so does what its reserved coupon leaves.
  */
 async function whyNot(tx: Transaction, order: LockedOrder, { amountCents, currency }: Payment): Promise<string | null> {
   if (!isUnpaid(order.state)) return order.state === 'paid' ? 'already_paid' : `order_${order.state}`;
@@ -134,7 +135,9 @@ async function whyNot(tx: Transaction, order: LockedOrder, { amountCents, curren
     const [sale] = await select(tx, knex('sales').select('currency').where({ id: order.sale_id }));
     if (sale?.currency !== currency) return 'wrong_currency';
   }
-  return Number(order.amount_cents) === amountCents ? null : 'wrong_amount';
+  const discountCents = Number(order.amount_cents) - amountCents;
+  const isRight = discountCents === 0 || (discountCents > 0 && (await hasDiscount(tx, order.id, discountCents)));
+  return isRight ? null : 'wrong_amount';
 }
 
 /**

@@ -1,14 +1,18 @@
+import { assert } from '../core/errors.js';
 import { isOrderId } from '../core/ids.js';
-import { isUnpaid } from '../core/order.js';
+import { freePaymentId, isUnpaid } from '../core/order.js';
 import type {
   AttemptEnd,
   AttemptName,
+  CouponUse,
   DeclineBound,
   OpenAttempt,
   OpenOutcome,
   PaymentAttempts,
 } from '../core/ports/payment-attempts.js';
 import { ageOf, execute, inMs, knex, msAgo, PAUSE_MAX_MS, select, waitOver } from './knex.js';
+import { freeReserved, reserveCoupon } from './coupon-codes.js';
+import { lockOrder, moveOrders } from './move-orders.js';
 import type { MysqlPool, Statements, Transaction } from './pool.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
@@ -26,11 +30,14 @@ const OPEN = `INSERT INTO payment_attempts (order_id, sale_id, \`key\`, amount_c
 /** Charges that were begun, in MySQL, whose clock decides which attempts are due. */
 export function createPaymentAttempts(pool: MysqlPool): PaymentAttempts {
   return {
-    open: (orderId, key, amountCents, askAfterMs, bound = null) =>
-      open(pool, { orderId, key }, { amountCents, askAfterMs, bound }),
+    open: (orderId, key, amountCents, askAfterMs, bound = null, coupon = null) =>
+      open(pool, { orderId, key }, { amountCents, askAfterMs, bound, coupon }),
     async close({ orderId, key, version }, end: AttemptEnd): Promise<void> {
       const same = { order_id: orderId, key, ...withoutUndefined({ version }) };
-      await execute(pool, knex('payment_attempts').where(same).update({ state: end, last_error: null }));
+      await pool.transaction(async (tx) => {
+        const closed = knex('payment_attempts').where(same).update({ state: end, last_error: null });
+        if ((await execute(tx, closed)).affectedRows > 0) await freeReserved(tx, [orderId], key);
+      });
     },
     async openOf(orderId): Promise<OpenAttempt[]> {
       if (!isOrderId(orderId)) return []; // MySQL would read 12x as 12
@@ -64,6 +71,13 @@ const attemptOf = (row: AttemptRow): OpenAttempt => ({
   ageMs: Number(row.age_us) / 1000,
 });
 
+interface Opening {
+  readonly amountCents: number;
+  readonly askAfterMs: number;
+  readonly bound: DeclineBound | null;
+  readonly coupon: CouponUse | null;
+}
+
 /**
  * Opens an attempt. The row of the order is the lock: of two requests the second sees the attempt of the first, and a
  * move of the order comes before or after. The attempt is committed before the provider is asked. Rows are read after
@@ -72,11 +86,7 @@ const attemptOf = (row: AttemptRow): OpenAttempt => ({
 async function open(
   pool: MysqlPool,
   { orderId, key }: AttemptName,
-  {
-    amountCents,
-    askAfterMs,
-    bound,
-  }: { readonly amountCents: number; readonly askAfterMs: number; readonly bound: DeclineBound | null },
+  { amountCents, askAfterMs, bound, coupon }: Opening,
 ): Promise<OpenOutcome> {
   if (!isOrderId(orderId)) return { outcome: 'wrong_state' }; // MySQL would read 12x as 12
   return pool.transaction(async (tx) => {
@@ -88,13 +98,35 @@ async function open(
     const ofOrder = columns().where({ order_id: orderId, state: 'open' }).whereNot({ key });
     const [other] = await select(tx, ofOrder.limit(1));
     if (other !== undefined) return { outcome: 'in_progress', other: attemptOf(other) };
+    const [same] = await select(tx, columns().where({ order_id: orderId, key }));
+    if (same !== undefined && Number(same.amount_cents) !== amountCents) {
+      return { outcome: 'coupon_refused', why: 'other_key' }; // a key is one charge, of one amount
+    }
     if (bound !== null && (await isBeyond(tx, { orderId, key }, order.user_id, bound)) && bound.refuses()) {
       return { outcome: 'decline_limit_reached' };
     }
     const attempt = { orderId, saleId: order.sale_id, key, amountCents, availableAt: inMs(askAfterMs) };
     await execute(tx, knex.raw(OPEN, attempt));
-    return { outcome: 'opened' };
+    if (coupon === null) return { outcome: 'opened' };
+    const why = await reserveCoupon(tx, { orderId, key }, coupon);
+    if (why !== 'reserved') {
+      await tx.rollback();
+      return { outcome: 'coupon_refused', why };
+    }
+    if (amountCents > 0) return { outcome: 'opened' };
+    await payFree(tx, { orderId, key }, coupon);
+    return { outcome: 'paid' };
   });
+}
+
+/** Pays an order whose coupon takes off the whole amount, and closes the attempt. */
+async function payFree(tx: Transaction, { orderId, key }: AttemptName, { discountCents }: CouponUse): Promise<void> {
+  const order = (await lockOrder(tx, orderId))?.order;
+  assert(order !== undefined && Number(order.amount_cents) === discountCents, `order ${orderId} costs the discount`);
+  const payment = { payment_id: freePaymentId(orderId), order_id: orderId, sale_id: order.sale_id, amount_cents: '0' };
+  await execute(tx, knex('payments').insert(payment));
+  await moveOrders(tx, [order], 'paid', discountCents);
+  await execute(tx, knex('payment_attempts').where({ order_id: orderId, key }).update({ state: 'charged' }));
 }
 
 /**

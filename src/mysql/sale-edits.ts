@@ -96,7 +96,7 @@ export function createSaleEdits(pool: MysqlPool): SaleEdits {
 async function makeChange(
   tx: Transaction,
   sale: Sale,
-  { title, priceCents, closesAtMs, stock, paymentWindowMs }: SaleChange,
+  { title, priceCents, closesAtMs, stock, paymentWindowMs, coupon }: SaleChange,
   actor: string,
 ): Promise<{ readonly sale: Sale; readonly edit: SaleEdit | null }> {
   const { saleId } = sale;
@@ -106,7 +106,7 @@ async function makeChange(
   const redisChanges = units !== 0 || (closesAtMs !== undefined && closesAtMs !== sale.closesAtMs);
   const next: Sale = {
     ...sale,
-    ...withoutUndefined({ title, priceCents, closesAtMs, paymentWindowMs }),
+    ...withoutUndefined({ title, priceCents, closesAtMs, paymentWindowMs, coupon }),
     ...(stock === undefined || takesLater ? {} : { stock }),
     epoch: sale.epoch + (isDraft && redisChanges ? 1 : 0),
   };
@@ -118,6 +118,7 @@ async function makeChange(
       closes_at: new Date(next.closesAtMs),
       stock: next.stock,
       payment_window_ms: next.paymentWindowMs,
+      coupon: next.coupon ?? null,
       epoch: next.epoch,
     };
     await execute(tx, knex('sales').where({ id: saleId }).update(row));

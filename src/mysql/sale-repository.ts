@@ -56,6 +56,7 @@ async function insert(tx: Transaction, sale: NewSale, actor: string): Promise<Sa
     closes_at: new Date(sale.closesAtMs),
     warms_at: sale.warmBeforeMs === null ? null : new Date(sale.opensAtMs - sale.warmBeforeMs),
     payment_window_ms: sale.paymentWindowMs,
+    coupon: sale.coupon ?? null,
   };
   const { insertId } = await execute(tx, knex('sales').insert(row));
   const created = await findSale(tx, insertId);

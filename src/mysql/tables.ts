@@ -1,5 +1,6 @@
 import type { Tables } from 'knex/types/tables.js';
 import { stateOf, type FailureReason, type MoneyState, type Order, type PurchaseState } from '../core/order.js';
+import type { StoredCouponState } from '../core/coupon.js';
 import type { Sale, SaleState } from '../core/sale.js';
 import type { CompensatedKind } from '../core/sale-finding.js';
 import type { JobState } from '../core/ports/compensation-repository.js';
@@ -23,6 +24,7 @@ declare module 'knex/types/tables.js' {
   interface Tables {
     audit_log: AuditLogRow;
     compensation_jobs: CompensationJobRow;
+    coupon_codes: CouponCodeRow;
     coupons: CouponRow;
     coupons_archive: CouponRow;
     dead_letters: DeadLetterRow;
@@ -58,6 +60,7 @@ declare module 'knex/types/tables.js' {
 export const TABLE_NAMES = [
   'audit_log',
   'compensation_jobs',
+  'coupon_codes',
   'coupons',
   'coupons_archive',
   'dead_letters',
@@ -102,6 +105,8 @@ export interface SaleRow {
   readonly closes_at: Date;
   readonly warms_at: Date | null;
   readonly payment_window_ms: number | null;
+  /** Terms as `readCouponTerms` reads them. */
+  readonly coupon: string | null;
   readonly state: SaleState;
   readonly epoch: number;
   readonly due_at: Date | null;
@@ -142,6 +147,7 @@ export const SALE_COLUMNS = [
   'closes_at',
   'warms_at',
   'payment_window_ms',
+  'coupon',
   'state',
   'epoch',
   'retired_at',
@@ -162,6 +168,7 @@ export function saleOf(row: Pick<SaleRow, (typeof SALE_COLUMNS)[number]>): Sale 
     closesAtMs: row.closes_at.getTime(),
     warmBeforeMs: row.warms_at === null ? null : row.opens_at.getTime() - row.warms_at.getTime(),
     paymentWindowMs: row.payment_window_ms,
+    ...(row.coupon === null ? {} : { coupon: row.coupon }),
     state: row.state,
     epoch: row.epoch,
     retiredAtMs: row.retired_at?.getTime() ?? null,
@@ -336,6 +343,27 @@ interface CouponRow {
   readonly sale_id: string;
   readonly user_id: string;
   readonly created_at: Date;
+}
+
+/** A coupon that can be used. */
+export interface CouponCodeRow {
+  readonly code: string;
+  readonly order_id: string;
+  readonly sale_id: string;
+  readonly user_id: string;
+  readonly currency: string;
+  readonly value_cents: string | null;
+  readonly percent: number | null;
+  readonly min_cents: string;
+  readonly state: StoredCouponState;
+  /** The order that has reserved or redeemed the coupon. Null: none, or a shop has redeemed it. */
+  readonly used_order: string | null;
+  /** The key of the charge, or the reference of the shop. */
+  readonly used_key: string | null;
+  readonly discount_cents: string | null;
+  readonly created_at: Date;
+  readonly expires_at: Date;
+  readonly redeemed_at: Date | null;
 }
 
 export interface DeadLetterRow {

@@ -1,12 +1,25 @@
+import { offerOf, type CouponRefusal } from '../core/coupon.js';
 import { assertNever, OperationalError } from '../core/errors.js';
 import { isOrderId } from '../core/ids.js';
-import { isUnpaid, type ShownOrder } from '../core/order.js';
+import { freePaymentId, isUnpaid, type ShownOrder } from '../core/order.js';
 import type { Clock } from '../core/ports/clock.js';
+import type { Coupons } from '../core/ports/coupons.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
-import type { AttemptEnd, AttemptName, DeclineBound, PaymentAttempts } from '../core/ports/payment-attempts.js';
-import { PROVIDER_ASKED_AFTER_MS, type ChargeOutcome, type PaymentProvider } from '../core/ports/payment-provider.js';
+import type {
+  AttemptEnd,
+  AttemptName,
+  CouponUse,
+  DeclineBound,
+  PaymentAttempts,
+} from '../core/ports/payment-attempts.js';
+import {
+  PROVIDER_ASKED_AFTER_MS,
+  type ChargeOutcome,
+  type PaymentProvider,
+  type PriceFault,
+} from '../core/ports/payment-provider.js';
 import type { RefundRepository } from '../core/ports/refund-repository.js';
 import { resolveAttempt } from './resolve-payments.js';
 
@@ -38,6 +51,10 @@ export interface PayPorts {
   readonly log: Log;
   /** Read before each charge. Any number of charges may be declined if null or omitted. */
   readonly declineBound?: () => DeclineBound | null;
+  /** Without it, the buyer has no coupons. */
+  readonly coupons?: Pick<Coupons, 'find'>;
+  /** Says why the provider cannot charge what a coupon leaves. */
+  readonly faultOf?: PriceFault;
   /** Called with the outcome of each charge. */
   readonly charged?: (outcome: ChargeOutcome['outcome']) => void;
 }
@@ -49,6 +66,8 @@ export interface PayRequest {
   readonly key: string | null;
   /** The provider's name for the buyer's card. Null if the buyer gave no card. */
   readonly method: string | null;
+  /** The code of a coupon that reduces the amount. Absent: none. */
+  readonly coupon?: string;
 }
 
 /**
@@ -62,10 +81,12 @@ export interface PayRequest {
  * - `payment_method_needed`: the provider needs a payment method; nothing was charged
  * - `outcome_unknown`: the money may have been taken; the same key gives the answer and takes the money only once
  * - `payment_not_configured`: no payment provider is configured
+ * - `coupon_refused`: the order cannot use the coupon; nothing was charged
  */
 export type PayAnswer =
   | { readonly outcome: 'paid' | 'wrong_state' | 'refund_due'; readonly order: ShownOrder }
   | { readonly outcome: 'action_needed'; readonly order: ShownOrder; readonly clientSecret: string }
+  | { readonly outcome: 'coupon_refused'; readonly why: CouponRefusal }
   | {
       readonly outcome:
         | 'not_found'
@@ -77,7 +98,7 @@ export type PayAnswer =
         | 'payment_not_configured';
     };
 
-/** The key of a request without a key, so that its retries are the same charge. */
+/** The key of a request without a key and a coupon, so that its retries are the same charge. */
 const DEFAULT_KEY = 'order';
 /** Pauses while the charge of another key is under way. Most providers answer within three seconds. */
 const WAITS_MS = [50, 150, 300, 500, 1000, 1000];
@@ -92,29 +113,53 @@ const WAITS_MS = [50, 150, 300, 500, 1000, 1000];
 export async function payOrder(request: PayRequest, ports: PayPorts): Promise<PayAnswer> {
   const { orderId, userId } = request;
   const { attempts, provider, clock } = ports;
-  const key = request.key ?? DEFAULT_KEY;
+  const key = request.key ?? (request.coupon === undefined ? DEFAULT_KEY : `coupon-${request.coupon}`);
   for (const waitMs of [...WAITS_MS, null]) {
     const order = await getOrder(orderId, userId, ports.repository);
     if (order === null) return { outcome: 'not_found' };
     if (order.state === 'paid') return { outcome: 'paid', order };
     if (!isUnpaid(order.state)) return answerEnded(order, ports);
     if (order.amountCents === 0) {
-      await ports.transitions.pay(orderId, { paymentId: `free-${orderId}`, amountCents: 0 });
+      await ports.transitions.pay(orderId, { paymentId: freePaymentId(orderId), amountCents: 0 });
       continue; // read the order again, since it may have ended in the meantime
     }
-    if (provider === null) return { outcome: 'payment_not_configured' };
-    if (provider.needsMethod && request.method === null) return { outcome: 'payment_method_needed' };
+    const coupon = request.coupon === undefined ? null : await couponFor(order, request.coupon, ports);
+    if (typeof coupon === 'string') return { outcome: 'coupon_refused', why: coupon };
+    const amountCents = order.amountCents - (coupon?.discountCents ?? 0);
+    if (amountCents > 0) {
+      if (provider === null) return { outcome: 'payment_not_configured' };
+      if (provider.needsMethod && request.method === null) return { outcome: 'payment_method_needed' };
+    }
 
-    const bound = ports.declineBound?.() ?? null;
-    const opened = await attempts.open(orderId, key, order.amountCents, PROVIDER_ASKED_AFTER_MS, bound);
-    if (opened.outcome === 'opened') return charge(order, { key, method: request.method }, { ...ports, provider });
-    if (opened.outcome === 'decline_limit_reached') return opened;
+    const bound = amountCents > 0 ? (ports.declineBound?.() ?? null) : null;
+    const opened = await attempts.open(orderId, key, amountCents, PROVIDER_ASKED_AFTER_MS, bound, coupon);
+    if (opened.outcome === 'decline_limit_reached' || opened.outcome === 'coupon_refused') return opened;
     if (opened.outcome === 'wrong_state') continue; // the order was moved after it was read
+    if (opened.outcome === 'paid') {
+      const paid = await getOrder(orderId, userId, ports.repository);
+      return paid === null ? { outcome: 'not_found' } : { outcome: 'paid', order: paid };
+    }
+    if (provider === null) return { outcome: 'payment_in_progress' };
+    if (opened.outcome === 'opened') {
+      return charge({ ...order, amountCents }, { key, method: request.method }, { ...ports, provider });
+    }
     if (opened.other.ageMs >= PROVIDER_ASKED_AFTER_MS) {
       if ((await resolveAttempt(opened.other, { ...ports, provider }, true)) === 'open') break;
     } else if (waitMs !== null) await clock.sleep(waitMs);
   }
   return { outcome: 'payment_in_progress' };
+}
+
+/** Returns the coupon with what it takes off, or why the order cannot use it. */
+async function couponFor(
+  order: ShownOrder,
+  code: string,
+  { coupons, faultOf }: PayPorts,
+): Promise<CouponUse | CouponRefusal> {
+  const discountCents = offerOf((await coupons?.find(code)) ?? null, order);
+  if (typeof discountCents === 'string') return discountCents;
+  const left = { amountCents: order.amountCents - discountCents, currency: order.currency };
+  return (faultOf?.(left) ?? null) === null ? { code, discountCents } : 'not_chargeable';
 }
 
 /** Charges the order. No other charge of the order is under way. */

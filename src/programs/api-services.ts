@@ -43,6 +43,7 @@ import { SaleAdmin } from '../sales/sale-admin.js';
 import { openAdmission } from './admission.js';
 import { allOrNothing, type Opened } from '../process/all-or-nothing.js';
 import type { Identity, IdentityParts } from './identity.js';
+import { openCoupons } from '../operate/coupons/index.js';
 import { openBroker } from '../operate/broker/index.js';
 import { openDeadLetters } from '../operate/dead-letters/index.js';
 import { openLive } from '../operate/live/index.js';
@@ -161,8 +162,15 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   opened(() => connections.close());
   const refunds = createRefundRepository(mysql);
   const attempts = createPaymentAttempts(mysql);
-  const charging = { declineBound: admission.declineBound, charged: createChargeMetrics(registry) };
-  const paying = { repository: orders, transitions, attempts, refunds, provider, clock, log, ...charging };
+  const couponServices = openCoupons(connections);
+  const prices = priceTermsOf(config);
+  const { coupons } = couponServices;
+  const charging = {
+    faultOf: prices.faultOf,
+    declineBound: admission.declineBound,
+    charged: createChargeMetrics(registry),
+  };
+  const paying = { repository: orders, transitions, attempts, refunds, provider, clock, log, coupons, ...charging };
   const httpMetrics = createHttpMetrics(registry);
   const accessLog = await openAccessLog(config.accessLog, httpMetrics);
   const needed = {
@@ -220,7 +228,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
       money: createOrderRefunds(mysql, { clock }),
     }),
     sales: new SaleAdmin({ repository: sales, store: createSaleStore(redis), cache }),
-    prices: priceTermsOf(config),
+    prices,
     ...(await openSaleServices(connections)),
     ...(await openLive(connections, () => ownReport)),
     breakers: admission.breakers,
@@ -232,6 +240,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     ...openOrders(connections),
     ...openRefunds(connections),
     ...openWitness(connections),
+    ...couponServices,
     ...(await openRules(connections, admission.unfit)),
     audit: createAuditLog(mysql),
     profiler: new Profiler(),

@@ -1,5 +1,6 @@
 import type { Route } from '../http/route.js';
 import type { HttpServices } from '../http/services.js';
+import { couponRoutes, type CouponServices } from '../operate/coupons/index.js';
 import { brokerRoutes, type BrokerServices } from '../operate/broker/index.js';
 import { deadLetterRoutes, type DeadLetterServices } from '../operate/dead-letters/index.js';
 import { followLive, readSaleSeconds, type LiveServices } from '../operate/live/index.js';
@@ -13,6 +14,7 @@ import { revocationRoutes, type RevocationServices } from '../operate/revocation
 import { witnessRoutes, type WitnessServices } from '../operate/witness/index.js';
 import { readBreakers, roomRoutes, ruleRoutes, switchRoutes, type RuleServices } from '../operate/rules/index.js';
 import { readMe } from '../http/routes/me.js';
+import { listMyCoupons } from '../http/routes/coupons.js';
 import { cancelOrder, listMyOrders, payOrder, readOrder } from '../http/routes/orders.js';
 import { paymentWebhook } from '../http/routes/payment-webhook.js';
 import { healthz, metrics, openapiDocuments, readiness, readyz } from '../http/routes/probes.js';
@@ -25,6 +27,7 @@ import { readSalePage } from '../http/routes/sale-page.js';
 /** The services of every route. */
 export type ApiServices = HttpServices &
   BrokerServices &
+  CouponServices &
   DeadLetterServices &
   LiveServices &
   OrderServices &
@@ -47,6 +50,7 @@ export const ROUTES: readonly Route<ApiServices>[] = [
   readTicket,
   readSalePage,
   listMyOrders,
+  listMyCoupons,
   readOrder,
   payOrder,
   cancelOrder,
@@ -58,6 +62,7 @@ export const ROUTES: readonly Route<ApiServices>[] = [
   ...bucketRoutes,
   readBreakers,
   ...orderRoutes,
+  ...couponRoutes,
   ...deadLetterRoutes,
   ...reconcileRoutes,
   ...refundRoutes,

@@ -14,6 +14,9 @@ import { gatherUnits } from './stock/gather-units.js';
 import type { SaleAdmin } from './sale-admin.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
+/** Ends the coupons of a sale. Issued coupons stay valid. */
+const NO_COUPON = 'none';
+
 /** The body of a change to a sale, with at least one field. */
 export const saleChange = z.strictObject({
   title: newSale.shape.title.optional(),
@@ -21,6 +24,7 @@ export const saleChange = z.strictObject({
   closesAt: newSale.shape.closesAt.optional(),
   stock: newSale.shape.stock.optional(),
   paymentWindow: newSale.shape.paymentWindow,
+  coupon: newSale.shape.coupon.or(z.literal(NO_COUPON)),
 });
 
 /** Checks the shape of a change. Its meaning for the sale is checked when the sale is locked. */
@@ -29,22 +33,23 @@ export function readSaleChange(
 ): { readonly change: SaleChange } | { readonly errors: readonly FieldError[] } {
   const read = saleChange.safeParse(input, { error: plainError });
   if (!read.success) return { errors: fieldErrors(read.error) };
-  const { closesAt, paymentWindow, title, priceCents, stock } = read.data;
+  const { closesAt, paymentWindow, title, priceCents, stock, coupon } = read.data;
   const paymentWindowMs = paymentWindow === undefined ? undefined : (readDuration(paymentWindow) ?? undefined);
   const change: SaleChange = {
     ...withoutUndefined({ title, priceCents, stock, paymentWindowMs }),
     ...(closesAt === undefined ? {} : { closesAtMs: Date.parse(closesAt) }),
+    ...(coupon === undefined ? {} : { coupon: coupon === NO_COUPON ? null : coupon }),
   };
   if (Object.keys(change).length > 0) return { change };
   return {
-    errors: [fieldError('body', 'must name at least one of title, priceCents, closesAt, stock, paymentWindow')],
+    errors: [fieldError('body', 'must name at least one of title, priceCents, closesAt, stock, paymentWindow, coupon')],
   };
 }
 
 /** Returns the parts of a change that the present state of the sale does not allow. */
 export function checkChange(
   sale: Sale,
-  { priceCents, closesAtMs, stock, title, paymentWindowMs }: SaleChange,
+  { priceCents, closesAtMs, stock, title, paymentWindowMs, coupon }: SaleChange,
   calendar: readonly CalendarEntry[],
   { nowMs, faultOf }: { readonly nowMs: number; readonly faultOf: PriceFault },
 ): 'wrong_state' | FieldError[] {
@@ -70,7 +75,7 @@ export function checkChange(
     if (stock < sale.sold)
       errors.push(fieldError('stock', `must not be less than the ${sale.sold} units that are sold`));
     if (isDraft && stock < sale.limitPerBuyer) errors.push(fieldError('stock', 'must not be less than limitPerBuyer'));
-    const others = [title, priceCents, closesAtMs, paymentWindowMs].some((value) => value !== undefined);
+    const others = [title, priceCents, closesAtMs, paymentWindowMs, coupon].some((value) => value !== undefined);
     if (!isDraft && stock < sale.stock && others)
       errors.push(fieldError('stock', 'must be lowered alone, without other changes'));
   }

@@ -3,6 +3,7 @@ import { fieldError, fieldErrors, matching, must, plainError, type FieldError } 
 import type { NewSale } from '../core/sale.js';
 import type { CalendarEntry } from '../core/ports/sale-repository.js';
 import { BUCKETS_MAX } from '../core/bucket.js';
+import { COUPON_TERMS } from '../core/coupon.js';
 import { readDuration } from '../core/duration.js';
 import { isCurrency } from '../core/amount-text.js';
 import type { PriceFault } from '../core/ports/payment-provider.js';
@@ -82,6 +83,12 @@ export const newSale = z.strictObject({
     PAYMENT_WINDOW_MS_MAX,
     'time that a buyer has to pay; an unpaid order then expires. Default: ORDER_PAYMENT_WINDOW_MS',
   ).optional(),
+  coupon: matching('terms such as 10% 30d, or 500 30d min 2000', COUPON_TERMS)
+    .meta({
+      description:
+        'each paid order brings its buyer a coupon: an amount or a percentage, the days that it is valid, and the least amount of the order that uses it. Default: no coupons that can be used',
+    })
+    .optional(),
 });
 
 /** The rules of a shop for its prices. */

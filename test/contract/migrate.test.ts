@@ -185,19 +185,19 @@ describe('migrate', () => {
 
   it('plans the missing statements after a killed migration, with the table that may block writers', async () => {
     await migrate({ url });
-    await server.query(`ALTER TABLE ${database}.sales DROP COLUMN payment_window_ms`);
-    await server.query(`DELETE FROM ${database}.knex_migrations WHERE name = '0027-payment-window'`);
+    await server.query(`ALTER TABLE ${database}.sales DROP COLUMN coupon`);
+    await server.query(`DELETE FROM ${database}.knex_migrations WHERE name = '0029-coupon-codes'`);
 
     const { missing } = await planMigrations({ url });
-    expect(missing.map(({ name }) => name)).to.deep.equal(['0027-payment-window']);
+    expect(missing.map(({ name }) => name)).to.deep.equal(['0029-coupon-codes']);
     const [only, ...others] = missing[0]?.statements ?? [];
     expect(others, 'its table is there').to.deep.equal([]);
     expect(only).to.include({ table: 'sales', locks: 'short', rows: 0 });
-    expect(only?.statement).to.match(/^ALTER TABLE sales\s+ADD COLUMN payment_window_ms/);
+    expect(only?.statement).to.match(/^ALTER TABLE sales\s+ADD COLUMN coupon/);
     const large = (await planMigrations({ url, smallBytes: 0 })).missing[0]?.statements[0];
     expect(large, 'a table that is not small').to.include({ locks: 'online' });
 
-    expect(await migrate({ url })).to.deep.equal(['0027-payment-window']);
+    expect(await migrate({ url })).to.deep.equal(['0029-coupon-codes']);
     expect(await describeSchema(server, database)).to.equal(await readFile(GOLDEN, 'utf8'));
   });
 
@@ -212,8 +212,8 @@ describe('migrate', () => {
 
   it('waits for an open transaction without blocking writers', async () => {
     await migrate({ url });
-    await server.query(`ALTER TABLE ${database}.sales DROP COLUMN payment_window_ms`);
-    await server.query(`DELETE FROM ${database}.knex_migrations WHERE name = '0027-payment-window'`);
+    await server.query(`ALTER TABLE ${database}.sales DROP COLUMN coupon`);
+    await server.query(`DELETE FROM ${database}.knex_migrations WHERE name = '0029-coupon-codes'`);
     const reader = await createConnection(connectionOptions({ url }));
     const writer = await createConnection(connectionOptions({ url }));
     try {
@@ -232,7 +232,7 @@ describe('migrate', () => {
       expect(isOver, 'the migration waits for the reader').to.equal(false);
       expect(longestMs, 'a write stood behind it for once').to.be.within(500, 2500);
       await reader.query('COMMIT');
-      expect(await migrating).to.deep.equal(['0027-payment-window']);
+      expect(await migrating).to.deep.equal(['0029-coupon-codes']);
     } finally {
       reader.destroy();
       writer.destroy();

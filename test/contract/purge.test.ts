@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { newCouponCode } from '../../src/core/coupon.js';
 import { composeOrderId } from '../../src/core/order-id.js';
 import { createAuditLog } from '../../src/mysql/audit-log.js';
 import { eraseBuyer } from '../../src/operate/purge/erase-buyer.js';
@@ -61,8 +62,21 @@ describe('purge and erasure in MySQL', () => {
     await insert(`order_metadata${suffix}`, { order_id: id, metadata: '{"name":"Ann"}' });
     await insert(`order_traces${suffix}`, { order_id: id, trace_id: 'x'.repeat(16) });
     await insert(`coupons${suffix}`, { order_id: id, sale_id: saleId, user_id: userId, created_at: at });
+    await couponCode(id, userId, new Date(Date.now() + DAY_MS));
     return id;
   }
+  const couponCode = (orderId: string, userId: string, expiresAt: Date, state = 'free'): Promise<string> =>
+    insert('coupon_codes', {
+      code: newCouponCode(),
+      order_id: orderId,
+      sale_id: 1,
+      user_id: userId,
+      currency: 'EUR',
+      percent: 10,
+      min_cents: 0,
+      state,
+      expires_at: expiresAt,
+    });
   const refund = (orderId: string, state: 'due' | 'refunded', paymentId = `p${orderId}`): Promise<string> =>
     insert('refunds', {
       payment_id: paymentId,
@@ -186,7 +200,10 @@ describe('purge and erasure in MySQL', () => {
       await audit(OLD);
       await audit(new Date());
       await order(OLD_MS, {}, '');
+      for (const [index, state] of ['free', 'redeemed', 'reserved'].entries())
+        await couponCode(String(index + 1), 'ann', OLD, state);
       const expected = {
+        coupons: [2, 1],
         cases: [1, 1],
         'dead-letters': [1, 1],
         reconcile: [3, 1],
@@ -197,7 +214,13 @@ describe('purge and erasure in MySQL', () => {
       expect(await run({ dryRun: true })).to.deep.equal(expected);
       expect(await count('audit_log'), 'a dry run changes nothing').to.equal(2);
       expect(await run()).to.deep.equal(expected);
-      expect(await run()).to.deep.equal({ cases: [0, 1], 'dead-letters': [0, 1], reconcile: [0, 1], edits: [0, 1] });
+      expect(await run()).to.deep.equal({
+        coupons: [0, 1],
+        cases: [0, 1],
+        'dead-letters': [0, 1],
+        reconcile: [0, 1],
+        edits: [0, 1],
+      });
       expect([await count('orders'), await count('order_metadata'), await count('dead_letters')]).to.deep.equal([
         1, 1, 2,
       ]);
@@ -298,6 +321,7 @@ describe('purge and erasure in MySQL', () => {
         'orders.user_id',
         'orders_archive.user_id',
         'coupons.user_id',
+        'coupon_codes.user_id',
       ]);
       expect(await count('order_metadata')).to.equal(1);
       expect(await sums()).to.deep.equal(before);

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { readdirSync } from 'node:fs';
 import { createAuditLog } from '../../src/mysql/audit-log.js';
 import { createCompensationRepository } from '../../src/mysql/compensation-repository.js';
+import { createCoupons } from '../../src/mysql/coupon-codes.js';
 import { createCouponRepository } from '../../src/mysql/coupon-repository.js';
 import { createDeadLetterParking } from '../../src/mysql/dead-letters.js';
 import { createDeadLetterStore } from '../../src/operate/dead-letters/dead-letter-store.js';
@@ -340,6 +341,19 @@ describe('statements on large tables', () => {
     const coupons = repository('coupons', createCouponRepository(pool));
     await coupons.issue(orderIds.slice(0, 4));
     await coupons.withoutCoupon(orderIds);
+    const codes = repository('coupon-codes', createCoupons(pool));
+    await codes.find('C000000007');
+    for (const filter of [
+      {},
+      { userId: 'u7' },
+      { saleId: '7' },
+      { orderId: orderIds[0] ?? '' },
+      { state: 'reserved' },
+    ] as const)
+      await codes.list(filter, { max: 100, afterOrderId: orderIds[0] ?? '' });
+    const coupon = { code: 'C000000009', discountCents: 10 };
+    await attempts.open(orderIds[1] ?? '', 'k2', 90, 0, null, coupon);
+    await attempts.close({ orderId: orderIds[1] ?? '', key: 'k2' }, 'declined');
 
     const letters = repository('deadLetters', { ...createDeadLetterParking(pool), ...createDeadLetterStore(pool) });
     await letters.park({
@@ -490,6 +504,9 @@ async function fill(pool: MysqlPool): Promise<void> {
      FROM ${others}`,
     `INSERT INTO coupons (order_id, sale_id, user_id)
      SELECT ${orderId}, ${saleId}, CONCAT('u', seq) FROM ${others}`,
+    `INSERT INTO coupon_codes (code, order_id, sale_id, user_id, currency, percent, min_cents, state, expires_at)
+     SELECT CONCAT('C', LPAD(seq, 9, '0')), ${orderId}, ${saleId}, CONCAT('u', seq), 'EUR', 10, 0,
+       IF(seq MOD 50 = 0, 'redeemed', 'free'), UTC_TIMESTAMP(3) + INTERVAL 1 DAY FROM ${others}`,
     `INSERT INTO dead_letters (message_id, consumer_group, origin_topic, sale_id, batch_id, body, reason, detail, state,
        attempts, created_at)
      SELECT CONCAT('m', seq), 'g', 't', ${saleId}, ${batchId}, CONCAT('["u","r', seq, '",1]'), 'undecodable', 'd',
@@ -521,6 +538,6 @@ async function fill(pool: MysqlPool): Promise<void> {
   ];
   for (const sql of statements) await pool.execute(sql);
   await pool.query(
-    'ANALYZE TABLE sales, orders, orders_archive, payments_archive, coupons_archive, payment_attempts, order_metadata, order_metadata_archive, payment_cases, order_traces, order_traces_archive, order_ranges, outbox, payments, refunds, coupons, dead_letters, audit_log, compensation_jobs, reconcile_runs',
+    'ANALYZE TABLE sales, orders, orders_archive, payments_archive, coupons_archive, payment_attempts, order_metadata, order_metadata_archive, payment_cases, order_traces, order_traces_archive, order_ranges, outbox, payments, refunds, coupons, coupon_codes, dead_letters, audit_log, compensation_jobs, reconcile_runs',
   );
 }

@@ -53,6 +53,30 @@ CREATE TABLE coupons_archive (
   PRIMARY KEY (order_id)
 );
 
+CREATE TABLE coupon_codes (
+  code char(10) COLLATE ascii_bin NOT NULL
+  order_id bigint unsigned NOT NULL
+  sale_id bigint unsigned NOT NULL
+  user_id varchar(128) COLLATE ascii_bin NOT NULL
+  currency char(3) COLLATE ascii_bin NOT NULL
+  value_cents bigint unsigned
+  percent tinyint unsigned
+  min_cents bigint unsigned NOT NULL
+  state enum('free','reserved','redeemed') COLLATE utf8mb4_bin NOT NULL DEFAULT free
+  used_order bigint unsigned
+  used_key varchar(64) COLLATE ascii_bin
+  discount_cents bigint unsigned
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  expires_at datetime(3) NOT NULL
+  redeemed_at datetime(3)
+  KEY buyer (user_id,order_id)
+  UNIQUE KEY issued_for (order_id)
+  PRIMARY KEY (code)
+  KEY sale (sale_id,order_id)
+  KEY state (state,order_id)
+  KEY used_order (used_order)
+);
+
 CREATE TABLE dead_letters (
   id bigint unsigned NOT NULL AUTO_INCREMENT
   message_id varchar(128) COLLATE utf8mb4_bin NOT NULL
@@ -349,6 +373,7 @@ CREATE TABLE sales (
   currency char(3) COLLATE ascii_bin NOT NULL DEFAULT eur
   archive_after datetime(3)
   payment_window_ms int unsigned
+  coupon varchar(32) COLLATE ascii_bin
   KEY archive (retirement,archive_after,retired_at)
   KEY due (due_at)
   KEY opens (opens_at)

@@ -316,6 +316,8 @@ export class HostileWorld extends ReconcileWorld {
       deadLetters: this.#seen(this.admin),
       reconcile: this.#seen(this.reconcile),
       resolveLost: this.resolveLost,
+      coupons: { find: async () => null, list: async () => [] },
+      couponDesk: { redeem: async () => ({ outcome: 'refused', why: 'not_found' }) },
       refunds: {
         list: (filter, page) => refunds.list(filter, page),
         counts: async () => [],

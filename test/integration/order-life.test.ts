@@ -111,6 +111,43 @@ describe('the life of an order', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1, unitsLeft: 4 });
   });
 
+  it('brings a coupon that reduces a later order, or that the shop redeems once by command', async () => {
+    const seckill = (...args: string[]) => runCommand(['coupons', ...args], system.stack.env);
+    const { saleId, buyers } = await saleWith({ priceCents: 1250, coupon: '500 30d min 1000', limitPerBuyer: 3 });
+    const pay = async (requestId: string, coupon?: unknown): Promise<Answer> => {
+      expect((await buyers.buy('ann', { requestId }))?.status).to.equal(202);
+      const orderId = String((await buyers.settled('ann', requestId)).json.orderId);
+      const body = { method: 'POST', token: buyers.token('ann'), body: { coupon } } as const;
+      return ask(`${api.url}/v1/orders/${orderId}/pay`, body);
+    };
+    const mine = async (): Promise<readonly Record<string, unknown>[]> => {
+      const { json } = await ask(`${api.url}/v1/me/coupons`, { token: buyers.token('ann') });
+      return (json.coupons as Record<string, unknown>[]).filter((one) => one.saleId === saleId);
+    };
+    const first = await pay('k1');
+    await until('the coupon is issued', async () => (await mine()).length === 1);
+    const [coupon] = await mine();
+    expect(coupon).to.include({ orderId: first.json.orderId, valueCents: 500, minCents: 1000, state: 'free' });
+    expect(coupon).not.to.have.any.keys('userId', 'reference');
+    const second = await pay('k2', String(coupon?.code).toLowerCase());
+    expect(second.json).to.include({ state: 'paid', amountCents: 750 });
+    expect(brief(await pay('k3', coupon?.code))).to.equal('409 coupon_refused');
+
+    await until('the second coupon is issued', async () => (await mine()).length === 2);
+    const code = String((await mine()).find(({ state }) => state === 'free')?.code);
+    for (let i = 0; i < 2; i++) {
+      const { code: exit, lines } = await seckill('redeem', code, '--order', 'shop-1', '--json');
+      expect([exit, lines[0]?.state, lines[0]?.reference]).to.deep.equal([0, 'redeemed', 'shop-1']);
+    }
+    const other = await seckill('redeem', code, '--order', 'shop-2');
+    expect([other.code, other.stderr]).to.deep.equal([1, `seckill: ${code}: The coupon was already used.\n`]);
+    expect((await seckill('show', code, '--json')).lines[0]).to.include({ code, userId: 'ann' });
+    expect((await seckill('list', '--sale', saleId, '--json')).lines).to.have.length(2);
+    const exported = await seckill('export', '--sale', saleId, '--state', 'redeemed', '--format', 'jsonl');
+    expect(exported.lines.map((line) => line.code)).to.have.members([code, coupon?.code]);
+    expect((await seckill('show', 'shorter')).code).to.equal(2);
+  });
+
   it('is refunded in parts or cancelled by command, and sells its units again with --restock', async () => {
     const { saleId, buyers } = await saleWith({ stock: 2 });
     const orders = async (...args: string[]) => {

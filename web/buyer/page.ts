@@ -26,8 +26,19 @@ export interface Browser {
 }
 
 /** A task that runs while the state asks for it. The task restarts when its name in `activitiesOf` changes. */
-type Activity = 'look' | 'ask' | 'check' | 'follow' | 'order' | 'orders' | 'move' | 'queue' | 'token';
-const ACTIVITIES: readonly Activity[] = ['look', 'ask', 'check', 'follow', 'order', 'orders', 'move', 'queue', 'token'];
+type Activity = 'look' | 'ask' | 'check' | 'follow' | 'order' | 'orders' | 'coupons' | 'move' | 'queue' | 'token';
+const ACTIVITIES: readonly Activity[] = [
+  'look',
+  'ask',
+  'check',
+  'follow',
+  'order',
+  'orders',
+  'coupons',
+  'move',
+  'queue',
+  'token',
+];
 
 /** Progress of the streams about a purchase. */
 interface Heard {
@@ -153,6 +164,11 @@ export class Page {
     this.#dispatch({ type: 'gave_up' });
   }
 
+  /** Chooses a coupon for the payment. @param code empty: no coupon */
+  chooseCoupon(code: string): void {
+    this.#dispatch({ type: 'coupon', code });
+  }
+
   move(move: 'pay' | 'cancel'): void {
     this.#dispatch({ type: 'move', move, key: move === 'pay' ? this.#payKey() : '' });
   }
@@ -221,7 +237,7 @@ export class Page {
     this.#browser.storage.write(this.#name('purchase', signIn.userId), JSON.stringify(keptOf(purchase)));
   }
 
-  /** Returns the key of the charge, which stays the same until the charge is declined. */
+  /** Returns the key of the charge with this coupon, which stays the same until the charge is declined. */
   #payKey(): string {
     const { storage, newKey } = this.#browser;
     const kept = storage.read(this.#chargeName());
@@ -232,7 +248,8 @@ export class Page {
   }
 
   #chargeName(): string {
-    return `seckill:charge:${this.#state.order?.orderId ?? ''}`;
+    const { order, coupon } = this.#state;
+    return `seckill:charge:${order?.orderId ?? ''}${coupon === null ? '' : `:${coupon.code}`}`;
   }
 
   // Activities that are running.
@@ -266,6 +283,8 @@ export class Page {
         return this.#readOrder(signal);
       case 'orders':
         return this.#readOrders(signal);
+      case 'coupons':
+        return this.#readCoupons(signal);
       case 'move':
         return this.#move(signal);
       case 'queue':
@@ -461,13 +480,21 @@ export class Page {
     }
   }
 
+  /** Reads the coupons of the buyer once. Without an answer, the buyer pays without a coupon. */
+  async #readCoupons(signal: AbortSignal): Promise<void> {
+    const answer = await this.#request({ path: '/v1/me/coupons?limit=50' }, signal);
+    if (!signal.aborted) this.#dispatch({ type: 'coupons_read', answer });
+  }
+
   async #move(signal: AbortSignal): Promise<void> {
     const { sleep, random } = this.#browser;
     while (!signal.aborted && this.#state.move !== null && this.#state.order !== null) {
       const { move, key } = this.#state.move;
       const path = `/v1/orders/${this.#state.order.orderId}/${move}`;
       const headers: Record<string, string> = move === 'pay' ? { 'Idempotency-Key': key } : {};
-      const answer = await this.#request({ method: 'POST', path, headers }, signal, MOVE_MAX_MS);
+      const { coupon } = this.#state;
+      const body = move === 'pay' && coupon !== null ? { body: { coupon: coupon.code } } : {};
+      const answer = await this.#request({ method: 'POST', path, headers, ...body }, signal, MOVE_MAX_MS);
       if (signal.aborted) return;
       if (!answer.ok && answer.code === 'payment_declined') this.#browser.storage.remove(this.#chargeName());
       this.#dispatch({ type: 'moved', answer });
@@ -574,6 +601,7 @@ function activitiesOf(state: PageState, nowMs: number): Readonly<Partial<Record<
       ? { order: by(`${orderId} ${order === null || isOpen(order.state)}`) }
       : {}),
     ...(isLookedForAmongOrders(purchase) ? { orders: by(key) } : {}),
+    ...(order !== null && isOpen(order.state) && order.amountCents > 0 ? { coupons: by(order.orderId) } : {}),
     ...(move === null ? {} : { move: by(`${move.move} ${move.key}`) }),
     ...(needsPlace ? { queue: by('queue') } : {}),
     ...(needsToken ? { token: by('token') } : {}),

@@ -17,6 +17,7 @@ export const MEANINGS = {
   bad_signature: 'over',
   cancel_limit_reached: 'over',
   closed: 'over',
+  coupon_refused: 'over',
   decline_limit_reached: 'over',
   degraded: 'again',
   denied: 'over',

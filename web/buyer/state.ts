@@ -1,6 +1,7 @@
 import type { Answer } from '../shared/ask.js';
 import { learnTime, suspectTime, type ServerClock } from '../shared/server-clock.js';
 import type { SignIn } from '../shared/sign-in.js';
+import { readCoupons, type CouponChoice } from './coupons.js';
 import { isOpen, readOrder, stateInEvent, type OrderView } from './order.js';
 import { knownCode, type ProblemCode } from './problem-codes.js';
 import {
@@ -70,6 +71,10 @@ export interface PageState {
   /** When the buyer may buy again, after orders that they did not pay. */
   readonly pausedUntilMs: number;
   readonly order: OrderView | null;
+  /** Coupons that the order can use. */
+  readonly coupons: readonly CouponChoice[];
+  /** The chosen coupon. */
+  readonly coupon: CouponChoice | null;
   readonly move: OrderMove | null;
   readonly moveProblem: ProblemCode | null;
   readonly isOnline: boolean;
@@ -93,6 +98,8 @@ export type PageEvent =
   | { readonly type: 'step'; readonly event: string; readonly body: Readonly<Record<string, unknown>> }
   | { readonly type: 'order_read'; readonly answer: Answer }
   | { readonly type: 'orders_read'; readonly answer: Answer }
+  | { readonly type: 'coupons_read'; readonly answer: Answer }
+  | { readonly type: 'coupon'; readonly code: string }
   | { readonly type: 'move'; readonly move: 'pay' | 'cancel'; readonly key: string }
   | { readonly type: 'moved'; readonly answer: Answer }
   | { readonly type: 'again'; readonly key: string }
@@ -120,6 +127,8 @@ export const newPage = (saleId: string, key: string): PageState => ({
   purchase: newPurchase(key),
   pausedUntilMs: 0,
   order: null,
+  coupons: [],
+  coupon: null,
   move: null,
   moveProblem: null,
   isOnline: true,
@@ -159,6 +168,12 @@ export function reduce(state: PageState, event: PageEvent): PageState {
       return orderRead(state, event.answer);
     case 'orders_read':
       return ordersRead(state, event.answer);
+    case 'coupons_read':
+      if (!event.answer.ok || state.order === null) return state;
+      return { ...state, coupons: readCoupons(event.answer.body, state.order) };
+    case 'coupon':
+      if (state.move !== null) return state;
+      return { ...state, coupon: state.coupons.find(({ code }) => code === event.code) ?? null, moveProblem: null };
     case 'move':
       if (state.order?.state !== 'pending_payment' || state.move !== null || state.signInEnded) return state;
       return { ...state, move: { move: event.move, key: event.key, tries: 0 }, moveProblem: null };
@@ -235,8 +250,12 @@ function signedIn(state: PageState, signIn: SignIn, purchase: Purchase): PageSta
     const proofProblem = state.proofProblem?.code === 'unauthorized' ? null : state.proofProblem;
     return { ...known, purchase: signedInAgain(state.purchase), moveProblem, proofProblem };
   }
-  const { place, purchaseToken, proofProblem, order, move, moveProblem, pausedUntilMs } = newPage(state.saleId, '');
-  return { ...known, purchase, place, purchaseToken, proofProblem, order, move, moveProblem, pausedUntilMs };
+  const { place, purchaseToken, proofProblem, order, coupons, coupon, move, moveProblem, pausedUntilMs } = newPage(
+    state.saleId,
+    '',
+  );
+  const ofBuyer = { order, coupons, coupon, move, moveProblem, pausedUntilMs };
+  return { ...known, purchase, place, purchaseToken, proofProblem, ...ofBuyer };
 }
 
 /**
@@ -350,7 +369,10 @@ function moved(state: PageState, answer: Answer): PageState {
   const code = knownCode(answer.code);
   const tries = state.move.tries + 1;
   if (TRIED_AGAIN.includes(code) && tries < MOVE_TRIES_MAX) return { ...state, move: { ...state.move, tries } };
-  return refusedSignIn({ ...state, move: null, moveProblem: code }, answer);
+  // A coupon that was refused is no choice any more.
+  const coupons = code === 'coupon_refused' ? state.coupons.filter((one) => one !== state.coupon) : state.coupons;
+  const coupon = code === 'coupon_refused' ? null : state.coupon;
+  return refusedSignIn({ ...state, coupons, coupon, move: null, moveProblem: code }, answer);
 }
 
 function queueAnswered(state: PageState, answer: Answer): PageState {
@@ -393,8 +415,8 @@ function tokenAnswered(state: PageState, answer: Answer): PageState {
 }
 
 function another(state: PageState, key: string): PageState {
-  const { order, move, moveProblem } = newPage(state.saleId, '');
-  return { ...state, purchase: newPurchase(key), order, move, moveProblem, looks: state.looks + 1 };
+  const { order, coupons, coupon, move, moveProblem } = newPage(state.saleId, '');
+  return { ...state, purchase: newPurchase(key), order, coupons, coupon, move, moveProblem, looks: state.looks + 1 };
 }
 
 /** True if the purchase has ended, so that the next click is a new purchase. */

@@ -17,7 +17,10 @@ export interface Choices {
 }
 
 export interface ViewProps {
-  readonly page: Pick<Page, 'buy' | 'setQuantity' | 'giveUp' | 'move' | 'again' | 'lookAgain' | 'decideOffer'>;
+  readonly page: Pick<
+    Page,
+    'buy' | 'setQuantity' | 'giveUp' | 'move' | 'chooseCoupon' | 'again' | 'lookAgain' | 'decideOffer'
+  >;
   readonly state: PageState;
   readonly shown: Shown;
   readonly nowMs: number;
@@ -574,6 +577,7 @@ function toPay(props: ViewProps, { order, leftMs, signedOut }: Named<'to_pay'>):
         <Bar part={partLeft(order, leftMs)} />
       </TimeLeft>
       <Receipt {...props} order={order} />
+      <Coupons {...props} />
       <Note tone={isPaidElsewhere && !signedOut ? 'info' : 'warn'} text={shown.note} />
     </>
   );
@@ -581,7 +585,10 @@ function toPay(props: ViewProps, { order, leftMs, signedOut }: Named<'to_pay'>):
   const isAsked = choices.isCancelling && isFree;
   const pay: GoProps = {
     id: 'pay',
-    label: moving === 'pay' ? buttons.paying : buttons.pay(format.price(order.amountCents)),
+    label:
+      moving === 'pay'
+        ? buttons.paying
+        : buttons.pay(format.price(order.amountCents - (state.coupon?.discountCents ?? 0))),
     isBusy: moving === 'pay',
     isFinal: true,
     isQuiet: isAsked,
@@ -604,6 +611,29 @@ function toPay(props: ViewProps, { order, leftMs, signedOut }: Named<'to_pay'>):
     />
   );
   return { title, tone, above, go: isPaidElsewhere ? null : pay, hint: text, below };
+}
+
+function Coupons({ state, words, page, format }: ViewProps): JSX.Element | null {
+  const { coupons, coupon, move } = state;
+  if (coupons.length === 0) return null;
+  return (
+    <label class="coupon">
+      <span class="label">{words.coupon}</span>
+      <select
+        id="coupon"
+        value={coupon?.code ?? ''}
+        disabled={move !== null}
+        onChange={({ currentTarget }) => page.chooseCoupon(currentTarget.value)}
+      >
+        <option value="">{words.noCoupon}</option>
+        {coupons.map(({ code, discountCents }) => (
+          <option key={code} value={code}>
+            {`${words.couponTakes(format.price(discountCents))} · ${code}`}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
 }
 
 /** Returns how much of the time to pay is left, from 0 to 1. */

@@ -7,6 +7,7 @@ import type {
   BuyOptions,
   CallOptions,
   ClientOptions,
+  CouponPage,
   Degraded,
   Order,
   OrderPage,
@@ -26,6 +27,11 @@ export { CannotFollow } from './follow.js';
 export { newKey } from './buy.js';
 export type { LetIn } from './queue.js';
 export type * from './types.js';
+
+interface PageOptions extends CallOptions {
+  readonly after?: string | null;
+  readonly limit?: number;
+}
 
 export interface Client {
   /**
@@ -64,18 +70,19 @@ export interface Client {
    */
   watchSale(saleId: string, options?: CallOptions): AsyncGenerator<Answer<SaleRead>, void, undefined>;
   /** Reads the orders of the buyer, page by page. @param after `next` of the page before */
-  orders(
-    options?: CallOptions & { readonly after?: string | null; readonly limit?: number },
-  ): Promise<Answer<OrderPage>>;
+  orders(options?: PageOptions): Promise<Answer<OrderPage>>;
+  /** Reads the coupons of the buyer, page by page. @param after `next` of the page before */
+  coupons(options?: PageOptions): Promise<Answer<CouponPage>>;
   order(orderId: string, options?: CallOptions): Promise<Answer<Whole<OrderWithRefunds> | Degraded>>;
   /**
    * @param key the name of this charge; use a new name after `payment_declined`. Absent: all attempts are the same
    * charge
    * @param paymentMethod the card's name in the library of the payment provider, if the provider needs it
+   * @param coupon code of a coupon; send it with each repeat of this charge, and use a new key to change it
    */
   pay(
     orderId: string,
-    options?: CallOptions & { readonly key?: string; readonly paymentMethod?: string },
+    options?: CallOptions & { readonly key?: string; readonly paymentMethod?: string; readonly coupon?: string },
   ): Promise<Answer<Order | ActionNeeded>>;
   cancel(orderId: string, options?: CallOptions): Promise<Answer<Order>>;
   joinQueue(saleId: string, options?: CallOptions): Promise<Answer<Place>>;
@@ -117,6 +124,14 @@ export function createClient(options: ClientOptions): Client {
   const purchaseAt = (saleId: string, key: string): string => `${saleAt(saleId)}/purchases/${encodeURIComponent(key)}`;
   const orderAt = (orderId: string): string => `/v1/orders/${encodeURIComponent(orderId)}`;
 
+  const pageOf = <T>(path: string, { after, limit, ...limits }: PageOptions = {}): Promise<Answer<T>> => {
+    const query = new URLSearchParams();
+    if (after) query.set('after', after);
+    if (limit !== undefined) query.set('limit', String(limit));
+    const text = query.toString();
+    return call({ path: `${path}${text === '' ? '' : `?${text}`}` }, limits);
+  };
+
   const client: Client = {
     buy: (saleId, wanted = {}) => buy(saleAt(saleId), wanted, patienceOf(wanted, BUY_MS), options),
     status(saleId, key, { waitSeconds = 0, ...limits } = {}) {
@@ -127,17 +142,12 @@ export function createClient(options: ClientOptions): Client {
     sale: (saleId, { fresh = false, ...limits } = {}) =>
       call({ path: `${saleAt(saleId)}${fresh ? '?fresh=1' : ''}`, isPublic: true }, limits),
     watchSale: (saleId, limits = {}) => watchSale(() => client.sale(saleId, limits), limits.signal),
-    orders({ after, limit, ...limits } = {}) {
-      const query = new URLSearchParams();
-      if (after) query.set('after', after);
-      if (limit !== undefined) query.set('limit', String(limit));
-      const text = query.toString();
-      return call({ path: `/v1/me/orders${text === '' ? '' : `?${text}`}` }, limits);
-    },
+    orders: (wanted) => pageOf('/v1/me/orders', wanted),
+    coupons: (wanted) => pageOf('/v1/me/coupons', wanted),
     order: (orderId, limits) => call({ path: orderAt(orderId) }, limits),
-    pay(orderId, { key, paymentMethod, ...limits } = {}) {
+    pay(orderId, { key, paymentMethod, coupon, ...limits } = {}) {
       const headers = { 'Idempotency-Key': key };
-      const body = paymentMethod === undefined ? {} : { body: { paymentMethod } };
+      const body = paymentMethod === undefined && coupon === undefined ? {} : { body: { paymentMethod, coupon } };
       const path = `${orderAt(orderId)}/pay`;
       return call({ method: 'POST', path, headers, ...body, timeoutMs: PAY_TIMEOUT_MS }, limits);
     },

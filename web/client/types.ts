@@ -3,6 +3,7 @@ import type { Degraded, Purchase } from '../../src/contract/purchases.js';
 import type { SalePage } from '../../src/contract/sales.js';
 
 export type { ActionNeeded, Order, OrdersOfBuyer as OrderPage, OrderWithRefunds } from '../../src/contract/orders.js';
+export type { CouponBody as Coupon, CouponsOfBuyer as CouponPage } from '../../src/contract/coupons.js';
 export type { Degraded, Place, PurchaseToken } from '../../src/contract/purchases.js';
 export type { SalePage as Sale } from '../../src/contract/sales.js';
 export type { Problem, Purchase };

@@ -20,6 +20,8 @@ export interface OrderDetails {
   /** Sku and title of its sale, as they are now. */
   readonly sku: string;
   readonly title: string;
+  /** Price of its sale; a coupon lowers the amount of the order, not this price. Absent: the sale is unknown. */
+  readonly unitPriceCents?: number;
   /** The payment that paid the order. Null: it was never paid. */
   readonly paymentId: string | null;
 }

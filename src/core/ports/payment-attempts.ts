@@ -1,3 +1,5 @@
+import type { CouponRefusal } from '../coupon.js';
+
 /** The end of a charge: the provider took the money, declined, or never heard of the charge. */
 export type AttemptEnd = 'charged' | 'declined' | 'not_charged';
 /** The state of a charge once the provider was asked. */
@@ -25,14 +27,24 @@ export interface DeclineBound {
   refuses(): boolean;
 }
 
+/** A coupon that an order wants to use, and what it takes off. The caller has checked that the order may use it. */
+export interface CouponUse {
+  readonly code: string;
+  readonly discountCents: number;
+}
+
 /**
  * - `opened`: this call may charge
+ * - `paid`: the coupon takes off the whole amount, so the order is paid without a charge
+ * - `coupon_refused`: the coupon was used meanwhile, or the key belongs to a charge with another amount
  * - `decline_limit_reached`: too many charges of the order or of its buyer were declined
  * - `in_progress`: a charge with another key may be made or under way, so no other charge may begin
  * - `wrong_state`: the order can no longer be paid
  */
 export type OpenOutcome =
   | { readonly outcome: 'opened' }
+  | { readonly outcome: 'paid' }
+  | { readonly outcome: 'coupon_refused'; readonly why: CouponRefusal }
   | { readonly outcome: 'wrong_state' }
   | { readonly outcome: 'decline_limit_reached' }
   | { readonly outcome: 'in_progress'; readonly other: OpenAttempt };
@@ -47,6 +59,7 @@ export interface PaymentAttempts {
    * at a time. A keeper asks for the result after `askAfterMs`.
    * @param bound applies to keys that were not charged before; null: no bound. Concurrent charges of one buyer do not
    *   count each other
+   * @param coupon is reserved in the same transaction; `amountCents` is what it leaves. Null: no coupon
    * @throws OperationalError mysql; then nothing may be charged
    */
   open(
@@ -55,10 +68,12 @@ export interface PaymentAttempts {
     amountCents: number,
     askAfterMs: number,
     bound?: DeclineBound | null,
+    coupon?: CouponUse | null,
   ): Promise<OpenOutcome>;
 
   /**
-   * Closes an attempt, once the answer of the provider is final and any money is recorded.
+   * Closes an attempt, once the answer of the provider is final and any money is recorded. A coupon that it has reserved
+   * becomes free.
    * @param attempt with `version`, closes the attempt only if it was neither opened nor leased since
    * @throws OperationalError mysql; the attempt may stay open, then a keeper closes it
    */

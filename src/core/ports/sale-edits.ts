@@ -11,6 +11,8 @@ export interface SaleChange {
   readonly stock?: number;
   /** Time to pay for orders that are recorded from then on. */
   readonly paymentWindowMs?: number;
+  /** Terms of the coupons that are issued from then on. Null: none. */
+  readonly coupon?: string | null;
 }
 
 /** A change of a loaded sale that Redis must follow: its units, the end of its window, or both. */

@@ -7,11 +7,14 @@ import {
   ordersOfBuyer,
   type Order as OrderBody,
 } from '../../contract/orders.js';
+import { couponCode } from '../../contract/coupons.js';
+import { COUPON_REFUSALS } from '../../core/coupon.js';
 import { assertNever } from '../../core/errors.js';
 import { isId } from '../../core/ids.js';
 import type { Order, ShownOrder } from '../../core/order.js';
 import { refusesChange } from '../../admission/degrade/degrade.js';
 import type { Body } from '../../admission/degrade/degraded-reads.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
 import { json, problem } from '../answer.js';
 import { defineRoute, optionalJsonBody, type Call, type RouteServices } from '../route.js';
 import { answerRead, readable } from './degraded-read.js';
@@ -91,6 +94,7 @@ const payment = z.object({
   paymentMethod: id.optional().meta({
     description: 'id of the card from the library of the payment provider (Stripe: `pm_…`); never the card number',
   }),
+  coupon: couponCode.optional().meta({ description: 'a coupon of the buyer; send it with each repeat of this charge' }),
 });
 
 export const payOrder = defineRoute({
@@ -123,6 +127,7 @@ export const payOrder = defineRoute({
     'payment_method_needed',
     'payment_not_configured',
     'outcome_unknown',
+    'coupon_refused',
   ],
   async handle(call, services) {
     const { userId, requestId, params, req, body } = call;
@@ -130,8 +135,8 @@ export const payOrder = defineRoute({
       return problem('bad_request', { detail: KEY_SHAPE });
     }
     if (isDegraded(call, services)) return problem('degraded', { requestId });
-    const method = body.paymentMethod ?? null;
-    const answer = await services.payOrder({ orderId: params.orderId, userId, key: requestId, method });
+    const charge = { key: requestId, method: body.paymentMethod ?? null, ...withoutUndefined({ coupon: body.coupon }) };
+    const answer = await services.payOrder({ orderId: params.orderId, userId, ...charge });
     switch (answer.outcome) {
       case 'paid':
         return json(200, answer.outcome, orderBody(answer.order));
@@ -143,6 +148,8 @@ export const payOrder = defineRoute({
         return problem(answer.outcome, { requestId, detail: stateDetail('pay', answer.order) });
       case 'not_found':
         return problem('order_not_found', { requestId });
+      case 'coupon_refused':
+        return problem(answer.outcome, { requestId, detail: COUPON_REFUSALS[answer.why] });
       case 'declined':
         return problem('payment_declined', { requestId });
       case 'refund_due':

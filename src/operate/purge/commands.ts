@@ -24,6 +24,7 @@ const PURGE_DETAILS = `
 Deletes for good, a bounded batch at a time, and waits between batches. It may run while sales sell, and again after any interruption.
 
   archive       archived orders that were made before then, with their payments, coupons, notes and trace ids
+  coupons       coupons that expired before then, used or not, unless a payment holds them
   refunds       refunds that are done, once their payment is gone
   cases         closed payment cases
   dead-letters  replayed and discarded dead letters

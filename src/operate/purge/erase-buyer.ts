@@ -96,7 +96,7 @@ export async function eraseBuyer(
     await changeOfOrders(table, `DELETE FROM ${table}`);
   }
   await changeOfOrders('order_refunds', "UPDATE order_refunds SET reason = 'erased'"); // an operator may have named the buyer
-  for (const table of ['coupons', 'coupons_archive', ...ORDERS]) await change(table, 'user_id = ?');
+  for (const table of ['coupon_codes', 'coupons', 'coupons_archive', ...ORDERS]) await change(table, 'user_id = ?');
   return { outcome: rows.length > 0 ? 'erased' : 'unknown', name, rows };
 }
 

@@ -10,7 +10,17 @@ import { retryConflicts } from '../../mysql/retry-conflicts.js';
 // is still open stays, however old.
 
 /** The kinds of records, in the order in which they are purged: a refund goes after its payment. */
-export const PURGED = ['archive', 'refunds', 'cases', 'dead-letters', 'reconcile', 'edits', 'traces', 'audit'] as const;
+export const PURGED = [
+  'archive',
+  'coupons',
+  'refunds',
+  'cases',
+  'dead-letters',
+  'reconcile',
+  'edits',
+  'traces',
+  'audit',
+] as const;
 export type PurgedKind = (typeof PURGED)[number];
 
 export interface PurgeProgress {
@@ -120,6 +130,7 @@ const paymentKept = (table: 'refunds' | 'order_refunds'): string =>
 
 const WALKS: Readonly<Record<PurgedKind, readonly Walk[]>> = {
   archive: [ARCHIVE],
+  coupons: [table('coupon_codes', 'expires_at', { key: 'code', open: "state = 'reserved'", isNumber: false })],
   refunds: [
     table('refunds', 'updated_at', {
       key: 'payment_id',

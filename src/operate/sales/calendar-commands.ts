@@ -25,8 +25,8 @@ export const priceTerms = (): PriceTerms => priceTermsOf(loadConfig(['sale', 'pa
 const IMPORT_EXAMPLES = `
 A CSV file (UTF-8; commas, semicolons or tabs) names its columns in the first line; a JSON file is a list of objects with the
 same names:
-  sku,title,priceCents,currency,stock,limitPerBuyer,buckets,opensAt,closesAt,warmBefore,paymentWindow
-  pen,A pen,250,EUR,100,1,,2030-01-31T20:00:00Z,2030-01-31T22:00:00Z,10m,5m
+  sku,title,priceCents,currency,stock,limitPerBuyer,buckets,opensAt,closesAt,warmBefore,paymentWindow,coupon
+  pen,A pen,250,EUR,100,1,,2030-01-31T20:00:00Z,2030-01-31T22:00:00Z,10m,5m,10% 30d
 
 The command creates all sales of the file or none. It reports every wrong line, and every sale that overlaps another sale of
 the same sku.

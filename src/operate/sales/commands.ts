@@ -11,7 +11,7 @@ import { isoTime, print, printError, tableLine } from '../../process/print.js';
 import { priceTerms, saleImportCommand, salePlanCommand, withSales } from './calendar-commands.js';
 import { saleVoidCommand } from './void-commands.js';
 import { saleCancelCommand, saleEditCommand } from './edit-commands.js';
-import { invalidSale, numberOf, printSale, saleLine, timeOf } from './sale-fields.js';
+import { COUPON_HELP, invalidSale, numberOf, printSale, saleLine, timeOf } from './sale-fields.js';
 import { saleRepairCommand, saleReshardCommand } from './bucket-commands.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
@@ -28,6 +28,7 @@ interface CreateFlags {
   readonly closesAt?: string;
   readonly warmBefore?: string;
   readonly paymentWindow?: string;
+  readonly coupon?: string;
   readonly json?: boolean;
 }
 
@@ -88,6 +89,7 @@ export function saleCommand(): Command {
       '--payment-window <duration>',
       'time that a buyer has to pay: 1s to 1d, such as 10m (default: ORDER_PAYMENT_WINDOW_MS)',
     )
+    .option('--coupon <terms>', `coupon for each paid order: ${COUPON_HELP}`)
     .option('--json', 'print one JSON line')
     .addHelpText('after', CREATE_EXAMPLES)
     .action((flags: CreateFlags) => {
@@ -166,7 +168,7 @@ export function newSaleOf(flags: CreateFlags, nowMs: number, terms?: PriceTerms)
       opensAt,
       // If opensAt is not a time, the day after it is not a time either. One line about opensAt is enough.
       closesAt: timeOf(flags.closesAt ?? isoTime((readTime(opensAt, nowMs) ?? nowMs) + DAY_MS)),
-      ...withoutUndefined({ warmBefore: flags.warmBefore, paymentWindow: flags.paymentWindow }),
+      ...withoutUndefined({ warmBefore: flags.warmBefore, paymentWindow: flags.paymentWindow, coupon: flags.coupon }),
     },
     nowMs,
     terms,

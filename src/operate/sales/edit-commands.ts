@@ -9,7 +9,7 @@ import { createLog } from '../../process/telemetry.js';
 import { readSaleChange, type SaleCancelled, type SaleEdited, type SaleEditor } from '../../sales/edit-sale.js';
 import { CliError, UsageError } from '../../process/cli-error.js';
 import { operatorName, parseSaleId } from '../../process/options.js';
-import { invalidSale, numberOf, printSale, saleLine, timeOf } from './sale-fields.js';
+import { COUPON_HELP, invalidSale, numberOf, printSale, saleLine, timeOf } from './sale-fields.js';
 import { print } from '../../process/print.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
@@ -19,6 +19,7 @@ interface EditFlags {
   readonly closesAt?: string;
   readonly stock?: string;
   readonly paymentWindow?: string;
+  readonly coupon?: string;
   readonly json?: boolean;
 }
 
@@ -35,18 +36,19 @@ Exit codes: 0 done, 1 not done (the sale does not allow it now, or a server is d
 
 export function saleEditCommand(): Command {
   return new Command('edit')
-    .description('change title, closing time, stock or payment window of a sale, or the price of a draft')
+    .description('change title, closing time, stock, payment window or coupons of a sale, or the price of a draft')
     .argument('<saleId>', 'sale id', parseSaleId)
     .option('--title <title>', 'title for buyers: 1 to 200 characters')
     .option('--price-cents <cents>', 'price of one unit in the smallest unit of its currency; only for a draft')
     .option('--closes-at <time>', 'ISO 8601 or +2h')
     .option('--stock <units>', 'total units offered, 1 to 10000000')
     .option('--payment-window <duration>', 'time that a buyer has to pay for an order from now on, such as 10m')
+    .option('--coupon <terms>', `coupon for each order that is paid from now on: ${COUPON_HELP}; or none`)
     .option('--json', 'print one JSON line')
     .addHelpText('after', EXAMPLES)
     .action(async (saleId: string, { json, ...flags }: EditFlags) => {
       const read = readSaleChange({
-        ...withoutUndefined({ title: flags.title, paymentWindow: flags.paymentWindow }),
+        ...withoutUndefined({ title: flags.title, paymentWindow: flags.paymentWindow, coupon: flags.coupon }),
         ...(flags.priceCents === undefined ? {} : { priceCents: numberOf(flags.priceCents) }),
         ...(flags.stock === undefined ? {} : { stock: numberOf(flags.stock) }),
         ...(flags.closesAt === undefined ? {} : { closesAt: timeOf(flags.closesAt) }),

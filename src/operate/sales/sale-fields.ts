@@ -9,6 +9,9 @@ import { isoTime, print, inLine } from '../../process/print.js';
 
 // Reads the typed fields of sale commands, and prints sales.
 
+/** The form of `--coupon`. */
+export const COUPON_HELP = "'10% 30d' or '500 30d min 2000' (value, days valid, least amount of the order)";
+
 /** Uses the same fields and formats as the HTTP API. */
 export const saleLine = (sale: Sale): string => JSON.stringify(saleBody(sale));
 
@@ -22,6 +25,7 @@ export function printSale(sale: Sale): void {
     sold: `${sale.sold} of ${sale.stock}`,
     'per buyer': `${sale.limitPerBuyer}`,
     'to pay': durationTextOrNull(sale.paymentWindowMs) ?? 'ORDER_PAYMENT_WINDOW_MS of the workers',
+    ...(sale.coupon ? { coupon: sale.coupon } : {}),
     buckets: `${sale.buckets}`,
     opens: isoTime(sale.opensAtMs),
     closes: isoTime(sale.closesAtMs),

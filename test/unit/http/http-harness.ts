@@ -147,6 +147,8 @@ export class FakeServices {
       paymentCases: partial({}),
       witness: partial({}),
       orderRefunds: partial({}),
+      coupons: partial({}),
+      couponDesk: partial({}),
       currenciesOf: refuse,
       rules: partial({}),
       ruleReports: partial({}),

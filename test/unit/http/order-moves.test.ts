@@ -62,6 +62,15 @@ describe('orders and payments over HTTP', () => {
       expect(fake.counted).to.deep.equal(['order paid', 'order paid']);
     });
 
+    it('passes a coupon on, in capital letters, and returns 409 with the reason when it is refused', async () => {
+      const url = await paying({ outcome: 'coupon_refused', why: 'in_use' });
+      const pay = (coupon: unknown) => request(url).post(path).set('authorization', bearer()).send({ coupon });
+      const { body } = await pay('7kq2mzp4wx').expect(409);
+      expect(body).to.include({ code: 'coupon_refused', detail: 'Another payment is using the coupon.' });
+      for (const wrong of ['7KQ2MZP4W', '7KQ2MZP4W0', 7]) await pay(wrong).expect(400);
+      expect(asked).to.deep.equal([{ orderId: '99', userId: 'u1', key: null, method: null, coupon: '7KQ2MZP4WX' }]);
+    });
+
     it('returns 202 with the client secret when the bank needs an action', async () => {
       const url = await paying({ outcome: 'action_needed', order: ORDER, clientSecret: 'pi_1_secret_2' });
       const { body } = await request(url)

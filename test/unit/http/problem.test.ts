@@ -50,6 +50,8 @@ const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   decline_limit_reached: [409, false],
   finding_not_found: [404, false],
   case_not_found: [404, false],
+  coupon_not_found: [404, false],
+  coupon_refused: [409, false],
   refund_due: [409, false],
   payment_conflict: [409, false],
   payment_in_progress: [409, true],

@@ -233,7 +233,7 @@ describe('sale change', () => {
       return 'errors' in read ? read.errors.map(({ message }) => message) : [];
     };
     expect(errors({})).to.deep.equal([
-      'body must name at least one of title, priceCents, closesAt, stock, paymentWindow.',
+      'body must name at least one of title, priceCents, closesAt, stock, paymentWindow, coupon.',
     ]);
     expect(errors({ sku: 'x', stock: 0 })).to.deep.equal([
       'stock must be a whole number from 1 to 10000000.',

@@ -19,6 +19,9 @@ export const en: Words = {
   each: (price) => `${price} each`,
   total: 'Total',
   quantity: 'How many?',
+  coupon: 'Coupon',
+  noCoupon: 'None',
+  couponTakes: (price) => `${price} off`,
   more: 'One more',
   fewer: 'One fewer',
   opensAt: (when) => `Opens ${when}, your time`,
@@ -156,6 +159,7 @@ export const en: Words = {
   problems: {
     bad_request: 'The shop did not understand this page. Reload it, please.',
     bad_signature: 'Purchases of this sale must be signed, which only the app of the shop can do.',
+    coupon_refused: 'This coupon cannot be used for this order. You paid nothing.',
     cancel_limit_reached:
       'You have reached the limit of orders that one buyer may give up. This order expires unless you pay it.',
     closed: 'The sale is over.',

@@ -26,6 +26,9 @@ export interface Words {
   readonly each: (price: string) => string;
   readonly total: string;
   readonly quantity: string;
+  readonly coupon: string;
+  readonly noCoupon: string;
+  readonly couponTakes: (price: string) => string;
   readonly more: string;
   readonly fewer: string;
   readonly opensAt: (when: string) => string;

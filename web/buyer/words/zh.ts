@@ -17,6 +17,9 @@ export const zh: Words = {
   each: (price) => `每件 ${price}`,
   total: '合计',
   quantity: '购买数量',
+  coupon: '优惠券',
+  noCoupon: '不使用',
+  couponTakes: (price) => `减 ${price}`,
   more: '加一件',
   fewer: '减一件',
   opensAt: (when) => `${when} 开售（您的当地时间）`,
@@ -130,6 +133,7 @@ export const zh: Words = {
   problems: {
     bad_request: '商店无法理解本页的请求，请刷新页面。',
     bad_signature: '本场购买必须签名，只有商店的应用才能做到。',
+    coupon_refused: '此优惠券不能用于此订单，您未付款。',
     cancel_limit_reached: '您在本场放弃订单的次数已达上限。此订单若不付款会自动结束。',
     closed: '销售已结束。',
     decline_limit_reached: '您被拒绝的付款次数过多，本次未扣款。',

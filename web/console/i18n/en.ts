@@ -676,6 +676,16 @@ export const en = {
     paidAt: 'Paid',
     refunded: 'Refunded so far',
     refunds: 'Refunds of this order',
+    coupons: 'Coupons of this order',
+    coupon: {
+      code: 'Code',
+      value: 'Value',
+      role: 'Here',
+      brought: 'Issued for this order',
+      used: 'Used by this order',
+      expires: 'Valid until',
+      states: { free: 'Free', reserved: 'Reserved', redeemed: 'Redeemed', expired: 'Expired' },
+    },
     failedText:
       'The provider refused a refund. Try it again, or pay it by hand: claim it first. Then close its case on the screen Refunds.',
     void: {

@@ -653,6 +653,16 @@ export const zh: Dictionary = {
     paidAt: '支付时间',
     refunded: '已退金额',
     refunds: '此订单的退款',
+    coupons: '此订单的优惠券',
+    coupon: {
+      code: '代码',
+      value: '面额',
+      role: '用途',
+      brought: '由此订单发放',
+      used: '用于此订单',
+      expires: '有效期至',
+      states: { free: '可用', reserved: '占用中', redeemed: '已使用', expired: '已过期' },
+    },
     failedText: '支付方拒绝了一笔退款。请重试，或先接手再人工退款。然后在“退款”页面关闭对应事项。',
     void: {
       text: '取消未支付的订单；如您选择，也全额退款已支付的订单。取消的数量重新可售，退款的数量保持已售。',

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { FoundOrder, OrderRefund } from '../api/types.js';
+import type { FoundCoupon, FoundOrder, OrderRefund } from '../api/types.js';
 import { newKey } from '../../client/buy.js';
 import { inMainUnit } from '../../../src/core/currency.js';
 import { actionsOnOrder, actionsOnRefund } from '../logic/permissions.js';
@@ -30,6 +30,10 @@ export function OrderPanel({ orderId, onDone }: { readonly orderId: string; read
   const order = useResource<FoundOrder>(path, { everyMs });
   const refunds = useResource<{ refunds: readonly OrderRefund[] }>(
     order.data === null || order.data.paidAt === null ? null : `${path}/refunds`,
+    { everyMs },
+  );
+  const coupons = useResource<{ coupons: readonly FoundCoupon[] }>(
+    order.data === null ? null : `/admin/v1/coupons?order=${order.data.orderId}`,
     { everyMs },
   );
   const [asked, setAsked] = useState<'cancel' | 'refund' | null>(null);
@@ -71,6 +75,22 @@ export function OrderPanel({ orderId, onDone }: { readonly orderId: string; read
       cell: (refund) => <RefundButtons refund={{ ...refund, currency }} onPick={setPicked} />,
     },
   ];
+  const couponColumns: readonly Column<FoundCoupon>[] = [
+    { name: t.till.coupon.code, cell: ({ code }) => <Id text={code} /> },
+    { name: t.common.state, width: '96px', cell: ({ state }) => t.till.coupon.states[state] },
+    {
+      name: t.till.coupon.value,
+      isNumber: true,
+      width: '100px',
+      cell: ({ valueCents, percent, currency: of }) => (valueCents === null ? `${percent}%` : f.money(valueCents, of)),
+    },
+    {
+      name: t.till.coupon.role,
+      hides: 'phone',
+      cell: ({ orderId }) => (orderId === data.orderId ? t.till.coupon.brought : t.till.coupon.used),
+    },
+    { name: t.till.coupon.expires, hides: 'narrow', width: '160px', cell: ({ expiresAt }) => <Time at={expiresAt} /> },
+  ];
   const rows = refunds.data?.refunds ?? [];
   const isFailed = rows.some((refund) => refund.state === 'failed' && actionsOnRefund(refund, 'admin').length > 0);
   return (
@@ -109,6 +129,18 @@ export function OrderPanel({ orderId, onDone }: { readonly orderId: string; read
             keyOf={({ refundId }) => refundId}
             error={refunds.error}
             onRetry={refunds.reload}
+          />
+        </Panel>
+      )}
+      {coupons.data !== null && coupons.data.coupons.length > 0 && (
+        <Panel title={t.till.coupons} flush actions={<Freshness {...coupons} />}>
+          <Table
+            label={t.till.coupons}
+            columns={couponColumns}
+            rows={coupons.data.coupons}
+            keyOf={({ code }) => code}
+            error={coupons.error}
+            onRetry={coupons.reload}
           />
         </Panel>
       )}

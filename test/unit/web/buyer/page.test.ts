@@ -575,9 +575,18 @@ describe('sale page', () => {
   });
 
   describe('order', () => {
+    const TERMS = { state: 'free', currency: 'EUR', valueCents: 500, percent: null, minCents: 0 };
+    const COUPONS = [
+      { ...TERMS, code: 'SMALL' },
+      { ...TERMS, code: 'LARGE', valueCents: null, percent: 50 },
+      { ...TERMS, code: 'USED', state: 'redeemed' },
+      { ...TERMS, code: 'MIN', minCents: 1_000_000 },
+      { ...TERMS, code: 'USD', currency: 'USD' },
+    ];
     let stream: FakeStream;
     let page: Page;
     beforeEach(async () => {
+      shop.on('GET /v1/me/coupons?limit=50', () => json({ coupons: COUPONS, next: null }));
       stream = holds();
       const made = order();
       shop.on('GET /v1/orders/9', () => json(made));
@@ -623,6 +632,27 @@ describe('sale page', () => {
       expect(screenAt(page)).to.equal('paid');
       const keys = keysSent('POST /v1/orders/9/pay');
       expect(new Set(keys).size).to.equal(2);
+    });
+
+    it('is paid with the chosen coupon and a key of its own, and without the coupon once it is refused', async () => {
+      expect(page.state.coupons.map(({ code }) => code)).to.deep.equal(['LARGE', 'SMALL']);
+      expect(page.state.coupons[1]?.discountCents).to.equal(500);
+      shop.on(
+        'POST /v1/orders/9/pay',
+        () => problem(409, 'coupon_refused'),
+        () => json(order({ state: 'paid' })),
+      );
+      page.chooseCoupon('SMALL');
+      page.move('pay');
+      await clock.tickAsync(100);
+      expect(page.state.moveProblem).to.equal('coupon_refused');
+      expect([page.state.coupon, page.state.coupons.length]).to.deep.equal([null, 1]);
+      page.move('pay');
+      await clock.tickAsync(100);
+      expect(screenAt(page)).to.equal('paid');
+      const sent = shop.asked.filter(({ what }) => what === 'POST /v1/orders/9/pay').map(({ body }) => body);
+      expect(sent).to.deep.equal([{ coupon: 'SMALL' }, undefined]);
+      expect(new Set(keysSent('POST /v1/orders/9/pay')).size).to.equal(2);
     });
 
     it('is read again when its time is over, with or without a stream', async () => {

@@ -1,0 +1,114 @@
+import { randomInt } from 'node:crypto';
+
+/** Digits and capital letters without those that look alike: 0 and O, 1, I and L, U and V. */
+const LETTERS = '23456789ABCDEFGHJKMNPQRSTVWXYZ';
+export const COUPON_CODE = new RegExp(`^[${LETTERS}]{10}$`);
+
+/** Returns a random code: one of 30^10. */
+export const newCouponCode = (): string =>
+  Array.from({ length: 10 }, () => LETTERS[randomInt(LETTERS.length)]).join('');
+
+/** The terms of a sale for its coupons, such as `10% 30d` or `500 30d min 2000`. Amounts are in the currency of the sale. */
+export const COUPON_TERMS = /^(?:([1-9][0-9]{0,9})|([1-9][0-9]?|100)%) ([1-9][0-9]{0,3})d(?: min ([1-9][0-9]{0,9}))?$/;
+
+/** What a coupon takes off an order: a fixed amount, or a part of it. Exactly one of the two is set. */
+interface CouponValue {
+  readonly valueCents: number | null;
+  readonly percent: number | null;
+}
+
+interface CouponTerms extends CouponValue {
+  readonly validDays: number;
+  /** Amount from which on an order may use the coupon. */
+  readonly minCents: number;
+}
+
+/** Null if the text has no terms. */
+export function readCouponTerms(text: string): CouponTerms | null {
+  const [whole, cents, percent, days, min = 0] = COUPON_TERMS.exec(text) ?? [];
+  if (whole === undefined) return null;
+  const value = { valueCents: cents === undefined ? null : Number(cents), percent: percent ? Number(percent) : null };
+  return { ...value, validDays: Number(days), minCents: Number(min) };
+}
+
+/** States as MySQL stores them. `reserved`: an open charge of an order holds the coupon. */
+export type StoredCouponState = 'free' | 'reserved' | 'redeemed';
+/** `expired`: free, and no longer valid. */
+export const COUPON_STATES = ['free', 'reserved', 'redeemed', 'expired'] as const;
+export type CouponState = (typeof COUPON_STATES)[number];
+
+export interface Coupon extends CouponValue {
+  readonly code: string;
+  /** The paid order that the coupon was issued for. */
+  readonly orderId: string;
+  readonly saleId: string;
+  readonly userId: string;
+  readonly currency: string;
+  readonly minCents: number;
+  readonly state: CouponState;
+  /** The order that has reserved or redeemed the coupon. Null: none, or the shop has redeemed it. */
+  readonly usedOrderId: string | null;
+  /** The reference of the shop that has redeemed the coupon. */
+  readonly reference: string | null;
+  /** What the order was reduced by. */
+  readonly discountCents: number | null;
+  readonly createdAtMs: number;
+  readonly expiresAtMs: number;
+  readonly redeemedAtMs: number | null;
+}
+
+/** Returns what a coupon takes off this amount, at most the whole amount. Percentages are rounded down. */
+export function discountOf({ valueCents, percent }: CouponValue, amountCents: number): number {
+  if (percent === null) return Math.min(valueCents ?? 0, amountCents);
+  const hundreds = Math.floor(amountCents / 100); // amountCents * percent may exceed 2^53
+  return hundreds * percent + Math.floor(((amountCents % 100) * percent) / 100);
+}
+
+/**
+ * Why an order cannot use a coupon.
+ * - `not_found`: the buyer has no such coupon
+ * - `in_use`: another charge holds it
+ * - `too_small`: the order is below the least amount of the coupon, or nothing would be taken off
+ * - `not_chargeable`: the payment provider cannot charge what would be left
+ * - `other_key`: the key of this charge was used with another coupon, or without one
+ */
+export type CouponRefusal =
+  | 'not_found'
+  | 'expired'
+  | 'redeemed'
+  | 'in_use'
+  | 'other_currency'
+  | 'too_small'
+  | 'not_chargeable'
+  | 'other_key';
+
+/** Says why, for people. */
+export const COUPON_REFUSALS: Readonly<Record<CouponRefusal, string>> = {
+  not_found: 'You have no such coupon.',
+  expired: 'The coupon has expired.',
+  redeemed: 'The coupon was already used.',
+  in_use: 'Another payment is using the coupon.',
+  other_currency: 'The coupon is for another currency.',
+  too_small: 'The amount of the order is too small for the coupon.',
+  not_chargeable: 'The coupon leaves less than the payment provider can charge.',
+  other_key: 'This Idempotency-Key was used with another coupon, or without one. Use a new key.',
+};
+
+interface CouponOrder {
+  readonly orderId: string;
+  readonly userId: string;
+  readonly amountCents: number;
+  readonly currency: string;
+}
+
+/** Returns what the coupon takes off the order, or why the order cannot use it. */
+export function offerOf(coupon: Coupon | null, order: CouponOrder): number | CouponRefusal {
+  if (coupon === null || coupon.userId !== order.userId) return 'not_found';
+  // A coupon that the order itself has redeemed is offered again: the order was paid since it was read.
+  if (coupon.state !== 'free' && coupon.usedOrderId !== order.orderId) {
+    return coupon.state === 'reserved' ? 'in_use' : coupon.state;
+  }
+  if (coupon.currency !== order.currency) return 'other_currency';
+  const discountCents = discountOf(coupon, order.amountCents);
+  return order.amountCents < coupon.minCents || discountCents === 0 ? 'too_small' : discountCents;
+}

@@ -1,0 +1,23 @@
+import type { Coupon, CouponState } from '../coupon.js';
+
+/** Conditions that must all hold. An absent condition matches every coupon. */
+export interface CouponFilter {
+  readonly userId?: string;
+  readonly saleId?: string;
+  /** The coupon was issued for this order, or the order uses it. */
+  readonly orderId?: string;
+  readonly state?: CouponState;
+}
+
+/** The coupons of sales with terms for them. */
+export interface Coupons {
+  /** @throws OperationalError mysql */
+  find(code: string): Promise<Coupon | null>;
+
+  /**
+   * Lists coupons, newest order first.
+   * @param page `afterOrderId`: the order of the last coupon of the previous page
+   * @throws OperationalError mysql
+   */
+  list(filter: CouponFilter, page: { readonly afterOrderId?: string; readonly max: number }): Promise<Coupon[]>;
+}

@@ -1,0 +1,171 @@
+import { assert, assertNever } from '../core/errors.js';
+import { newCouponCode, readCouponTerms, type Coupon, type CouponRefusal } from '../core/coupon.js';
+import type { CouponFilter, Coupons } from '../core/ports/coupons.js';
+import { withoutUndefined } from '../core/without-undefined.js';
+import { bigint, execute, knex, now, select } from './knex.js';
+import type { CouponUse } from '../core/ports/payment-attempts.js';
+import type { MysqlPool, Statements, Transaction } from './pool.js';
+import type { CouponCodeRow, OrderRow } from './tables.js';
+
+// Coupons that can be used. Each step takes place in the transaction of the order that uses the coupon: it is reserved
+// as the charge is opened, redeemed as the order is paid, and free again as the charge or the order ends otherwise.
+
+const COLUMNS = [
+  'code',
+  'order_id',
+  'sale_id',
+  'user_id',
+  'currency',
+  'value_cents',
+  'percent',
+  'min_cents',
+  'state',
+  'used_order',
+  'used_key',
+  'discount_cents',
+  'created_at',
+  'expires_at',
+  'redeemed_at',
+] as const satisfies (keyof CouponCodeRow)[];
+
+type FoundRow = Pick<CouponCodeRow, (typeof COLUMNS)[number]> & { readonly is_over: number | string };
+
+const found = () =>
+  knex('coupon_codes').select<FoundRow[]>(...COLUMNS, knex.raw('expires_at <= UTC_TIMESTAMP(3) AS is_over'));
+
+const couponOf = (row: FoundRow): Coupon => ({
+  code: row.code,
+  orderId: row.order_id,
+  saleId: row.sale_id,
+  userId: row.user_id,
+  currency: row.currency,
+  valueCents: row.value_cents === null ? null : Number(row.value_cents),
+  percent: row.percent,
+  minCents: Number(row.min_cents),
+  state: row.state === 'free' && Number(row.is_over) === 1 ? 'expired' : row.state,
+  usedOrderId: row.used_order,
+  reference: row.used_order === null ? row.used_key : null,
+  discountCents: row.discount_cents === null ? null : Number(row.discount_cents),
+  createdAtMs: row.created_at.getTime(),
+  expiresAtMs: row.expires_at.getTime(),
+  redeemedAtMs: row.redeemed_at?.getTime() ?? null,
+});
+
+export function createCoupons(pool: MysqlPool): Coupons {
+  return {
+    find: (code) => findCoupon(pool, code),
+    async list({ orderId, ...filter }, { afterOrderId, max }): Promise<Coupon[]> {
+      // An OR of two columns would use neither index.
+      const ofOrder = orderId === undefined ? [{}] : [{ order_id: orderId }, { used_order: orderId }];
+      const rows: FoundRow[] = [];
+      for (const where of ofOrder) {
+        const page = matching(filter).where(where);
+        if (afterOrderId !== undefined) void page.where('order_id', '<', bigint(afterOrderId));
+        rows.push(...(await select(pool, page.orderBy('order_id', 'desc').limit(max))));
+      }
+      return rows.map(couponOf);
+    },
+  };
+}
+
+function matching({ userId, saleId, state }: CouponFilter) {
+  const coupons = found().where(withoutUndefined({ user_id: userId, sale_id: saleId }));
+  switch (state) {
+    case undefined:
+      return coupons;
+    case 'free':
+      return coupons.where({ state }).where('expires_at', '>', now());
+    case 'expired':
+      return coupons.where({ state: 'free' }).where('expires_at', '<=', now());
+    case 'reserved':
+    case 'redeemed':
+      return coupons.where({ state });
+    default:
+      return assertNever(state);
+  }
+}
+
+/** @param lock for the rest of the transaction */
+export async function findCoupon(on: Statements, code: string, lock?: 'lock'): Promise<Coupon | null> {
+  const byCode = found().where({ code });
+  const [row] = await select(on, lock === 'lock' ? byCode.forUpdate() : byCode);
+  return row === undefined ? null : couponOf(row);
+}
+
+/**
+ * Issues codes for orders of sales with terms for coupons. A code that exists already fails the transaction, and its
+ * repeat draws other codes.
+ */
+export async function insertCodes(
+  tx: Transaction,
+  orders: readonly Pick<OrderRow, 'id' | 'sale_id' | 'user_id'>[],
+): Promise<void> {
+  const ofSales = knex('sales')
+    .select('id', 'currency', 'coupon')
+    .whereIn('id', [...new Set(orders.map((order) => order.sale_id))]);
+  const sales = new Map((await select(tx, ofSales)).map((sale) => [sale.id, sale]));
+  const rows = orders.flatMap((order) => {
+    const sale = sales.get(order.sale_id);
+    const terms = readCouponTerms(sale?.coupon ?? '');
+    if (sale === undefined || terms === null) return [];
+    return {
+      code: newCouponCode(),
+      order_id: order.id,
+      sale_id: order.sale_id,
+      user_id: order.user_id,
+      currency: sale.currency,
+      value_cents: terms.valueCents === null ? null : String(terms.valueCents),
+      percent: terms.percent,
+      min_cents: String(terms.minCents),
+      expires_at: knex.raw('UTC_TIMESTAMP(3) + INTERVAL ? DAY', [terms.validDays]),
+    };
+  });
+  if (rows.length > 0) await execute(tx, knex('coupon_codes').insert(rows));
+}
+
+const reservedBy = (orderIds: readonly string[]) =>
+  knex('coupon_codes').whereIn('used_order', orderIds.map(bigint)).where({ state: 'reserved' });
+
+const FREE = { state: 'free', used_order: null, used_key: null, discount_cents: null, redeemed_at: null } as const;
+
+/**
+ * Reserves a coupon for the open charge of an order, which `tx` has locked. Its owner, currency and least amount never
+ * change, so the caller has checked them.
+ */
+export async function reserveCoupon(
+  tx: Transaction,
+  { orderId, key }: { readonly orderId: string; readonly key: string },
+  { code, discountCents }: CouponUse,
+): Promise<'reserved' | CouponRefusal> {
+  const [held] = await select(tx, reservedBy([orderId]).select('code', 'used_key'));
+  if (held !== undefined) return held.code === code && held.used_key === key ? 'reserved' : 'other_key';
+  const free = knex('coupon_codes').where({ code, state: 'free' }).where('expires_at', '>', now());
+  const use = { state: 'reserved', used_order: orderId, used_key: key, discount_cents: String(discountCents) } as const;
+  if ((await execute(tx, free.update(use))).affectedRows === 1) return 'reserved';
+  const state = (await findCoupon(tx, code))?.state ?? 'not_found';
+  return state === 'redeemed' || state === 'expired' || state === 'not_found' ? state : 'in_use';
+}
+
+/** Whether the order has reserved a coupon that takes off this amount. */
+export async function hasDiscount(tx: Transaction, orderId: string, discountCents: number): Promise<boolean> {
+  const reserved = reservedBy([orderId]).where({ discount_cents: String(discountCents) });
+  return (await select(tx, reserved.select('code').forUpdate())).length > 0;
+}
+
+/** Redeems the coupon that each of these locked orders has reserved. */
+export async function redeemReserved(tx: Transaction, orderIds: readonly string[]): Promise<void> {
+  const { affectedRows } = await execute(tx, reservedBy(orderIds).update({ state: 'redeemed', redeemed_at: now() }));
+  assert(affectedRows === orderIds.length, `${orderIds.length} orders have redeemed ${affectedRows} coupons`);
+}
+
+/** Frees the coupons that these orders have reserved. @param key only that of this charge */
+export async function freeReserved(tx: Transaction, orderIds: readonly string[], key?: string): Promise<void> {
+  const reserved = reservedBy(orderIds);
+  await execute(tx, (key === undefined ? reserved : reserved.where({ used_key: key })).update(FREE));
+}
+
+/** Frees the coupon of an order whose money went back in whole. */
+export async function freeRedeemed(tx: Transaction, orderId: string): Promise<void> {
+  const redeemed = knex('coupon_codes').where({ used_order: orderId, state: 'redeemed' });
+  await execute(tx, redeemed.update(FREE));
+}

@@ -1,0 +1,130 @@
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { couponCode } from '../../contract/coupons.js';
+import { amountText } from '../../core/amount-text.js';
+import { loadConfig } from '../../core/config/load.js';
+import { COUPON_REFUSALS, COUPON_STATES, type Coupon, type CouponState } from '../../core/coupon.js';
+import type { CouponFilter } from '../../core/ports/coupons.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
+import { EXPORT_FORMATS, type ExportFormat } from '../../http/export-lines.js';
+import { couponBody } from '../../http/routes/coupons.js';
+import { CliError } from '../../process/cli-error.js';
+import { withConnections } from '../../process/connections.js';
+import { operatorName, parseId, parseSaleId, parseUserId, parseWhole } from '../../process/options.js';
+import { isoTime, print, printAll, printError, tableLine } from '../../process/print.js';
+import { createLog } from '../../process/telemetry.js';
+import { couponPages } from './coupon-pages.js';
+import { openCoupons, type CouponServices } from './services.js';
+
+interface FilterFlags {
+  readonly user?: string;
+  readonly sale?: string;
+  readonly state?: CouponState;
+}
+interface ListFlags extends FilterFlags {
+  readonly limit: number;
+  readonly json?: boolean;
+}
+
+const LIST_DEFAULT = 50;
+const LIST_MAX = 10_000;
+
+const EXAMPLES = `
+Each paid order of a sale with --coupon brings its buyer a coupon. The buyer uses it at a payment, or your shop redeems it.
+
+Examples:
+  seckill coupons list --user alice
+  seckill coupons show 7KQ2MZP4WX
+  seckill coupons redeem 7KQ2MZP4WX --order shop-4711
+  seckill coupons export --sale 7 --state redeemed > coupons.csv
+
+A repeated redeem with the same --order changes nothing and succeeds.
+Reads and writes MySQL only.
+Exit codes: 0 done, 1 not done (no such coupon, it is used or expired, or MySQL is down), 2 wrong usage.`;
+
+export function couponsCommand(): Command {
+  const coupons = new Command('coupons').description('find, export and redeem coupons').addHelpText('after', EXAMPLES);
+  filtered(coupons.command('list').description('print one line per coupon, newest first'))
+    .option('--limit <count>', 'maximum number of coupons', parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .option('--json', 'one JSON line per coupon')
+    .action((flags: ListFlags) => run((services) => list(services, flags)));
+  coupons
+    .command('show')
+    .description('print one coupon')
+    .argument('<code>', 'code of the coupon', parseCode)
+    .option('--json', 'print one JSON line')
+    .action((code: string, { json }: { json?: boolean }) =>
+      run(async (services) => {
+        const coupon = await services.coupons.find(code);
+        if (coupon === null) throw new CliError(`there is no coupon ${code}.`);
+        show(coupon, json);
+      }),
+    );
+  coupons
+    .command('redeem')
+    .description('redeem a coupon for an order of your shop')
+    .argument('<code>', 'code of the coupon', parseCode)
+    .requiredOption('--order <reference>', 'your reference of the order: 1 to 64 of A-Z a-z 0-9 _ -', parseId)
+    .option('--json', 'print one JSON line')
+    .action((code: string, { order, json }: { order: string; json?: boolean }) =>
+      run(async ({ couponDesk }) => {
+        const answer = await couponDesk.redeem(code, order, operatorName());
+        if (answer.outcome === 'refused') throw new CliError(`${code}: ${COUPON_REFUSALS[answer.why]}`);
+        show(answer.coupon, json);
+      }),
+    );
+  filtered(coupons.command('export').description('print coupons as CSV or JSON lines'))
+    .addOption(new Option('--format <format>', 'output format').choices(EXPORT_FORMATS).default('csv'))
+    .action(({ format, ...flags }: FilterFlags & { readonly format: ExportFormat }) =>
+      run(async ({ coupons: store }) => {
+        for await (const text of couponPages(store, filterOf(flags), format)) if (!(await printAll(text))) return;
+      }),
+    );
+  return coupons;
+}
+
+const filtered = (command: Command): Command =>
+  command
+    .option('--user <userId>', 'only coupons of this buyer', parseUserId)
+    .option('--sale <saleId>', 'only coupons that this sale brought', parseSaleId)
+    .addOption(new Option('--state <state>', 'only coupons in this state').choices(COUPON_STATES));
+
+const filterOf = ({ user, sale, state }: FilterFlags): CouponFilter =>
+  withoutUndefined({ userId: user, saleId: sale, state });
+
+function parseCode(text: string): string {
+  const read = couponCode.safeParse(text);
+  if (!read.success) throw new InvalidArgumentError('must be a coupon code: 10 digits and letters such as 7KQ2MZP4WX.');
+  return read.data;
+}
+
+const run = (work: (services: CouponServices) => Promise<void>): Promise<void> =>
+  withConnections(loadConfig(['mysql', 'redis'], process.env), createLog('coupons', 'error'), (connections) =>
+    work(openCoupons(connections)),
+  );
+
+async function list({ coupons }: CouponServices, { limit, json, ...flags }: ListFlags): Promise<void> {
+  const found = await coupons.list(filterOf(flags), { max: limit });
+  if (!json) print(line('code', 'state', 'value', 'least amount', 'expires', 'order', 'used by', 'user'));
+  for (const coupon of found) print(json ? JSON.stringify(couponBody(coupon)) : lineOf(coupon));
+  if (!json && found.length === limit) printError('There may be more: raise --limit, or use `coupons export`.');
+}
+
+const show = (coupon: Coupon, json: boolean | undefined): void =>
+  print(json ? JSON.stringify(couponBody(coupon)) : lineOf(coupon));
+
+function lineOf(coupon: Coupon): string {
+  const { valueCents, percent, minCents, currency } = coupon;
+  const value = valueCents === null ? `${percent}%` : amountText(valueCents, currency);
+  return line(
+    coupon.code,
+    coupon.state,
+    value,
+    amountText(minCents, currency),
+    isoTime(coupon.expiresAtMs),
+    coupon.orderId,
+    coupon.usedOrderId ?? coupon.reference ?? '-',
+    coupon.userId,
+  );
+}
+
+const line = tableLine(10, 8, 14, 14, 24, 19, 19);

@@ -1,0 +1,2 @@
+export { couponRoutes } from './routes.js';
+export { openCoupons, type CouponServices } from './services.js';
