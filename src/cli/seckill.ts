@@ -22,6 +22,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   trace: async () => (await import('../operate/trace/commands.js')).traceCommand(),
   'payment-cases': async () => (await import('../operate/refunds/commands.js')).paymentCasesCommand(),
   refunds: async () => (await import('../operate/refunds/commands.js')).refundsCommand(),
+  webhooks: async () => (await import('../operate/webhooks/commands.js')).webhooksCommand(),
   rules: async () => (await import('../operate/rules/commands.js')).rulesCommand(),
   switch: async () => (await import('../operate/rules/commands.js')).switchCommand(),
   room: async () => (await import('../operate/rules/commands.js')).roomCommand(),

@@ -14,6 +14,7 @@ import { newOperatorPlaces, type HttpServices } from '../http/services.js';
 import { createWebhookVerifier } from '../http/webhook-signature.js';
 import { createDeadLetterParking } from '../mysql/dead-letters.js';
 import { createAuditLog } from '../mysql/audit-log.js';
+import { createStoredNotifications } from '../mysql/notifications.js';
 import { createOrderRepository } from '../mysql/order-repository.js';
 import { createOrderSearch } from '../mysql/order-search.js';
 import { createOrderTransitions } from '../mysql/order-transitions.js';
@@ -52,6 +53,7 @@ import { openTrace } from '../operate/trace/index.js';
 import { openOrders } from '../operate/orders/index.js';
 import { openRefunds } from '../operate/refunds/index.js';
 import { openRules } from '../operate/rules/index.js';
+import { openWebhooks } from '../operate/webhooks/index.js';
 import { Connections } from '../process/connections.js';
 import { ROUTES } from './routes.js';
 import { Profiler } from './profiler.js';
@@ -209,6 +211,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     cancelOrder: (orderId, userId) =>
       cancelOrder(orderId, userId, { repository: orders, transitions, limit: admission.cancelLimit }),
     orderSearch: createOrderSearch(mysql),
+    notifications: createStoredNotifications(mysql),
     refundsOf: (orderId) => refunds.refundsOf(orderId),
     webhook: webhookOf(config.payment, payments?.webhook ?? null, {
       pay: (orderId, payment) => transitions.pay(orderId, payment),
@@ -229,6 +232,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     ...(await openResolve(connections)),
     ...openOrders(connections),
     ...openRefunds(connections),
+    ...openWebhooks(connections),
     ...(await openRules(connections, admission.unfit)),
     audit: createAuditLog(mysql),
     profiler: new Profiler(),

@@ -11,7 +11,9 @@ import { bucketRoutes, saleRoutes, type SaleServices } from '../operate/sales/in
 import { refundRoutes, type RefundServices } from '../operate/refunds/index.js';
 import { revocationRoutes, type RevocationServices } from '../operate/revocations/index.js';
 import { readBreakers, roomRoutes, ruleRoutes, switchRoutes, type RuleServices } from '../operate/rules/index.js';
+import { webhookRoutes, type WebhookServices } from '../operate/webhooks/index.js';
 import { readMe } from '../http/routes/me.js';
+import { listMyNotifications, readMyNotifications } from '../http/routes/notifications.js';
 import { cancelOrder, listMyOrders, payOrder, readOrder } from '../http/routes/orders.js';
 import { paymentWebhook } from '../http/routes/payment-webhook.js';
 import { healthz, metrics, openapiDocuments, readiness, readyz } from '../http/routes/probes.js';
@@ -33,7 +35,8 @@ export type ApiServices = HttpServices &
   RevocationServices &
   RuleServices &
   SaleServices &
-  TraceServices;
+  TraceServices &
+  WebhookServices;
 
 /** Every route, in the order of the documents. `readyz` and `readiness` share an address on different listeners. */
 export const ROUTES: readonly Route<ApiServices>[] = [
@@ -45,6 +48,8 @@ export const ROUTES: readonly Route<ApiServices>[] = [
   readTicket,
   readSalePage,
   listMyOrders,
+  listMyNotifications,
+  readMyNotifications,
   readOrder,
   payOrder,
   cancelOrder,
@@ -60,6 +65,7 @@ export const ROUTES: readonly Route<ApiServices>[] = [
   ...reconcileRoutes,
   ...refundRoutes,
   ...ruleRoutes,
+  ...webhookRoutes,
   ...revocationRoutes,
   ...switchRoutes,
   ...roomRoutes,

@@ -9,6 +9,7 @@ import { createPurchaseMetrics, createStatusMetrics } from '../../src/purchase/m
 import { createRecoveryMetrics } from '../../src/recovery/metrics.js';
 import { createChannelMetrics, createSignatureMetrics } from '../../src/rocketmq/metrics.js';
 import { createSaleMetrics } from '../../src/sales/metrics.js';
+import { createWebhookMetrics } from '../../src/operate/webhooks/index.js';
 import { createScheduleMetrics } from '../../src/sales/schedule/metrics.js';
 
 /** Fields of every metric that the types of prom-client omit. */
@@ -50,6 +51,7 @@ function registryOfAll(): Registry {
   createRecoveryMetrics(registry);
   createSaleMetrics(registry);
   createScheduleMetrics(registry);
+  createWebhookMetrics(registry);
   createAdmissionMetrics(registry);
   createSignatureMetrics(registry);
   createRoomMetrics(registry);

@@ -10,7 +10,7 @@ import { retryConflicts } from '../../mysql/retry-conflicts.js';
 // is still open stays, however old.
 
 /** The kinds of records, in the order in which they are purged: a refund goes after its payment. */
-export const PURGED = ['archive', 'refunds', 'cases', 'dead-letters', 'reconcile', 'edits', 'traces', 'audit'] as const;
+export const PURGED = ['archive', 'refunds', 'cases', 'dead-letters', 'reconcile', 'edits', 'traces', 'notifications', 'webhooks', 'audit'] as const;
 export type PurgedKind = (typeof PURGED)[number];
 
 export interface PurgeProgress {
@@ -138,6 +138,8 @@ const WALKS: Readonly<Record<PurgedKind, readonly Walk[]>> = {
   ],
   edits: [table('sale_edits', 'created_at', { open: "state = 'begun'" })],
   traces: [traces('order_traces'), traces('order_traces_archive')],
+  notifications: [table('notifications', 'created_at')],
+  webhooks: [table('webhook_deliveries', 'created_at', { open: "state = 'due'" })],
   audit: [table('audit_log', 'created_at')],
 };
 

@@ -1,4 +1,4 @@
-import { fixed, integer, word, type Keys } from '../key.js';
+import { fixed, integer, networks, word, type Keys } from '../key.js';
 
 // Settings of the keeper: how long data is kept, and when Redis and MySQL are compared.
 
@@ -46,6 +46,11 @@ export const keeper = {
     fallback: 1000,
     min: 1,
     max: 100000,
+  }),
+  webhookNetworks: networks({
+    env: 'WEBHOOK_NETWORKS',
+    doc: 'Private networks where webhook endpoints may be, also with http. Not set: only public addresses with https.',
+    optional: true,
   }),
 } as const satisfies Keys;
 
