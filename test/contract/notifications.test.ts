@@ -7,7 +7,9 @@ describe('contract StoredNotifications on MySQL', () => {
   let world: MysqlWorld;
   before(async () => {
     world = await ownMysqlWorld();
-    const buyers = ['ann', 'ann', 'bob'].map((userId, index) => `(${index + 1}, 7, '${userId}', 'k${index}', 'b', 1, 5, 0)`);
+    const buyers = ['ann', 'ann', 'bob'].map(
+      (userId, index) => `(${index + 1}, 7, '${userId}', 'k${index}', 'b', 1, 5, 0)`,
+    );
     await world.pool.execute(
       `INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer)
         VALUES ${buyers.join(', ')}`,

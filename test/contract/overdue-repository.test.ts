@@ -47,7 +47,8 @@ const ROWS: Record<AgedState, readonly string[]> = {
       ` VALUES ('leak', '1/u/${index}', 1, '', '${state}', ${AGO})`,
   ),
   webhook_paused: ['failed', 'failed', 'paused'].map(
-    (state) => `INSERT INTO webhook_endpoints (url, secret, events, state, state_since) VALUES ('', '', '', '${state}', ${AGO})`,
+    (state) =>
+      `INSERT INTO webhook_endpoints (url, secret, events, state, state_since) VALUES ('', '', '', '${state}', ${AGO})`,
   ),
   sale_kept: ['none', 'none', 'begun'].map(
     (retirement) =>

@@ -120,7 +120,9 @@ describe('contract webhooks on MySQL', () => {
     receive = (_, id) => (id === idOf(created, '1') ? REJECTED : DELIVERED);
     await publish(created);
     await run();
-    await world.pool.execute("UPDATE webhook_deliveries SET available_at = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR WHERE state = 'due'");
+    await world.pool.execute(
+      "UPDATE webhook_deliveries SET available_at = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR WHERE state = 'due'",
+    );
     const later = await happened('order.paid', '1', '2');
     await publish(later);
     await run();
@@ -146,7 +148,9 @@ describe('contract webhooks on MySQL', () => {
     await run();
     expect(sent.length, 'one per lane').to.be.at.most(8);
     const tried = sent.length;
-    const [rest] = await world.pool.query<object>('SELECT available_at > failing_since AS rests, failures FROM webhook_endpoints');
+    const [rest] = await world.pool.query<object>(
+      'SELECT available_at > failing_since AS rests, failures FROM webhook_endpoints',
+    );
     expect(JSON.stringify(rest)).to.match(/"rests":"?1"?,"failures":1/);
     await world.pool.execute('UPDATE webhook_endpoints SET available_at = UTC_TIMESTAMP(3) + INTERVAL 1 MINUTE');
     await run();
@@ -215,7 +219,9 @@ describe('contract webhooks on MySQL', () => {
     const before = await endpoints().find(endpointId);
     const after = await endpoints().edit(endpointId, { newSecret: true, url: 'https://b.example/' }, 'ann');
     expect(after).to.include({ url: 'https://b.example/', state: 'active' });
-    expect(after?.secret).to.match(/^whsec_[\w-]{43}$/).and.not.equal(before?.secret);
+    expect(after?.secret)
+      .to.match(/^whsec_[\w-]{43}$/)
+      .and.not.equal(before?.secret);
     expect(await endpoints().remove(endpointId, 'ann')).to.equal(true);
     expect(await endpoints().remove(endpointId, 'ann')).to.equal(false);
     expect(await endpoints().edit(endpointId, { state: 'paused' }, 'ann')).to.equal(null);

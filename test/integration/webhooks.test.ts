@@ -77,7 +77,10 @@ describe('webhooks and stored notifications', () => {
   const receivers: Receiver[] = [];
   let example: ChildProcess | null = null;
   const system = useSystem(async ({ programs }) => {
-    [api, keeper] = await Promise.all([programs.start('api', { env: KEEPER }), programs.start('keeper', { env: KEEPER })]);
+    [api, keeper] = await Promise.all([
+      programs.start('api', { env: KEEPER }),
+      programs.start('keeper', { env: KEEPER }),
+    ]);
   });
   after(async () => {
     await Promise.all(receivers.map((one) => one.close()));
@@ -101,7 +104,8 @@ describe('webhooks and stored notifications', () => {
       'the keeper knows the endpoints',
       async () => {
         await happened('orders_moved', { move, saleId: '1', orders: ['1'] });
-        const sql = 'SELECT COUNT(DISTINCT endpoint_id) AS n FROM webhook_deliveries JOIN webhook_endpoints AS e ON e.id = endpoint_id';
+        const sql =
+          'SELECT COUNT(DISTINCT endpoint_id) AS n FROM webhook_deliveries JOIN webhook_endpoints AS e ON e.id = endpoint_id';
         return Number((await system.stack.mysql.query<{ n: string }>(sql))[0]?.n) === endpoints;
       },
       { everyMs: 500 },
@@ -117,7 +121,10 @@ describe('webhooks and stored notifications', () => {
     for (let from = 0; from < ORDERS; from += 1000) {
       const rows = ids
         .slice(from, from + 1000)
-        .map((id, index) => `(${id}, ${saleId}, 'buyer${(from + index) % 10}', 'k${from + index}', 'b', 1, 5, 0, 'cancelled')`);
+        .map(
+          (id, index) =>
+            `(${id}, ${saleId}, 'buyer${(from + index) % 10}', 'k${from + index}', 'b', 1, 5, 0, 'cancelled')`,
+        );
       await mysql.execute(
         `INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer, state)
           VALUES ${rows.join(',')}`,
@@ -168,7 +175,8 @@ describe('webhooks and stored notifications', () => {
 
     const total = ORDERS * IN_ORDER.length;
     const isWhole = ({ seen }: Receiver) =>
-      [...seen.values()].reduce((sum, types) => sum + types.filter((type) => IN_ORDER.includes(type)).length, 0) === total;
+      [...seen.values()].reduce((sum, types) => sum + types.filter((type) => IN_ORDER.includes(type)).length, 0) ===
+      total;
     for (const one of receivers) {
       await until(`${one.name} has all: ${total}`, () => isWhole(one), { everyMs: 200, grantedMs: 600_000 });
       for (const id of ids) expect(one.seen.get(id), `${one.name} ${id}`).to.deep.equal(IN_ORDER);
@@ -178,7 +186,9 @@ describe('webhooks and stored notifications', () => {
     expect(repeats, 'sent again after the kill').to.be.at.most(TAKE * IN_ORDER.length);
     await until('every endpoint works', async () => {
       const { lines } = await seckill('list', '--json');
-      return lines.length === 5 && lines.every(({ state, failingSince }) => state === 'active' && failingSince === null);
+      return (
+        lines.length === 5 && lines.every(({ state, failingSince }) => state === 'active' && failingSince === null)
+      );
     });
 
     // The buyers of these orders find what happened.
@@ -223,7 +233,10 @@ describe('webhooks and stored notifications', () => {
     await known(1, 'cancelled');
     await happened('orders_moved', { move: 'cancelled', saleId: '7', orders: ['431234567890123456'] });
     await until('it arrives', () => out.includes('"orderId":"431234567890123456"'));
-    await until('it is marked', async () => (await seckill('deliveries', endpointId, '--state', 'due', '--json')).lines.length === 0);
+    await until(
+      'it is marked',
+      async () => (await seckill('deliveries', endpointId, '--state', 'due', '--json')).lines.length === 0,
+    );
     const [delivery] = (await seckill('deliveries', endpointId, '--state', 'delivered', '--json')).lines;
     expect(delivery).to.include({ type: 'order.cancelled', orderId: '431234567890123456', saleId: '7', attempts: 1 });
     const printed = out;

@@ -17,7 +17,10 @@ export interface Choices {
 }
 
 export interface ViewProps {
-  readonly page: Pick<Page, 'buy' | 'newsSeen' | 'setQuantity' | 'giveUp' | 'move' | 'again' | 'lookAgain' | 'decideOffer'>;
+  readonly page: Pick<
+    Page,
+    'buy' | 'newsSeen' | 'setQuantity' | 'giveUp' | 'move' | 'again' | 'lookAgain' | 'decideOffer'
+  >;
   readonly state: PageState;
   readonly shown: Shown;
   readonly nowMs: number;

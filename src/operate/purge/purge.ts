@@ -10,7 +10,18 @@ import { retryConflicts } from '../../mysql/retry-conflicts.js';
 // is still open stays, however old.
 
 /** The kinds of records, in the order in which they are purged: a refund goes after its payment. */
-export const PURGED = ['archive', 'refunds', 'cases', 'dead-letters', 'reconcile', 'edits', 'traces', 'notifications', 'webhooks', 'audit'] as const;
+export const PURGED = [
+  'archive',
+  'refunds',
+  'cases',
+  'dead-letters',
+  'reconcile',
+  'edits',
+  'traces',
+  'notifications',
+  'webhooks',
+  'audit',
+] as const;
 export type PurgedKind = (typeof PURGED)[number];
 
 export interface PurgeProgress {

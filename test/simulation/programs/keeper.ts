@@ -159,7 +159,10 @@ function eventConsumers(proc: SimulatedProcess, system: SimulatedSystem, metrics
       group: GROUPS.expirer,
       handle: expireByMessage({ transitions, orders: orderStatesOf(proc, system), clocks, metrics }),
     },
-    { group: GROUPS.notifier, handle: notifyBuyers(notificationsRowsOf(proc, system), sender, NOTHING_STORED, metrics) },
+    {
+      group: GROUPS.notifier,
+      handle: notifyBuyers(notificationsRowsOf(proc, system), sender, NOTHING_STORED, metrics),
+    },
   ];
   return groups.map(({ group, handle }) => {
     const way = { group, topic: GROUP_TOPICS[group] };

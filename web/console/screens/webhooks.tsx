@@ -48,7 +48,12 @@ export function Webhooks() {
       width: '110px',
       cell: ({ failingSince }) => (failingSince === null ? '–' : <Ago at={failingSince} />),
     },
-    { name: words.lastError, hides: 'phone', width: '20%', cell: ({ lastError }) => <Cut text={lastError} lang="en" /> },
+    {
+      name: words.lastError,
+      hides: 'phone',
+      width: '20%',
+      cell: ({ lastError }) => <Cut text={lastError} lang="en" />,
+    },
     {
       name: t.common.action,
       width: '180px',
@@ -125,8 +130,19 @@ function Undelivered({ endpointId }: { readonly endpointId: string }) {
       cell: ({ orderId }) => <Id text={orderId} to={pathOf({ screen: 'purchases', id: orderId })} />,
     },
     { name: t.common.state, width: '100px', cell: ({ state }) => words.deliveryStates[state] },
-    { name: t.common.attempts, hides: 'phone', isNumber: true, width: '90px', cell: ({ attempts }) => f.number(attempts) },
-    { name: words.lastError, hides: 'narrow', width: '20%', cell: ({ lastError }) => <Cut text={lastError} lang="en" /> },
+    {
+      name: t.common.attempts,
+      hides: 'phone',
+      isNumber: true,
+      width: '90px',
+      cell: ({ attempts }) => f.number(attempts),
+    },
+    {
+      name: words.lastError,
+      hides: 'narrow',
+      width: '20%',
+      cell: ({ lastError }) => <Cut text={lastError} lang="en" />,
+    },
     { name: words.happened, hides: 'phone', width: '100px', cell: ({ at }) => <Ago at={at} /> },
     ...(may(me.role, 'operator')
       ? [

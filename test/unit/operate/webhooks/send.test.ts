@@ -100,7 +100,9 @@ describe('send a webhook', () => {
     expect((await send(urlOf('localhost'))).outcome).to.equal('delivered');
     const elsewhere = await send(urlOf('localhost'), new NetworkSet(['10.0.0.0/8']));
     expect(elsewhere).to.include({ outcome: 'failed' });
-    expect(elsewhere.detail).to.match(/^the host has the address (127\.0\.0\.1|::1), which may only be called with https$/);
+    expect(elsewhere.detail).to.match(
+      /^the host has the address (127\.0\.0\.1|::1), which may only be called with https$/,
+    );
     const secure = await send(urlOf('localhost').replace('http:', 'https:'), new NetworkSet([]));
     expect(secure.detail).to.match(/^the host has the address (127\.0\.0\.1|::1), which is not a public address$/);
     expect(requests).to.have.length(1);
