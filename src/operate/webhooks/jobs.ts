@@ -108,7 +108,6 @@ async function take(endpointId: string, keeper: Keeper): Promise<boolean> {
   if (!(await leases.hold(LEASE, owner, LEASE_MS))) return false;
   const endpoint = await endpoints.find(endpointId);
   if (endpoint?.state !== 'active') return false;
-  const isFailing = endpoint.failingSinceMs !== null;
   const max = endpoint.failures > 0 ? 1 : ORDERS_PER_TAKE; // a receiver in trouble is only probed
   const orders = await deliveries.due(endpointId, max);
   const delivered: string[] = [];
@@ -139,7 +138,7 @@ async function take(endpointId: string, keeper: Keeper): Promise<boolean> {
   }
   const [first] = undelivered;
   if (delivered.length > 0) {
-    if (isFailing) await endpoints.noteRecovery(endpointId);
+    if (endpoint.lastError !== null) await endpoints.noteRecovery(endpointId);
     return orders.length === max;
   }
   if (first !== undefined) {
