@@ -8,8 +8,8 @@ const NOTIFICATIONS_KEPT_DAYS = 90;
 const READ_MAX = 10_000;
 
 /**
- * All events of a message in one statement. Without IGNORE, which would also hide a value that does not fit. An event of
- * an order that has left `orders` came weeks late, and is not stored.
+ * All events of a message in one statement. Without IGNORE, which would also hide a value that does not fit. Archived
+ * orders have events too, such as refunds.
  */
 const STORE = (selects: readonly string[]): string => `INSERT INTO notifications
     (user_id, order_id, sale_id, event_id, type, happened_at)
@@ -18,13 +18,15 @@ const STORE = (selects: readonly string[]): string => `INSERT INTO notifications
 
 export const createStoredNotifications = (pool: MysqlPool): StoredNotifications => ({
   async store(events) {
-    const selects = events.map(
-      ({ orders }) => `SELECT user_id, id AS order_id, sale_id, ? AS event_id, ? AS type, ? AS happened_at
-        FROM orders WHERE ${idIn(orders)}`,
+    const selects = ['orders', 'orders_archive'].flatMap((table) =>
+      events.map(
+        ({ orders }) => `SELECT user_id, id AS order_id, sale_id, ? AS event_id, ? AS type, ? AS happened_at
+        FROM ${table} WHERE ${idIn(orders)}`,
+      ),
     );
     const values = events.flatMap(({ eventId, type, atMs }) => [eventId, type, new Date(atMs)]);
     // in READ COMMITTED, where the SELECT of an INSERT locks no order
-    await pool.transaction((tx) => tx.execute(STORE(selects), values));
+    await pool.transaction((tx) => tx.execute(STORE(selects), [...values, ...values]));
   },
 
   async list(userId, { onlyUnread, before, max }) {

@@ -133,32 +133,45 @@ function rowsOf({ endpointId }: WebhookEndpoint, { eventId, type, saleId, orders
 
 /**
  * All earlier events of the order are here too. The numbers of an order in the outbox grow with its changes, and an event
- * is written here before its row of the outbox is done. So none is missing once no lower number is undone, in the same
- * snapshot.
+ * is written here before its row of the outbox is done. So none is missing once no lower number of its sale is
+ * undone, in the same snapshot. A row of the outbox without a sale may be of any sale.
  */
-const COMPLETE = `sequence < COALESCE((SELECT MIN(o.id) FROM outbox AS o
-  WHERE o.kind IN ('batch_recorded', 'orders_moved') AND o.done_at IS NULL), 18446744073709551615)`;
+const COMPLETE = `NOT EXISTS (SELECT 1 FROM undone
+  WHERE undone.first_id <= d.sequence AND (undone.sale_id = d.sale_id OR undone.sale_id IS NULL))`;
 
-async function due(pool: MysqlPool, endpointId: string, max: number): Promise<DueOrder[]> {
-  const rows = await pool.query<WebhookDeliveryRow & { readonly is_over: number | string }>(
-    `SELECT d.*, ${OVER} AS is_over
-      FROM (SELECT DISTINCT order_id FROM (
-          SELECT order_id FROM webhook_deliveries
-            WHERE endpoint_id = CAST(? AS UNSIGNED) AND state = 'due' AND ${OVER} AND ${COMPLETE}
-            ORDER BY available_at, id LIMIT ?
-        ) AS candidates) AS orders_due
+interface Due {
+  readonly orders: readonly DueOrder[];
+  /** More may be due. */
+  readonly isFull: boolean;
+}
+
+async function due(pool: MysqlPool, endpointId: string, max: number): Promise<Due> {
+  const rows = await pool.query<
+    WebhookDeliveryRow & { readonly is_over: number | string; readonly candidates: number | string }
+  >(
+    `WITH undone AS (
+        SELECT sale_id, MIN(id) AS first_id FROM outbox
+          WHERE kind IN ('batch_recorded', 'orders_moved') AND done_at IS NULL GROUP BY sale_id)
+      SELECT d.*, ${OVER} AS is_over, orders_due.candidates
+      FROM (SELECT order_id, COUNT(*) AS candidates FROM (
+          SELECT d.order_id FROM webhook_deliveries AS d
+            WHERE d.endpoint_id = CAST(? AS UNSIGNED) AND d.state = 'due' AND ${OVER} AND ${COMPLETE}
+            ORDER BY d.available_at, d.id LIMIT ?
+        ) AS first_due GROUP BY order_id) AS orders_due
       JOIN webhook_deliveries AS d ON d.endpoint_id = CAST(? AS UNSIGNED) AND d.order_id = orders_due.order_id
       WHERE d.state = 'due' AND ${COMPLETE}
       ORDER BY d.order_id, d.sequence LIMIT ${ROWS_PER_TAKE}`,
     [endpointId, max, endpointId],
   );
   const orders: DueOrder[] = [];
+  let candidates = 0;
   for (const [head, ...more] of groupBy(rows, (row) => row.order_id).values()) {
     if (head === undefined) continue;
+    candidates += Number(head.candidates);
     if (Number(head.is_over) === 1) orders.push([deliveryOf(head), ...more.map(deliveryOf)]);
     else await waitFor(pool, head);
   }
-  return orders;
+  return { orders, isFull: candidates === max || rows.length === ROWS_PER_TAKE };
 }
 
 /** Events that came while an earlier event of their order waits for another attempt wait as long. */

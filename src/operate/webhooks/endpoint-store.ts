@@ -5,6 +5,7 @@ import { insertAudit } from '../../mysql/audit-log.js';
 import { execute, inMs, knex, now, select } from '../../mysql/knex.js';
 import type { MysqlPool, Statements } from '../../mysql/pool.js';
 import type { WebhookEndpointRow } from '../../mysql/tables.js';
+import { NOT_ABOUT_THE_EVENT } from './send.js';
 
 /** Times are Unix ms on the clock of MySQL. */
 export interface WebhookEndpoint {
@@ -78,7 +79,7 @@ export function createEndpointStore(pool: MysqlPool) {
         });
         const anew = { failures: 0, failing_since: null, available_at: now() };
         await execute(tx, endpoint(endpointId).update({ ...columns, ...anew }));
-        if (state === 'active') await wake(tx, endpointId);
+        if ((state ?? found.state) === 'active') await wake(tx, endpointId);
         const before = { url: found.url, events: found.events, state: found.state };
         await insertAudit(tx, { ...audited(endpointId, actor, 'edited'), before, after: withoutUndefined(changes) });
         return find(tx, endpointId);
@@ -95,23 +96,28 @@ export function createEndpointStore(pool: MysqlPool) {
         return true;
       }),
 
-    /** Notes that deliveries succeed again. */
-    async noteRecovery(endpointId: string): Promise<void> {
-      const well = { failures: 0, failing_since: null, last_error: null, available_at: now() };
+    /** Notes that the receiver works. @param lastError only this was rejected; null: something was delivered */
+    async noteAnswer(
+      { endpointId, failures, lastError: before }: WebhookEndpoint,
+      lastError: string | null,
+    ): Promise<void> {
+      if (failures === 0 && before === lastError) return;
+      const well = { failures: 0, failing_since: null, last_error: lastError, available_at: now() };
       await execute(pool, endpoint(endpointId).update(well));
-      await wake(pool, endpointId);
+      if (failures > 0) await wake(pool, endpointId, NOT_REJECTED);
     },
 
     /**
-     * Notes an attempt in which nothing was delivered.
-     * @param restMs pause of the endpoint; 0: only this event was rejected
+     * Notes an attempt in which the receiver failed.
+     * @param restMs pause of the endpoint
      * @returns whether this has paused the endpoint
      */
     async noteTrouble(endpointId: string, error: string, restMs: number): Promise<boolean> {
       const trouble = {
         failing_since: knex.raw('COALESCE(failing_since, UTC_TIMESTAMP(3))'),
         last_error: error.slice(0, ERROR_MAX),
-        ...(restMs > 0 && { failures: knex.raw('failures + 1'), available_at: inMs(restMs) }),
+        failures: knex.raw('failures + 1'),
+        available_at: inMs(restMs),
       };
       await execute(pool, endpoint(endpointId).update(trouble));
       const long = endpoint(endpointId)
@@ -130,11 +136,16 @@ async function find(on: Statements, endpointId: string): Promise<WebhookEndpoint
   return row === undefined ? null : endpointOf(row);
 }
 
-/** Makes all waiting deliveries of an endpoint due. */
-const wake = (on: Statements, endpointId: string) =>
+/** A rejected event waits for its own time: the receiver would reject it again. */
+const OF_RECEIVER = [...NOT_ABOUT_THE_EVENT].map((status) => `'status ${status}'`).join(', ');
+const NOT_REJECTED = `(last_error IS NULL OR last_error NOT LIKE 'status 4%' OR last_error IN (${OF_RECEIVER}))`;
+
+/** Makes waiting deliveries of an endpoint due. */
+const wake = (on: Statements, endpointId: string, which = 'TRUE') =>
   on.execute(
     `UPDATE webhook_deliveries SET available_at = UTC_TIMESTAMP(3)
-      WHERE endpoint_id = CAST(? AS UNSIGNED) AND state = 'due' AND available_at > UTC_TIMESTAMP(3) LIMIT ${WOKEN_MAX}`,
+      WHERE endpoint_id = CAST(? AS UNSIGNED) AND state = 'due' AND available_at > UTC_TIMESTAMP(3) AND ${which}
+      LIMIT ${WOKEN_MAX}`,
     [endpointId],
   );
 

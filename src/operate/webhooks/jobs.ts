@@ -76,12 +76,15 @@ export function webhookJobs(keeper: Keeper): PlannedJob[] {
   const busy = new Set<string>();
   const deliver: Job = {
     name: 'deliver-webhooks',
-    async runOnce(): Promise<void> {
+    async runOnce(): Promise<'idle' | void> {
       const endpointId = (await deliveries.endpointsDue()).find((id) => !busy.has(id));
       if (endpointId === undefined) return;
       busy.add(endpointId);
       try {
-        for (let takes = 1; takes <= TAKES_MAX; takes++) if (!(await take(endpointId, keeper))) return;
+        for (let takes = 1; takes <= TAKES_MAX; takes++) {
+          const taken = await take(endpointId, keeper);
+          if (taken !== 'more') return taken === 'nothing' ? 'idle' : undefined;
+        }
       } finally {
         busy.delete(endpointId);
       }
@@ -99,17 +102,17 @@ export function webhookJobs(keeper: Keeper): PlannedJob[] {
   ];
 }
 
-/** Sends the events of some orders. @returns whether more can be sent at once */
-async function take(endpointId: string, keeper: Keeper): Promise<boolean> {
+/** Sends the events of some orders. @returns `more` if more can be sent at once, `nothing` if no event could be sent */
+async function take(endpointId: string, keeper: Keeper): Promise<'more' | 'some' | 'nothing'> {
   const { mysql, leases, owner, sendWebhook, clock, metrics, log } = keeper;
   const deliveries = createDeliveryStore(mysql);
   const endpoints = createEndpointStore(mysql);
   const startedMs = clock.monotonicMs();
-  if (!(await leases.hold(LEASE, owner, LEASE_MS))) return false;
+  if (!(await leases.hold(LEASE, owner, LEASE_MS))) return 'nothing';
   const endpoint = await endpoints.find(endpointId);
-  if (endpoint?.state !== 'active') return false;
+  if (endpoint?.state !== 'active') return 'nothing';
   const max = endpoint.failures > 0 ? 1 : ORDERS_PER_TAKE; // a receiver in trouble is only probed
-  const orders = await deliveries.due(endpointId, max);
+  const { orders, isFull } = await deliveries.due(endpointId, max);
   const delivered: string[] = [];
   const undelivered: { readonly delivery: WebhookDelivery; readonly sent: Sent }[] = [];
   const isDown = (): boolean => delivered.length === 0 && undelivered.some(({ sent }) => sent.outcome === 'failed');
@@ -136,17 +139,17 @@ async function take(endpointId: string, keeper: Keeper): Promise<boolean> {
     const delayMs = jittered(doublingDelayMs(delivery.attempts + 1, RETRY_FIRST_MS, RETRY_MAX_MS));
     await deliveries.postpone(endpointId, delivery, delayMs, sent.detail);
   }
-  const [first] = undelivered;
-  if (delivered.length > 0) {
-    if (endpoint.lastError !== null) await endpoints.noteRecovery(endpointId);
-    return orders.length === max;
+  if (isDown()) {
+    const detail = undelivered.find(({ sent }) => sent.outcome === 'failed')?.sent.detail ?? '';
+    const restMs = doublingDelayMs(endpoint.failures + 1, RETRY_FIRST_MS, REST_MAX_MS);
+    if (await endpoints.noteTrouble(endpointId, detail, restMs)) log.error({ endpointId, detail }, PAUSED);
+    return 'some';
   }
-  if (first !== undefined) {
-    const restMs = isDown() ? doublingDelayMs(endpoint.failures + 1, RETRY_FIRST_MS, REST_MAX_MS) : 0;
-    const isPaused = await endpoints.noteTrouble(endpointId, first.sent.detail, restMs);
-    if (isPaused) log.error({ endpointId, url: endpoint.url, detail: first.sent.detail }, PAUSED);
-  }
-  return false;
+  const hasAnswered = delivered.length + undelivered.length > 0;
+  if (hasAnswered)
+    await endpoints.noteAnswer(endpoint, delivered.length > 0 ? null : (undelivered[0]?.sent.detail ?? null));
+  if (isFull) return 'more';
+  return hasAnswered ? 'some' : 'nothing';
 }
 
 const PAUSED = 'nothing was delivered to a webhook endpoint for a day, so it is paused; run seckill webhooks list';

@@ -13,7 +13,7 @@ const CALL_MAX_MS = 5_000;
 const ANSWER_BYTES_MAX = 16_384;
 const IDLE_MAX_MS = 10_000;
 /** Refusals that a later attempt may not meet: they say something about the receiver, not about the event. */
-const NOT_ABOUT_THE_EVENT = new Set([408, 425, 429]);
+export const NOT_ABOUT_THE_EVENT: ReadonlySet<number> = new Set([401, 403, 404, 408, 410, 425, 429]);
 
 /** The body of a call. */
 export interface WebhookEvent {
@@ -101,7 +101,8 @@ function post(url: URL, options: https.RequestOptions, body: string, isRetry = f
     });
     req.on('error', (error) => {
       // The receiver has closed an idle connection that we kept: this says nothing about the receiver.
-      const isStale = req.reusedSocket && (error as NodeJS.ErrnoException).code === 'ECONNRESET';
+      const { code = '' } = error as NodeJS.ErrnoException;
+      const isStale = req.reusedSocket && ['ECONNRESET', 'EPIPE'].includes(code);
       if (isStale && !isRetry) answered(post(url, options, body, true));
       else failed(error);
     });

@@ -52,14 +52,25 @@ describe('send a webhook', () => {
 
   it('tells an event that is rejected from a receiver in trouble', async () => {
     const outcomes: Record<number, string> = {};
-    for (const code of [200, 299, 301, 400, 404, 408, 410, 422, 425, 429, 500, 503]) {
+    for (const code of [200, 299, 301, 400, 401, 403, 404, 408, 410, 422, 425, 429, 500, 503]) {
       status(code);
       outcomes[code] = (await send()).outcome;
     }
     expect(outcomes).to.deep.equal({
       ...{ 200: 'delivered', 299: 'delivered' },
-      ...{ 301: 'failed', 408: 'failed', 425: 'failed', 429: 'failed', 500: 'failed', 503: 'failed' },
-      ...{ 400: 'rejected', 404: 'rejected', 410: 'rejected', 422: 'rejected' },
+      ...{
+        301: 'failed',
+        401: 'failed',
+        403: 'failed',
+        404: 'failed',
+        410: 'failed',
+        408: 'failed',
+        425: 'failed',
+        429: 'failed',
+        500: 'failed',
+        503: 'failed',
+      },
+      ...{ 400: 'rejected', 422: 'rejected' },
     });
   });
 
