@@ -88,13 +88,17 @@ export function createDeliveryStore(pool: MysqlPool) {
 
     /** Newest first. */
     async list(endpointId: string, { state, before, limit }: DeliveryFilter): Promise<WebhookDelivery[]> {
-      // Forced: without a state MySQL might sort all rows of the endpoint.
-      const table = `webhook_deliveries FORCE INDEX (${state === undefined ? 'PRIMARY' : 'list'})`;
-      const page = knex.from(knex.raw(table)).where('endpoint_id', bigint(endpointId));
-      if (state !== undefined) void page.where({ state });
-      if (before !== undefined) void page.where('id', '<', bigint(before));
-      const columns = page.select<WebhookDeliveryRow[]>('*').orderBy('id', 'desc').limit(limit);
-      return (await select(pool, columns)).map(deliveryOf);
+      const rows: WebhookDeliveryRow[] = [];
+      // A statement per state: across states no index has the order, and MySQL would scan the table.
+      for (const one of state === undefined ? DELIVERY_STATES : [state]) {
+        const table = knex.raw('webhook_deliveries FORCE INDEX (list)');
+        const page = knex.from(table).where('endpoint_id', bigint(endpointId)).where({ state: one });
+        if (before !== undefined) void page.where('id', '<', bigint(before));
+        const columns = page.select<WebhookDeliveryRow[]>('*').orderBy('id', 'desc').limit(limit);
+        rows.push(...(await select(pool, columns)));
+      }
+      const newestFirst = rows.toSorted((a, b) => (BigInt(a.id) < BigInt(b.id) ? 1 : -1));
+      return newestFirst.slice(0, limit).map(deliveryOf);
     },
 
     /** Sends events again, at once. @returns the number of deliveries that belong to this endpoint */
