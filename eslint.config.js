@@ -181,6 +181,8 @@ const READS_WALL_CLOCK = {
   'operate/reconcile/reconcile-admin.ts': 'how long ago a sale closed',
   'operate/revocations/commands.ts': 'the time before which tokens are revoked',
   'operate/revocations/routes.ts': 'the time before which tokens are revoked',
+  'operate/webhooks/send.ts': 'the time of a signature',
+  'operate/webhooks/services.ts': 'the time of a test event',
   'recovery/repair/await-quiet.ts': 'how long ago a sale closed',
   'redis/program-reports.ts': 'when a program was seen last, for other processes and a person',
   'redis/read-facts.ts': 'compared with the clock of Redis',

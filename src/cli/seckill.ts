@@ -25,6 +25,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   refunds: async () => (await import('../operate/refunds/commands.js')).refundsCommand(),
   witness: async () => (await import('../operate/witness/commands.js')).witnessCommand(),
   changes: async () => (await import('../operate/witness/commands.js')).changesCommand(),
+  webhooks: async () => (await import('../operate/webhooks/commands.js')).webhooksCommand(),
   rules: async () => (await import('../operate/rules/commands.js')).rulesCommand(),
   switch: async () => (await import('../operate/rules/commands.js')).switchCommand(),
   room: async () => (await import('../operate/rules/commands.js')).roomCommand(),

@@ -4,7 +4,8 @@ import { FAILURE_REASONS, ORDER_STATES } from '../core/order.js';
 import { ORDER_REFUND_STATES } from '../core/ports/order-refunds.js';
 import { REFUND_STATES } from '../core/ports/refund-repository.js';
 import { matching } from '../core/field-errors.js';
-import { amount, count, currency, id, orderId, saleId, text, time, type BodyOf } from './fields.js';
+import { ORDER_EVENT_TYPES } from '../core/order-event.js';
+import { amount, count, currency, id, orderId, rowId, saleId, text, time, type BodyOf } from './fields.js';
 
 /** The note of the caller on the purchase. */
 export const metadataSchema = z.record(matching('a name', METADATA_NAME), text);
@@ -52,6 +53,20 @@ export const foundOrders = z.object({ orders: z.array(foundOrder), next: text.nu
  * then pay again with the same key.
  */
 export const actionNeeded = z.object({ outcome: z.literal('action_needed'), orderId: text, clientSecret: text });
+
+const notification = z
+  .object({
+    notificationId: rowId,
+    type: z.enum(ORDER_EVENT_TYPES).meta({ description: 'what happened to the order' }),
+    orderId,
+    saleId,
+    at: time,
+    isRead: z.boolean(),
+  })
+  .meta({ id: 'Notification' });
+export const notificationPage = z.object({ notifications: z.array(notification), next: rowId.nullable() });
+export const readNotifications = z.object({ read: count.meta({ description: 'those that were unread' }) });
+export type Notification = BodyOf<typeof notification>;
 
 const orderRefund = z
   .object({

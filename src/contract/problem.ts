@@ -67,6 +67,7 @@ export const PROBLEMS = {
   order_not_found: row(404, 'No such order', 'You have no such order.'),
   purchase_not_found: row(404, 'No such purchase', 'You have no purchase with this key in this sale.'),
   dead_letter_not_found: row(404, 'No such dead letter', 'There is no such dead letter.'),
+  webhook_not_found: row(404, 'No such endpoint', 'There is no such webhook endpoint.'),
   job_not_found: row(404, 'No such job', 'There is no such compensation job.'),
   refund_not_found: row(404, 'No such refund', 'There is no such refund, or it is not due.'),
   method_not_allowed: row(

@@ -27,6 +27,7 @@ export const WATCHED_STATES = [
   'sale_kept',
   'sale_unarchived',
   'units_in_transfer',
+  'webhook_paused',
 ] as const;
 export type WatchedState = (typeof WATCHED_STATES)[number];
 
@@ -157,6 +158,12 @@ export const WAITING_STATES = {
     deadline: 'some seconds',
     endedBy: 'a purchase that needs them, or the keeper; during a repair, the repair',
     watchedAs: 'units_in_transfer',
+  },
+  webhook_paused: {
+    waits: 'a webhook endpoint that the keeper paused, because nothing was delivered to it for a day',
+    deadline: 'none; it counts at once',
+    endedBy: 'a person, by `seckill webhooks edit --resume` or `remove`',
+    watchedAs: 'webhook_paused',
   },
 } as const satisfies Record<string, WaitingState>;
 

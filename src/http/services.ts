@@ -16,6 +16,7 @@ import type { AuditLog } from '../core/ports/audit-log.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Coupons } from '../core/ports/coupons.js';
 import type { Log } from '../core/ports/log.js';
+import type { StoredNotifications } from '../core/ports/notifications.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { OrderSearch } from '../core/ports/order-search.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
@@ -105,6 +106,8 @@ export interface HttpServices {
   readonly findOrder: OrderRepository['findOrder'];
   /** @throws OperationalError mysql */
   readonly orderSearch: OrderSearch;
+  /** @throws OperationalError mysql */
+  readonly notifications: Pick<StoredNotifications, 'list' | 'markRead'>;
   /** Returns the refunds of an order, finished or not. @throws OperationalError mysql */
   readonly refundsOf: RefundRepository['refundsOf'];
   readonly coupons: Coupons;

@@ -38,6 +38,12 @@ export function createWebhookVerifier(secrets: readonly string[], nowMs = Date.n
   };
 }
 
+/** Signs a message of ours in the same format. */
+export function signatureOf(secret: string, body: string, nowMs: number): string {
+  const seconds = String(Math.floor(nowMs / 1000));
+  return `t=${seconds},v1=${hmac(secret, seconds, body).toString('hex')}`;
+}
+
 /** Null: the header does not have the format above. */
 function readHeader(header: string | string[] | undefined): { seconds: string; given: readonly Buffer[] } | null {
   const parts = typeof header === 'string' ? header.split(',', PARTS_MAX + 1).map((part) => part.trim()) : [];

@@ -8,6 +8,12 @@ import type { MysqlPool } from './pool.js';
 const NOW = 'UTC_TIMESTAMP(3)';
 const OVER = waitOver('available_at', PAUSE_MAX_MS);
 const OUTBOX_OVER = waitOver('available_at', OUTBOX_PAUSE_MAX_MS);
+/** A day, with room for jitter. */
+const WEBHOOK_PAUSE_MAX_MS = 2 * 86_400_000;
+export const WEBHOOK_OVER = waitOver('available_at', WEBHOOK_PAUSE_MAX_MS);
+/** Endpoints that may be called and have something to send. */
+export const WEBHOOKS_DUE = `webhook_endpoints AS e WHERE e.state = 'active' AND ${WEBHOOK_OVER} AND EXISTS (
+  SELECT 1 FROM webhook_deliveries AS d WHERE d.endpoint_id = e.id AND d.state = 'due' AND ${WEBHOOK_OVER})`;
 const EXPIRING = statesBefore('expired')
   .map((state) => `'${state}'`)
   .join(', ');
@@ -26,6 +32,7 @@ const DUE: Record<DueWork, string> = {
   payment: `payment_attempts WHERE state = 'open' AND ${OVER}`,
   refund: `refunds WHERE state = 'due' AND ${OVER}`,
   order_refund: `order_refunds WHERE state = 'due' AND ${OVER}`,
+  webhook: WEBHOOKS_DUE,
 };
 
 /** Built once, because the keeper runs this query twice a second, even when idle. */

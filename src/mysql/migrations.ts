@@ -516,6 +516,57 @@ const ORDER_REFUNDS = `CREATE TABLE IF NOT EXISTS order_refunds (
   KEY payment (payment_id)
 ) ${TABLE}`;
 
+/** What happened to the orders of a buyer. `event` makes a repeated message the same rows. */
+const NOTIFICATIONS = `CREATE TABLE IF NOT EXISTS notifications (
+  id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  user_id ${USER_ID} NOT NULL,
+  order_id BIGINT UNSIGNED NOT NULL,
+  sale_id BIGINT UNSIGNED NOT NULL,
+  event_id ${ID} NOT NULL,
+  type ${WORD} NOT NULL,
+  happened_at DATETIME(3) NOT NULL,
+  read_at DATETIME(3) NULL,
+  created_at DATETIME(3) NOT NULL ${NOW},
+  UNIQUE KEY event (order_id, event_id),
+  KEY buyer (user_id, id),
+  KEY created (created_at)
+) ${TABLE}`;
+
+/** The secret signs, so it is stored as it is. */
+const WEBHOOK_ENDPOINTS = `CREATE TABLE IF NOT EXISTS webhook_endpoints (
+  id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  url VARCHAR(500) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  secret ${ID} NOT NULL,
+  events ${TEXT} NOT NULL,
+  state ENUM('active', 'paused', 'failed') NOT NULL DEFAULT 'active',
+  state_since DATETIME(3) NOT NULL ${NOW},
+  failures INT UNSIGNED NOT NULL DEFAULT 0,
+  failing_since DATETIME(3) NULL,
+  available_at DATETIME(3) NOT NULL ${NOW},
+  last_error VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+  created_at DATETIME(3) NOT NULL ${NOW}
+) ${TABLE}`;
+
+/** `due` feeds the keeper, `list` operators, `aged` what removes old rows. */
+const WEBHOOK_DELIVERIES = `CREATE TABLE IF NOT EXISTS webhook_deliveries (
+  id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  endpoint_id BIGINT UNSIGNED NOT NULL,
+  order_id BIGINT UNSIGNED NOT NULL,
+  sequence BIGINT UNSIGNED NOT NULL,
+  type ${WORD} NOT NULL,
+  sale_id BIGINT UNSIGNED NOT NULL,
+  happened_at DATETIME(3) NOT NULL,
+  state ENUM('due', 'delivered', 'dropped') NOT NULL DEFAULT 'due',
+  attempts INT UNSIGNED NOT NULL DEFAULT 0,
+  available_at DATETIME(3) NOT NULL ${NOW},
+  last_error VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+  created_at DATETIME(3) NOT NULL ${NOW},
+  UNIQUE KEY event (endpoint_id, order_id, sequence),
+  KEY due (endpoint_id, state, available_at),
+  KEY list (endpoint_id, state),
+  KEY aged (state, created_at)
+) ${TABLE}`;
+
 async function orderRefunds(changes: SchemaChanges): Promise<void> {
   for (const table of ['orders', 'orders_archive']) {
     await changes.alter(table, `ALTER TABLE ${table} ${MONEY_COLUMNS}`, { column: 'refunded_cents' });
@@ -566,6 +617,9 @@ const WITNESS_POSITION = `CREATE TABLE IF NOT EXISTS witness_position (
   version BIGINT UNSIGNED NOT NULL,
   updated_at DATETIME(3) NOT NULL ${NOW} ON UPDATE CURRENT_TIMESTAMP(3)
 ) ${TABLE}`;
+async function notices(changes: SchemaChanges): Promise<void> {
+  await changes.create(NOTIFICATIONS, WEBHOOK_ENDPOINTS, WEBHOOK_DELIVERIES);
+}
 
 async function saleColumns(changes: SchemaChanges): Promise<void> {
   for (const table of OF_ORDERS) {
@@ -694,5 +748,6 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   },
   { name: '0028-sale-columns', up: saleColumns },
   { name: '0029-coupon-codes', up: couponCodes },
+  { name: '0030-notifications-and-webhooks', up: notices },
   { name: '0031-witness', up: (changes) => changes.create(WITNESS_FINDINGS, WITNESS_POSITION) },
 ];

@@ -8,7 +8,7 @@ import { inMs, knex, msAgo, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 
 /** Columns that never hold a future time. */
-const WRITTEN: ReadonlySet<string> = new Set(['created_at', 'opened_at', 'retired_at']);
+const WRITTEN: ReadonlySet<string> = new Set(['created_at', 'opened_at', 'retired_at', 'state_since']);
 
 /** Limit of the count. An alert needs no exact number beyond it. */
 const COUNTED_MAX = 10_000;
@@ -27,6 +27,7 @@ const WAITING: Record<Exclude<AgedState, 'outbox'>, { readonly rows: Knex.QueryB
     rows: knex('sales').where({ state: 'closed' }).whereIn('retirement', ['done', 'archiving']),
     since: 'retired_at',
   },
+  webhook_paused: { rows: knex('webhook_endpoints').where({ state: 'failed' }), since: 'state_since' },
 };
 
 const ORDER_REFUNDS = knex('order_refunds').where({ state: 'due' });

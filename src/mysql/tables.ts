@@ -1,4 +1,5 @@
 import type { Tables } from 'knex/types/tables.js';
+import type { OrderEventType } from '../core/order-event.js';
 import { stateOf, type FailureReason, type MoneyState, type Order, type PurchaseState } from '../core/order.js';
 import type { StoredCouponState } from '../core/coupon.js';
 import type { Sale, SaleState } from '../core/sale.js';
@@ -30,6 +31,7 @@ declare module 'knex/types/tables.js' {
     dead_letters: DeadLetterRow;
     entry_rules: EntryRulesRow;
     job_leases: JobLeaseRow;
+    notifications: NotificationRow;
     order_metadata: OrderMetadataRow;
     order_refunds: OrderRefundRow & OfSale;
     order_metadata_archive: OrderMetadataRow;
@@ -50,6 +52,8 @@ declare module 'knex/types/tables.js' {
     sale_edits: SaleEditRow;
     sale_calendar: { readonly id: number };
     sales: SaleRow;
+    webhook_deliveries: WebhookDeliveryRow;
+    webhook_endpoints: WebhookEndpointRow;
     witness_findings: WitnessFindingRow;
     witness_position: WitnessPositionRow;
     worker_slots: WorkerSlotRow;
@@ -66,6 +70,7 @@ export const TABLE_NAMES = [
   'dead_letters',
   'entry_rules',
   'job_leases',
+  'notifications',
   'order_metadata',
   'order_metadata_archive',
   'order_ranges',
@@ -86,6 +91,8 @@ export const TABLE_NAMES = [
   'sale_edits',
   'sale_calendar',
   'sales',
+  'webhook_deliveries',
+  'webhook_endpoints',
   'witness_findings',
   'witness_position',
   'worker_slots',
@@ -427,6 +434,18 @@ interface ReconcileLeaseRow {
   readonly leased_until: Date;
 }
 
+interface NotificationRow {
+  readonly id: string;
+  readonly user_id: string;
+  readonly order_id: string;
+  readonly sale_id: string;
+  readonly event_id: string;
+  readonly type: OrderEventType;
+  readonly happened_at: Date;
+  readonly read_at: Date | null;
+  readonly created_at: Date;
+}
+
 interface EntryRulesRow {
   readonly version: number;
   readonly rules_json: string;
@@ -457,6 +476,37 @@ export interface WorkerSlotRow {
   readonly slot: number;
   readonly owner: string | null;
   readonly leased_until: Date;
+}
+
+export interface WebhookEndpointRow {
+  readonly id: string;
+  readonly url: string;
+  readonly secret: string;
+  /** Types of events, separated by commas. */
+  readonly events: string;
+  readonly state: 'active' | 'paused' | 'failed';
+  readonly state_since: Date;
+  readonly failures: number;
+  readonly failing_since: Date | null;
+  readonly available_at: Date;
+  readonly last_error: string | null;
+  readonly created_at: Date;
+}
+
+export interface WebhookDeliveryRow {
+  readonly id: string;
+  readonly endpoint_id: string;
+  readonly order_id: string;
+  /** Number of the event in the outbox. */
+  readonly sequence: string;
+  readonly type: OrderEventType;
+  readonly sale_id: string;
+  readonly happened_at: Date;
+  readonly state: 'due' | 'delivered' | 'dropped';
+  readonly attempts: number;
+  readonly available_at: Date;
+  readonly last_error: string | null;
+  readonly created_at: Date;
 }
 
 export interface WitnessFindingRow {

@@ -1,4 +1,6 @@
 import { decodeOrderEvents } from '../core/order-event.js';
+import type { Job } from '../core/job.js';
+import type { StoredNotifications } from '../core/ports/notifications.js';
 import type { OrderNotificationRows, PurchaseNotificationsSender } from '../core/ports/purchase-notifications.js';
 import type { MessageResult } from './consume-messages.js';
 import type { OrderJobMetrics } from './metrics.js';
@@ -9,10 +11,12 @@ const ORDERS_PER_MESSAGE = 500;
 /**
  * Notifies waiting buyers of the state of their orders, through the api at which they wait. If no buyer waits in a
  * sale, only that check is made. The state comes from the rows, not from the event, so an event may come late or twice.
+ * Then stores the events, for buyers who look later.
  */
 export function notifyBuyers(
   orders: OrderNotificationRows,
   sender: PurchaseNotificationsSender,
+  stored: Pick<StoredNotifications, 'store'>,
   metrics: OrderJobMetrics,
 ) {
   return async (body: string): Promise<MessageResult> => {
@@ -33,6 +37,20 @@ export function notifyBuyers(
         metrics.notificationsSent(notifications.length);
       }
     }
+    await stored.store(decoded.events);
     return { outcome: 'done' };
   };
 }
+
+/** Rows that one statement removes, and the most statements of one run. */
+const REMOVED_PER_STEP = 1_000;
+const REMOVE_STEPS_MAX = 600;
+
+export const tidyNotifications = (stored: Pick<StoredNotifications, 'removeOld'>): Job => ({
+  name: 'tidy-notifications',
+  async runOnce(): Promise<void> {
+    for (let steps = 1; steps <= REMOVE_STEPS_MAX; steps++) {
+      if ((await stored.removeOld(REMOVED_PER_STEP)) < REMOVED_PER_STEP) return;
+    }
+  },
+});

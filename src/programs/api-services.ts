@@ -14,6 +14,7 @@ import { newOperatorPlaces, type HttpServices } from '../http/services.js';
 import { createWebhookVerifier } from '../http/webhook-signature.js';
 import { createDeadLetterParking } from '../mysql/dead-letters.js';
 import { createAuditLog } from '../mysql/audit-log.js';
+import { createStoredNotifications } from '../mysql/notifications.js';
 import { createOrderRepository } from '../mysql/order-repository.js';
 import { createOrderSearch } from '../mysql/order-search.js';
 import { createOrderTransitions } from '../mysql/order-transitions.js';
@@ -54,6 +55,7 @@ import { openOrders } from '../operate/orders/index.js';
 import { openRefunds } from '../operate/refunds/index.js';
 import { openWitness } from '../operate/witness/index.js';
 import { openRules } from '../operate/rules/index.js';
+import { openWebhooks } from '../operate/webhooks/index.js';
 import { Connections } from '../process/connections.js';
 import { ROUTES } from './routes.js';
 import { Profiler } from './profiler.js';
@@ -219,6 +221,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     cancelOrder: (orderId, userId) =>
       cancelOrder(orderId, userId, { repository: orders, transitions, limit: admission.cancelLimit }),
     orderSearch: createOrderSearch(mysql),
+    notifications: createStoredNotifications(mysql),
     refundsOf: (orderId) => refunds.refundsOf(orderId),
     webhook: webhookOf(config.payment, payments?.webhook ?? null, {
       pay: (orderId, payment) => transitions.pay(orderId, payment),
@@ -241,6 +244,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     ...openRefunds(connections),
     ...openWitness(connections),
     ...couponServices,
+    ...openWebhooks(connections),
     ...(await openRules(connections, admission.unfit)),
     audit: createAuditLog(mysql),
     profiler: new Profiler(),

@@ -14,6 +14,7 @@ import { createCouponRepository } from '../mysql/coupon-repository.js';
 import { createDeadLetterParking } from '../mysql/dead-letters.js';
 import { createDueWork } from '../mysql/due-work.js';
 import { createJobLeases } from '../mysql/job-leases.js';
+import { createStoredNotifications } from '../mysql/notifications.js';
 import { createOrderArchive } from '../mysql/order-archive.js';
 import { createOrderRepository, createOrderStates } from '../mysql/order-repository.js';
 import { createOrderTransitions } from '../mysql/order-transitions.js';
@@ -36,7 +37,7 @@ import { consumeMessages } from '../orders/consume-messages.js';
 import { expireByMessage, expireBySweep } from '../orders/expire-orders.js';
 import { issueCoupons } from '../orders/issue-coupons.js';
 import type { OrderJobMetrics } from '../orders/metrics.js';
-import { notifyBuyers } from '../orders/notify-buyers.js';
+import { notifyBuyers, tidyNotifications } from '../orders/notify-buyers.js';
 import { groupMoved, groupRecorded, publishMoved, publishRecorded, releaseUnits } from '../orders/outbox-handlers.js';
 import { payOrderRefunds, payRefunds } from '../orders/pay-refunds.js';
 import { relayOutbox, tidyOutbox, watchOutbox } from '../orders/relay-outbox.js';
@@ -75,6 +76,7 @@ import { watchOpenSales } from '../sales/watch-open-sales.js';
 import { INVISIBLE_MS, type KeeperBroker } from './keeper-broker.js';
 import { brokerJobs } from '../operate/broker/index.js';
 import { deadLetterJobs } from '../operate/dead-letters/index.js';
+import { openSender, planningWebhooks, webhookJobs, type WebhookMetrics } from '../operate/webhooks/index.js';
 import {
   openReadiness,
   openSaleAdmin,
@@ -142,7 +144,7 @@ interface OpenedKeeper extends ReconcileServices, Rebuilding {
   readonly provider: PaymentProvider | null;
   readonly clocks: ClockWatch;
   readonly tracing: Tracing;
-  readonly metrics: OrderJobMetrics & RecoveryMetrics & SaleMetrics & ScheduleMetrics;
+  readonly metrics: OrderJobMetrics & RecoveryMetrics & SaleMetrics & ScheduleMetrics & WebhookMetrics;
   readonly log: Log;
 }
 
@@ -176,6 +178,7 @@ export function planJobs(config: KeeperConfig, given: OpenedKeeper): PlannedJob[
     ...ruleJobs(keeper),
     ...hotSaleJobs(keeper),
     ...retirementJobs(keeper),
+    ...webhookJobs(keeper),
     ...watchJobs(keeper),
   ];
 }
@@ -195,6 +198,7 @@ function sharedParts(config: KeeperConfig, given: OpenedKeeper) {
     sales: shareLists(createSaleRepository(mysql), clock),
     store: createBatchStore(redis),
     repository: createOrderRepository(mysql),
+    sendWebhook: openSender(config.keeper),
     transitions: wrapped('order transitions', createOrderTransitions(mysql, { clock, log })),
     due: (work: DueWork, job: Job): Job => whenDue(work, readDue, job),
   };
@@ -260,9 +264,10 @@ function saleJobs({ config, everyMs, redis, mysql, sales, reconcile, due, metric
 
 /** The outbox: events, payment deadlines, and units that go back. */
 function outboxJobs(keeper: Keeper): PlannedJob[] {
-  const { config, everyMs, mysql, outboxMark, broker, store, tracing, due, metrics, log } = keeper;
+  const { config, everyMs, mysql, outboxMark, store, tracing, due, metrics, log } = keeper;
   const { outboxEveryMs, outboxLeaseMs, outboxKeepMs } = config.keeper;
   const outbox = markingLeases(createOutbox(mysql), outboxMark);
+  const broker = { ...keeper.broker, events: planningWebhooks(keeper.broker.events, keeper) };
   const published = { outbox: wrapped('outbox to publish', outbox), clock, log, metrics };
   const released = { outbox: wrapped('outbox to release', outbox), clock, log, metrics };
   const rows = { max: ROWS_PER_LEASE, leaseMs: outboxLeaseMs };
@@ -297,7 +302,8 @@ function orderJobs(keeper: Keeper): PlannedJob[] {
   const ready = takesWrites(leases, owner, clock);
   const consumer = { ready, deadLetters: createDeadLetterParking(mysql), tracing, clock, log, metrics };
   const groupOf = (group: Group) => ({ group, topic: GROUP_TOPICS[group], invisibleMs: INVISIBLE_MS });
-  const bothStores = async (): Promise<void> => void (await Promise.all([mysql.probe(), pingAnyServer(redis)]));
+  const bothStores = async (): Promise<void> => void (await Promise.all([ready(), pingAnyServer(redis)]));
+  const stored = createStoredNotifications(mysql);
   const sender = createPurchaseNotificationsSender(redis);
   const { expireSweepEveryMs } = config.keeper;
   return [
@@ -331,11 +337,12 @@ function orderJobs(keeper: Keeper): PlannedJob[] {
           ...consumer,
           ready: bothStores,
           source: broker.notifier,
-          handle: notifyBuyers(createOrderStates(mysql), sender, metrics),
+          handle: notifyBuyers(createOrderStates(mysql), sender, stored, metrics),
         },
         groupOf(GROUPS.notifier),
       ),
     ),
+    [TIDY_EVERY_MS, tidyNotifications(stored)],
   ];
 }
 
@@ -452,6 +459,7 @@ function watchJobs(keeper: Keeper): PlannedJob[] {
         {
           ...OVERDUE_MS,
           payment_case: 0,
+          webhook_paused: 0,
           sale_kept: retireAfterMs === 0 ? NEVER_MS : retireAfterMs + KEPT_OVERDUE_MS,
           sale_unarchived: archiveAfterMs === 0 ? NEVER_MS : archiveAfterMs + KEPT_OVERDUE_MS,
         },

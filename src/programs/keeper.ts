@@ -21,6 +21,7 @@ import { openRebuilding, planJobs, repairJobs } from './keeper-jobs.js';
 import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { Connections } from '../process/connections.js';
 import { openReconcile } from '../operate/reconcile/index.js';
+import { createWebhookMetrics } from '../operate/webhooks/index.js';
 import { openWitnessJob, WITNESS_EVERY_MS } from '../operate/witness/index.js';
 import { reportProgram } from './report-program.js';
 import type { OpenProgram, Running } from './run-program.js';
@@ -77,6 +78,7 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
     ...createRecoveryMetrics(registry),
     ...createSaleMetrics(registry),
     ...createScheduleMetrics(registry),
+    ...createWebhookMetrics(registry),
   };
   const stopping = new AbortController();
   setMaxListeners(0, stopping.signal); // every job listens to this signal

@@ -13,8 +13,10 @@ import { refundRoutes, type RefundServices } from '../operate/refunds/index.js';
 import { revocationRoutes, type RevocationServices } from '../operate/revocations/index.js';
 import { witnessRoutes, type WitnessServices } from '../operate/witness/index.js';
 import { readBreakers, roomRoutes, ruleRoutes, switchRoutes, type RuleServices } from '../operate/rules/index.js';
+import { webhookRoutes, type WebhookServices } from '../operate/webhooks/index.js';
 import { readMe } from '../http/routes/me.js';
 import { listMyCoupons } from '../http/routes/coupons.js';
+import { listMyNotifications, readMyNotifications } from '../http/routes/notifications.js';
 import { cancelOrder, listMyOrders, payOrder, readOrder } from '../http/routes/orders.js';
 import { paymentWebhook } from '../http/routes/payment-webhook.js';
 import { healthz, metrics, openapiDocuments, readiness, readyz } from '../http/routes/probes.js';
@@ -38,6 +40,7 @@ export type ApiServices = HttpServices &
   RuleServices &
   SaleServices &
   TraceServices &
+  WebhookServices &
   WitnessServices;
 
 /** Every route, in the order of the documents. `readyz` and `readiness` share an address on different listeners. */
@@ -51,6 +54,8 @@ export const ROUTES: readonly Route<ApiServices>[] = [
   readSalePage,
   listMyOrders,
   listMyCoupons,
+  listMyNotifications,
+  readMyNotifications,
   readOrder,
   payOrder,
   cancelOrder,
@@ -68,6 +73,7 @@ export const ROUTES: readonly Route<ApiServices>[] = [
   ...refundRoutes,
   ...witnessRoutes,
   ...ruleRoutes,
+  ...webhookRoutes,
   ...revocationRoutes,
   ...switchRoutes,
   ...roomRoutes,

@@ -119,6 +119,7 @@ const CASES: Readonly<Record<string, Case>> = {
     good: { 'seckill_hot_sale_reshards_total{result="failed"}': always(0) },
   },
   SeckillSaleLocked: overdue('sale_locked', '10s'),
+  SeckillWebhookPaused: overdue('webhook_paused', '10s'),
   SeckillUnitsBetweenBuckets: overdue('units_in_transfer', '2m', '30s'),
   SeckillSalesNotClosed: overdue('sale_over', '10s'),
   SeckillSaleNotReady: level('seckill_sale_not_ready{sale="7"}', 2, 0, '2m', '30s'),

@@ -44,6 +44,11 @@ const ROWS: Record<DueWork, readonly string[]> = {
       " VALUES (1, UUID(), 'r', 'b', 1, 5, 0, ?)",
     ['pending_payment', 'paid'],
   ),
+  webhook: [
+    `INSERT INTO webhook_deliveries (endpoint_id, order_id, sequence, type, sale_id, happened_at) VALUES (7, 1, 1, 'order.paid', 1, ${AGO})`,
+    "INSERT INTO webhook_endpoints (id, url, secret, events, state) VALUES (7, '', '', '', 'paused')",
+    "UPDATE webhook_endpoints SET state = 'active' WHERE id = 7",
+  ],
   edit: ['done', 'refused', 'begun'].map(
     (state) => `INSERT INTO sale_edits (sale_id, units, epoch, actor, state) VALUES (1, 1, 1, 'ann', '${state}')`,
   ),

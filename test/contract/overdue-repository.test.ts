@@ -46,6 +46,10 @@ const ROWS: Record<AgedState, readonly string[]> = {
       'INSERT INTO compensation_jobs (kind, subject, sale_id, detail, state, available_at)' +
       ` VALUES ('leak', '1/u/${index}', 1, '', '${state}', ${AGO})`,
   ),
+  webhook_paused: ['failed', 'failed', 'paused'].map(
+    (state) =>
+      `INSERT INTO webhook_endpoints (url, secret, events, state, state_since) VALUES ('', '', '', '${state}', ${AGO})`,
+  ),
   sale_kept: ['none', 'none', 'begun'].map(
     (retirement) =>
       'INSERT INTO sales (sku, title, price_cents, stock, limit_per_buyer, buckets, opens_at, closes_at, state, retirement)' +

@@ -197,6 +197,12 @@ describe('purge and erasure in MySQL', () => {
       }
       for (const state of ['begun', 'done'])
         await insert('sale_edits', { sale_id: '7', units: 1, epoch: 1, state, actor: 'x', created_at: OLD });
+      const event = { order_id: '1', sale_id: '7', type: 'order.paid', happened_at: OLD };
+      for (const created_at of [OLD, new Date()]) {
+        await insert('notifications', { ...event, user_id: 'ann', event_id: `${++sequence}-paid`, created_at });
+      }
+      for (const state of ['due', 'delivered', 'dropped'])
+        await insert('webhook_deliveries', { ...event, endpoint_id: 1, sequence: ++sequence, state, created_at: OLD });
       await audit(OLD);
       await audit(new Date());
       await order(OLD_MS, {}, '');
@@ -209,17 +215,16 @@ describe('purge and erasure in MySQL', () => {
         reconcile: [3, 1],
         edits: [1, 1],
         traces: [1, 0],
+        notifications: [1, 0],
+        webhooks: [2, 1],
         audit: [1, 0],
       };
       expect(await run({ dryRun: true })).to.deep.equal(expected);
       expect(await count('audit_log'), 'a dry run changes nothing').to.equal(2);
       expect(await run()).to.deep.equal(expected);
       expect(await run()).to.deep.equal({
-        coupons: [0, 1],
-        cases: [0, 1],
-        'dead-letters': [0, 1],
-        reconcile: [0, 1],
-        edits: [0, 1],
+        ...{ coupons: [0, 1], cases: [0, 1], 'dead-letters': [0, 1], reconcile: [0, 1], edits: [0, 1] },
+        webhooks: [0, 1],
       });
       expect([await count('orders'), await count('order_metadata'), await count('dead_letters')]).to.deep.equal([
         1, 1, 2,
@@ -294,6 +299,10 @@ describe('purge and erasure in MySQL', () => {
           user_id: user,
           detail: key,
           state: 'compensated',
+        });
+        await insert('notifications', {
+          ...{ user_id: user, order_id: id, sale_id: saleId, event_id: `${sequence}-paid` },
+          ...{ type: 'order.paid', happened_at: OLD },
         });
         await insert('reconcile_runs', {
           applied: 0,

@@ -51,7 +51,7 @@ const DAY_MS = 86_400_000;
 const PLANNED_TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 
 /** Tables with a natural bound. A statement may read them completely. */
-const SMALL_TABLES = new Set(['worker_slots', 'entry_rules', 'reconcile_leases']);
+const SMALL_TABLES = new Set(['worker_slots', 'entry_rules', 'reconcile_leases', 'webhook_endpoints']);
 /** Maximum for a page, a lease or the orders of a few buyers. `READS_MORE` holds the exceptions with their reasons. */
 const READ_MAX = 3_000;
 const SORTED_MAX = 1_000;

@@ -168,6 +168,22 @@ CREATE TABLE orders_archive (
   KEY sale (sale_id,id)
 );
 
+CREATE TABLE notifications (
+  id bigint unsigned NOT NULL AUTO_INCREMENT
+  user_id varchar(128) COLLATE ascii_bin NOT NULL
+  order_id bigint unsigned NOT NULL
+  sale_id bigint unsigned NOT NULL
+  event_id varchar(64) COLLATE ascii_bin NOT NULL
+  type varchar(32) COLLATE ascii_bin NOT NULL
+  happened_at datetime(3) NOT NULL
+  read_at datetime(3)
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  KEY buyer (user_id,id)
+  KEY created (created_at)
+  UNIQUE KEY event (order_id,event_id)
+  PRIMARY KEY (id)
+);
+
 CREATE TABLE order_metadata (
   order_id bigint unsigned NOT NULL
   metadata varchar(512) COLLATE utf8mb4_bin NOT NULL
@@ -399,6 +415,41 @@ CREATE TABLE sale_edits (
   PRIMARY KEY (id)
   KEY sale (sale_id,state)
   KEY state (state,id)
+);
+
+CREATE TABLE webhook_deliveries (
+  id bigint unsigned NOT NULL AUTO_INCREMENT
+  endpoint_id bigint unsigned NOT NULL
+  order_id bigint unsigned NOT NULL
+  sequence bigint unsigned NOT NULL
+  type varchar(32) COLLATE ascii_bin NOT NULL
+  sale_id bigint unsigned NOT NULL
+  happened_at datetime(3) NOT NULL
+  state enum('due','delivered','dropped') COLLATE utf8mb4_bin NOT NULL DEFAULT due
+  attempts int unsigned NOT NULL DEFAULT 0
+  available_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  last_error varchar(200) COLLATE utf8mb4_bin
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  KEY aged (state,created_at)
+  KEY due (endpoint_id,state,available_at)
+  UNIQUE KEY event (endpoint_id,order_id,sequence)
+  KEY list (endpoint_id,state)
+  PRIMARY KEY (id)
+);
+
+CREATE TABLE webhook_endpoints (
+  id bigint unsigned NOT NULL AUTO_INCREMENT
+  url varchar(500) COLLATE utf8mb4_bin NOT NULL
+  secret varchar(64) COLLATE ascii_bin NOT NULL
+  events varchar(1000) COLLATE utf8mb4_bin NOT NULL
+  state enum('active','paused','failed') COLLATE utf8mb4_bin NOT NULL DEFAULT active
+  state_since datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  failures int unsigned NOT NULL DEFAULT 0
+  failing_since datetime(3)
+  available_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  last_error varchar(200) COLLATE utf8mb4_bin
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  PRIMARY KEY (id)
 );
 
 CREATE TABLE witness_findings (

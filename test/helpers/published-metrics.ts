@@ -10,6 +10,7 @@ import { createWitnessMetrics } from '../../src/operate/witness/metrics.js';
 import { createRecoveryMetrics } from '../../src/recovery/metrics.js';
 import { createChannelMetrics, createSignatureMetrics } from '../../src/rocketmq/metrics.js';
 import { createSaleMetrics } from '../../src/sales/metrics.js';
+import { createWebhookMetrics } from '../../src/operate/webhooks/index.js';
 import { createScheduleMetrics } from '../../src/sales/schedule/metrics.js';
 
 /** Fields of every metric that the types of prom-client omit. */
@@ -52,6 +53,7 @@ function registryOfAll(): Registry {
   createWitnessMetrics(registry);
   createSaleMetrics(registry);
   createScheduleMetrics(registry);
+  createWebhookMetrics(registry);
   createAdmissionMetrics(registry);
   createSignatureMetrics(registry);
   createRoomMetrics(registry);

@@ -285,6 +285,7 @@ export class HostileWorld extends ReconcileWorld {
       getSale: new GetSale({ snapshots, store, units, clock }, { ttlMs: 20, max: 100 }),
       findOrder: (orderId) => mysql.findOrder(orderId),
       getOrder: (orderId, userId) => getOrder(orderId, userId, mysql),
+      notifications: { list: () => Promise.resolve([]), markRead: () => Promise.resolve(0) },
       refundsOf: (orderId) => refunds.refundsOf(orderId),
       payOrder: (request) =>
         payOrder(request, {
@@ -334,6 +335,17 @@ export class HostileWorld extends ReconcileWorld {
         voidNext: async () => ({ outcome: 'not_found' as const }),
       }),
       currenciesOf: (orderIds) => orderSearch.currenciesOf(orderIds),
+      webhooks: this.#seen(
+        partial({
+          list: async () => [],
+          create: async () => null,
+          edit: async () => null,
+          remove: async () => false,
+        }),
+      ),
+      webhookDeliveries: { list: async () => [], resend: async () => 0 },
+      flawOfWebhook: () => null,
+      testWebhook: async () => null,
       rules: this.#seen(rules),
       ruleReports: new MemoryRuleReports(clock),
       switches: this.#seen(new SwitchAdmin(rules)),

@@ -117,6 +117,11 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
     'seckill dlq replay --all-matching --reason retries_exhausted --rate 100 --yes',
     'seckill dlq discard 19',
   ],
+  'test/integration/webhooks.test.ts': [
+    'seckill webhooks create --url https://shop.example/events …',
+    'seckill webhooks test 3',
+    'seckill webhooks deliveries 3 --state due',
+  ],
   'test/integration/order-events-example.test.ts': [
     'node examples/order-events/main.mjs',
     'GROUP=shop-orders-dead TOPIC=%DLQ%shop-orders node examples/order-events/main.mjs',

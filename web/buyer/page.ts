@@ -26,7 +26,7 @@ export interface Browser {
 }
 
 /** A task that runs while the state asks for it. The task restarts when its name in `activitiesOf` changes. */
-type Activity = 'look' | 'ask' | 'check' | 'follow' | 'order' | 'orders' | 'coupons' | 'move' | 'queue' | 'token';
+type Activity = 'look' | 'ask' | 'check' | 'follow' | 'order' | 'orders' | 'coupons' | 'news' | 'move' | 'queue' | 'token';
 const ACTIVITIES: readonly Activity[] = [
   'look',
   'ask',
@@ -35,6 +35,7 @@ const ACTIVITIES: readonly Activity[] = [
   'order',
   'orders',
   'coupons',
+  'news',
   'move',
   'queue',
   'token',
@@ -72,6 +73,10 @@ const CLOCK_ERROR_MS = 40;
  * order, may have a purchase whose order is still being written.
  */
 const ORDERS_READ_MAX = 6;
+
+/** What a buyer who returns after the sale is told. */
+const NEWS_SHOWN = 5;
+const NEWS_TRIES_MAX = 5;
 
 const SIGN_IN = 'seckill:token';
 
@@ -171,6 +176,15 @@ export class Page {
 
   move(move: 'pay' | 'cancel'): void {
     this.#dispatch({ type: 'move', move, key: move === 'pay' ? this.#payKey() : '' });
+  }
+
+  /** Marks what the page shows, and all before it, as read. If the request is lost, it is shown again. */
+  newsSeen(): void {
+    const [newest] = this.#state.news;
+    if (newest === undefined) return;
+    const request = { method: 'POST', path: '/v1/me/notifications/read', body: { upTo: newest.id } } as const;
+    void this.#request(request, new AbortController().signal);
+    this.#dispatch({ type: 'news_seen' });
   }
 
   /** Makes the next click a new purchase. */
@@ -285,6 +299,8 @@ export class Page {
         return this.#readOrders(signal);
       case 'coupons':
         return this.#readCoupons(signal);
+      case 'news':
+        return this.#readNews(signal);
       case 'move':
         return this.#move(signal);
       case 'queue':
@@ -558,6 +574,17 @@ export class Page {
     }
   }
 
+  async #readNews(signal: AbortSignal): Promise<void> {
+    const { sleep, random } = this.#browser;
+    for (let tries = 1; tries <= NEWS_TRIES_MAX && !signal.aborted; tries++) {
+      const answer = await this.#request({ path: `/v1/me/notifications?unread=true&limit=${NEWS_SHOWN}` }, signal);
+      if (signal.aborted) return;
+      this.#dispatch({ type: 'news_read', answer });
+      if (answer.ok) return;
+      await sleep(backOffMs(tries, answer.retryAfterMs, random()), signal);
+    }
+  }
+
   #path(rest: string): string {
     return `/v1/sales/${this.#state.saleId}${rest}`;
   }
@@ -602,6 +629,7 @@ function activitiesOf(state: PageState, nowMs: number): Readonly<Partial<Record<
       : {}),
     ...(isLookedForAmongOrders(purchase) ? { orders: by(key) } : {}),
     ...(order !== null && isOpen(order.state) && order.amountCents > 0 ? { coupons: by(order.orderId) } : {}),
+    ...(isVisible && sale !== null && nowMs >= sale.closesAtMs ? { news: by('news') } : {}),
     ...(move === null ? {} : { move: by(`${move.move} ${move.key}`) }),
     ...(needsPlace ? { queue: by('queue') } : {}),
     ...(needsToken ? { token: by('token') } : {}),

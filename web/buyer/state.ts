@@ -1,3 +1,4 @@
+import type { Notification } from '../../src/contract/orders.js';
 import type { Answer } from '../shared/ask.js';
 import { learnTime, suspectTime, type ServerClock } from '../shared/server-clock.js';
 import type { SignIn } from '../shared/sign-in.js';
@@ -44,6 +45,14 @@ interface OrderMove {
   readonly tries: number;
 }
 
+/** What happened to an order of the buyer since they last looked. */
+export interface News {
+  readonly id: string;
+  readonly type: Notification['type'];
+  readonly orderId: string;
+  readonly atMs: number;
+}
+
 /** Everything that the page knows. Times are Unix ms of the server unless a name says otherwise. */
 export interface PageState {
   readonly saleId: string;
@@ -77,6 +86,8 @@ export interface PageState {
   readonly coupon: CouponChoice | null;
   readonly move: OrderMove | null;
   readonly moveProblem: ProblemCode | null;
+  /** Newest first. Read only after the sale. */
+  readonly news: readonly News[];
   readonly isOnline: boolean;
   readonly isVisible: boolean;
   /** Increases when the sale should be read at once. */
@@ -100,6 +111,8 @@ export type PageEvent =
   | { readonly type: 'orders_read'; readonly answer: Answer }
   | { readonly type: 'coupons_read'; readonly answer: Answer }
   | { readonly type: 'coupon'; readonly code: string }
+  | { readonly type: 'news_read'; readonly answer: Answer }
+  | { readonly type: 'news_seen' }
   | { readonly type: 'move'; readonly move: 'pay' | 'cancel'; readonly key: string }
   | { readonly type: 'moved'; readonly answer: Answer }
   | { readonly type: 'again'; readonly key: string }
@@ -131,6 +144,7 @@ export const newPage = (saleId: string, key: string): PageState => ({
   coupon: null,
   move: null,
   moveProblem: null,
+  news: [],
   isOnline: true,
   isVisible: true,
   looks: 0,
@@ -174,6 +188,10 @@ export function reduce(state: PageState, event: PageEvent): PageState {
     case 'coupon':
       if (state.move !== null) return state;
       return { ...state, coupon: state.coupons.find(({ code }) => code === event.code) ?? null, moveProblem: null };
+    case 'news_read':
+      return newsRead(state, event.answer);
+    case 'news_seen':
+      return { ...state, news: [] };
     case 'move':
       if (state.order?.state !== 'pending_payment' || state.move !== null || state.signInEnded) return state;
       return { ...state, move: { move: event.move, key: event.key, tries: 0 }, moveProblem: null };
@@ -345,6 +363,16 @@ function ordersRead(state: PageState, answer: Answer): PageState {
   const { orderId, requestId: key, quantity } = order;
   const purchase: Purchase = { ...newPurchase(key, quantity), clickedAtMs: 0, step: 'ordered', orderId };
   return { ...state, order, purchase };
+}
+
+function newsRead(state: PageState, answer: Answer): PageState {
+  if (!answer.ok) return refusedSignIn(state, answer);
+  const { notifications = [] } = (answer.body ?? {}) as { readonly notifications?: readonly Notification[] };
+  const news = notifications.map(({ notificationId: id, type, orderId, at }) => ({
+    ...{ id, type, orderId },
+    atMs: Date.parse(at),
+  }));
+  return { ...state, news };
 }
 
 const TRIED_AGAIN: readonly ProblemCode[] = [

@@ -19,7 +19,7 @@ export interface Choices {
 export interface ViewProps {
   readonly page: Pick<
     Page,
-    'buy' | 'setQuantity' | 'giveUp' | 'move' | 'chooseCoupon' | 'again' | 'lookAgain' | 'decideOffer'
+    'buy' | 'newsSeen' | 'setQuantity' | 'giveUp' | 'move' | 'chooseCoupon' | 'again' | 'lookAgain' | 'decideOffer'
   >;
   readonly state: PageState;
   readonly shown: Shown;
@@ -80,6 +80,7 @@ export function View(props: ViewProps): JSX.Element {
           <div class="details">
             {sale === null ? <Blank /> : <Item {...props} sale={sale} />}
             <Panel {...props} />
+            <News {...props} />
             {sale === null ? null : <Facts {...props} sale={sale} />}
           </div>
         </main>
@@ -134,6 +135,27 @@ const Blank = (): JSX.Element => (
     <p class="price blank" />
   </div>
 );
+
+/** What happened to orders of the buyer since they last looked. */
+function News({ state, words, format, page }: ViewProps): JSX.Element | null {
+  if (state.news.length === 0) return null;
+  return (
+    <section class="news" aria-labelledby="news">
+      <h2 id="news">{words.news.title}</h2>
+      <ul>
+        {state.news.map(({ id, type, orderId, atMs }) => (
+          <li key={id}>
+            {words.news.types[type]} <span class="when">{format.when(atMs)}</span>
+            <span class="id">
+              {words.orderNumber} {orderId}
+            </span>
+          </li>
+        ))}
+      </ul>
+      <Quiet id="news-seen" label={words.news.seen} onPress={() => page.newsSeen()} />
+    </section>
+  );
+}
 
 function Facts({ sale, words, format }: WithSale): JSX.Element {
   return (

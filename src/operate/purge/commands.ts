@@ -31,6 +31,8 @@ Deletes for good, a bounded batch at a time, and waits between batches. It may r
   reconcile     records of comparisons, compensation jobs that have ended, and closed findings of the witness
   edits         finished changes of sales
   traces        trace ids of orders; the orders stay
+  notifications what happened to orders of buyers
+  webhooks      events that were sent to webhook endpoints, or dropped
   audit         the audit log
 
 Records that are still open stay, and are counted as kept. Orders that are not archived, and sales, always stay. A payment that is

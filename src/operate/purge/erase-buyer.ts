@@ -80,6 +80,7 @@ export async function eraseBuyer(
   note('audit_log', inAudit);
   note('reasons in audit_log', await eraseReasons(pool, orders, dryRun));
   await change('compensation_jobs', null);
+  await change('notifications', null);
   /** Applies a statement to the rows of the buyer's orders in one table. */
   const changeOfOrders = async (table: string, statement: string): Promise<void> => {
     let changed = 0;

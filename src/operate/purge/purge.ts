@@ -19,6 +19,8 @@ export const PURGED = [
   'reconcile',
   'edits',
   'traces',
+  'notifications',
+  'webhooks',
   'audit',
 ] as const;
 export type PurgedKind = (typeof PURGED)[number];
@@ -150,6 +152,8 @@ const WALKS: Readonly<Record<PurgedKind, readonly Walk[]>> = {
   ],
   edits: [table('sale_edits', 'created_at', { open: "state = 'begun'" })],
   traces: [traces('order_traces'), traces('order_traces_archive')],
+  notifications: [table('notifications', 'created_at')],
+  webhooks: [table('webhook_deliveries', 'created_at', { open: "state = 'due'" })],
   audit: [table('audit_log', 'created_at')],
 };
 

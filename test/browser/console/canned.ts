@@ -20,6 +20,8 @@ import type {
   Readiness,
   ReconcileRun,
   PaymentCase,
+  Webhook,
+  WebhookDelivery,
   ListedRefund,
   OrderRefund,
   Role,
@@ -545,6 +547,28 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     updatedAt: iso(nowMs - 900_000),
   });
 
+  const webhook = (index: number): Webhook => ({
+    endpointId: String(3 + index),
+    url: `https://shop.example/events/${index}`,
+    events: ['order.paid', 'order.refunded'],
+    state: pick(['active', 'failed', 'paused'] as const, index),
+    failingSince: index % 3 === 1 ? iso(nowMs - 90_000_000) : null,
+    lastError: index % 3 === 1 ? 'no answer within 5 s' : null,
+    createdAt: iso(nowMs - 900_000_000),
+  });
+  const webhookDelivery = (index: number): WebhookDelivery => ({
+    deliveryId: String(1200 - index),
+    eventId: `${900 - index}-paid-${orderId(index)}`,
+    type: 'order.paid',
+    orderId: orderId(index),
+    saleId: '41',
+    at: iso(nowMs - 60_000 - index * 1_000),
+    state: pick(['due', 'delivered', 'dropped'] as const, index),
+    attempts: index % 4,
+    lastError: index % 3 === 0 ? 'status 500' : null,
+    nextTry: index % 3 === 0 ? iso(nowMs + 30_000) : null,
+  });
+
   const refund = (index: number): ListedRefund => ({
     refundId: index % 4 === 3 ? String(10 + index) : null,
     followedBy: index === 7 ? '24' : null,
@@ -770,6 +794,8 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
             ],
           },
     paymentCases: list(Math.min(rows, 3), paymentCase),
+    webhooks: list(Math.min(rows, 3), webhook),
+    webhookDeliveries: list(rows, webhookDelivery),
     runs: list(rows, run),
     jobs: list(rows, job),
     rules,

@@ -165,6 +165,8 @@ function answerOf(method: string, path: string, query: URLSearchParams, canned: 
     '/admin/v1/refunds': { refunds: canned.refunds, next: null },
     '/admin/v1/witness/findings': { findings: [], next: null },
     '/admin/v1/payment-cases': { cases: canned.paymentCases, next: null },
+    '/admin/v1/webhooks': { webhooks: canned.webhooks },
+    '/admin/v1/webhooks/3/deliveries': { deliveries: canned.webhookDeliveries, next: null },
     '/admin/v1/reconcile/runs': { runs: canned.runs, next: null },
     '/admin/v1/reconcile/jobs': { jobs: canned.jobs, next: null },
     '/admin/v1/rules': canned.rules,

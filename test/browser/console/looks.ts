@@ -16,6 +16,7 @@ export const SCREENS = {
   topics: ['messages/topics', 'Messages'],
   browse: ['messages/browse?way=newest', 'Messages'],
   clients: ['messages/clients', 'Messages'],
+  webhooks: ['messages/webhooks', 'Messages'],
   'dead-letters': ['dead-letters', 'Dead letters'],
   'dead-letter': ['dead-letters/17', 'Dead letters'],
   refunds: ['refunds', 'Refunds'],

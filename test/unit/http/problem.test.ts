@@ -28,6 +28,7 @@ const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   order_not_found: [404, false],
   purchase_not_found: [404, false],
   dead_letter_not_found: [404, false],
+  webhook_not_found: [404, false],
   job_not_found: [404, false],
   refund_not_found: [404, false],
   method_not_allowed: [405, false],

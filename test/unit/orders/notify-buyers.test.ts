@@ -9,10 +9,12 @@ describe('keeper: notify-buyers', () => {
   let world: KeeperWorld;
   let notifications: MemoryPurchaseNotifications;
   let asked: (readonly string[])[];
+  let stored: OrderEvent[];
   beforeEach(() => {
     world = new KeeperWorld();
     notifications = new MemoryPurchaseNotifications();
     asked = [];
+    stored = [];
   });
 
   const event = (type: OrderEvent['type'], saleId: string, ...orders: string[]): OrderEvent => ({
@@ -22,6 +24,7 @@ describe('keeper: notify-buyers', () => {
     orders,
     atMs: 1,
   });
+  const store = { store: async (events: readonly OrderEvent[]) => void stored.push(...events) };
   const notificationsOf = (orderId: string): OrderNotification => ({
     userId: `u${orderId}`,
     requestId: 'k1',
@@ -36,7 +39,7 @@ describe('keeper: notify-buyers', () => {
         return orderIds.filter((orderId) => orderId !== '404').map(notificationsOf);
       },
     };
-    return notifyBuyers(orders, notifications, world.metrics)(encodeOrderEvents(events));
+    return notifyBuyers(orders, notifications, store, world.metrics)(encodeOrderEvents(events));
   };
   const waitFor = (saleId: string, userId: string): (OrderNotification | null)[] => {
     const received: (OrderNotification | null)[] = [];
@@ -53,11 +56,12 @@ describe('keeper: notify-buyers', () => {
     expect(world.counts.notified).to.equal(2);
   });
 
-  it('reads no row and sends nothing without waiting buyers', async () => {
+  it('reads no row and sends nothing without waiting buyers, but stores what happened', async () => {
     waitFor('8', 'u1');
     expect((await handle(event('order.created', '7', '1'), event('order.paid', '8', '3'))).outcome).to.equal('done');
     expect(asked).to.deep.equal([['3']]);
     expect(notifications.sent.map(([saleId]) => saleId)).to.deep.equal(['8']);
+    expect(stored, 'both are stored').to.have.length(2);
   });
 
   it('splits many orders into messages of bounded size', async () => {
@@ -74,7 +78,7 @@ describe('keeper: notify-buyers', () => {
 
   it('names the fault of a body that is not an event [M7]', async () => {
     const orders = { notificationsOf: () => expect.fail() };
-    const outcome = await notifyBuyers(orders, notifications, world.metrics)('{"v":9}');
+    const outcome = await notifyBuyers(orders, notifications, store, world.metrics)('{"v":9}');
     expect(outcome.outcome).to.equal('unknown_version');
   });
 });

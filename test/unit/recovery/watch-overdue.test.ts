@@ -15,6 +15,7 @@ const DEADLINES = {
   sale_over: 5,
   sale_kept: 6,
   sale_unarchived: 7,
+  webhook_paused: 0,
 } as const;
 
 /** watch-pending, watch-sales-in-repair and finish-transfers publish the other states. */
@@ -53,6 +54,7 @@ describe('keeper: watch-overdue', () => {
       ['sale_over', 5] as const,
       ['sale_kept', 6] as const,
       ['sale_unarchived', 7] as const,
+      ['webhook_paused', 0] as const,
     ]);
   });
 

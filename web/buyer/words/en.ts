@@ -147,6 +147,23 @@ export const en: Words = {
   linkFor: (name) => `The link that you followed signs you in as ${name}.`,
   otherLanguage: 'Language',
   factsTitle: 'Good to know',
+  news: {
+    title: 'Since your last visit',
+    seen: 'Got it',
+    types: {
+      'order.created': 'You got an order.',
+      'order.failed': 'Your order failed. You paid nothing.',
+      'order.paid': 'Your payment arrived.',
+      'order.cancelled': 'Your order was cancelled.',
+      'order.expired': 'Your order expired unpaid.',
+      'order.refunding': 'Your refund is on its way.',
+      'order.refunded': 'You were refunded.',
+      'order.returned': 'You were refunded in full.',
+      'order.refund_failed': 'Your refund failed. The shop looks after it.',
+      'order.disputed': 'Your bank disputes your payment.',
+      'order.dispute_won': 'The dispute about your payment is over.',
+    },
+  },
 
   says: {
     in: (time) => `The sale opens in ${time}.`,

@@ -1,5 +1,6 @@
 import type { Chip, Screen } from '../screen.js';
 import type { ProblemCode } from '../problem-codes.js';
+import type { News } from '../state.js';
 
 type ScreenText = { readonly title: string; readonly text: string };
 /** Names of screens, and names of their variants when more is known. */
@@ -88,6 +89,11 @@ export interface Words {
   readonly linkFor: (name: string) => string;
   readonly otherLanguage: string;
   readonly factsTitle: string;
+  readonly news: {
+    readonly title: string;
+    readonly seen: string;
+    readonly types: Readonly<Record<News['type'], string>>;
+  };
   /** Announcements for a screen reader. */
   readonly says: {
     readonly in: (time: string) => string;

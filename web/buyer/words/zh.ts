@@ -121,6 +121,23 @@ export const zh: Words = {
   linkFor: (name) => `您打开的链接会改为登录 ${name} 的账户。`,
   otherLanguage: '语言',
   factsTitle: '购买须知',
+  news: {
+    title: '自您上次访问以来',
+    seen: '知道了',
+    types: {
+      'order.created': '您有了一个订单。',
+      'order.failed': '您的订单失败了。您没有付款。',
+      'order.paid': '您的付款已到账。',
+      'order.cancelled': '您的订单已取消。',
+      'order.expired': '您的订单因未付款而过期。',
+      'order.refunding': '您的退款正在处理。',
+      'order.refunded': '已给您退款。',
+      'order.returned': '已给您全额退款。',
+      'order.refund_failed': '您的退款失败了。商家会处理。',
+      'order.disputed': '您的银行对这笔付款提出了争议。',
+      'order.dispute_won': '关于您付款的争议已结束。',
+    },
+  },
 
   says: {
     in: (time) => `距离开售还有${time}。`,

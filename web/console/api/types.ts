@@ -37,6 +37,7 @@ export type { Finding, ReconcileRun, ResolvedSale, SaleReport } from '../../../s
 export type { Breakers, RuleChange, RulesStatus, Switches, WaitingRoom } from '../../../src/contract/rules.js';
 export type { Bucket, MovedSale, PlannedSale, SaleSecond, SaleSeconds } from '../../../src/contract/sales.js';
 export type { Stage, Trace, TraceStep } from '../../../src/contract/traces.js';
+export type { Webhook, WebhookDelivery, WebhookTest } from '../../../src/contract/webhooks.js';
 export type { WitnessFinding } from '../../../src/contract/witness.js';
 export type { CompensationJob, DeadLetter, Me, Refund, Sale, Switch };
 

@@ -456,6 +456,38 @@ export const en = {
     startText: 'Ask the buyer for the key of the request, the number of the order, or the user id.',
   },
 
+  webhooks: {
+    title: 'Webhook endpoints',
+    hint: 'Each gets the events of orders over HTTP.',
+    url: 'Address',
+    events: 'Types of events',
+    states: { active: 'Active', paused: 'Paused', failed: 'Paused after failures' },
+    failing: 'Failing since',
+    lastError: 'Last error',
+    empty: 'No webhook endpoint',
+    emptyText: 'Create one with `seckill webhooks create`.',
+    verb: { test: 'Test', pause: 'Pause', resume: 'Resume' },
+    asks: {
+      test: 'Sends a test event now.',
+      pause: 'Sends nothing to this address until you resume it. Its events are kept for a week.',
+      resume: 'Sends all waiting events now.',
+    },
+    said: { pause: 'The endpoint is paused.', resume: 'The endpoint is active.' },
+    tested: {
+      delivered: (detail: string) => `The endpoint took the test event: ${detail}.`,
+      rejected: (detail: string) => `The endpoint refused the test event: ${detail}.`,
+      failed: (detail: string) => `The endpoint did not take the test event: ${detail}.`,
+    },
+    deliveries: 'Events of this endpoint',
+    noDeliveries: 'No event yet',
+    event: 'Event',
+    deliveryStates: { due: 'Waiting', delivered: 'Delivered', dropped: 'Given up' },
+    happened: 'Happened',
+    resend: 'Send again',
+    resendText: 'Sends this event again. The receiver recognises it by its id.',
+    resent: 'The event is sent again.',
+  },
+
   messages: {
     title: 'Messages',
     tabs: {
@@ -465,6 +497,7 @@ export const en = {
       topics: 'Topics',
       browse: 'Browse',
       clients: 'Clients',
+      webhooks: 'Webhooks',
     },
     brokers: 'Brokers',
     broker: 'Broker',

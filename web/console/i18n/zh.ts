@@ -441,6 +441,38 @@ export const zh: Dictionary = {
     startText: '使用买家能告诉您的信息：请求的 key、订单号或用户。',
   },
 
+  webhooks: {
+    title: 'Webhook 端点',
+    hint: '每个端点都通过 HTTP 接收订单事件。',
+    url: '地址',
+    events: '事件类型',
+    states: { active: '启用', paused: '已暂停', failed: '失败后暂停' },
+    failing: '失败开始于',
+    lastError: '最近错误',
+    empty: '没有 Webhook 端点',
+    emptyText: '用 `seckill webhooks create` 创建。',
+    verb: { test: '测试', pause: '暂停', resume: '恢复' },
+    asks: {
+      test: '立即发送一个测试事件。',
+      pause: '在恢复之前不向此地址发送任何内容。事件保留一周。',
+      resume: '立即发送所有等待中的事件。',
+    },
+    said: { pause: '端点已暂停。', resume: '端点已启用。' },
+    tested: {
+      delivered: (detail: string) => `端点已接收测试事件：${detail}。`,
+      rejected: (detail: string) => `端点拒绝了测试事件：${detail}。`,
+      failed: (detail: string) => `端点没有接收测试事件：${detail}。`,
+    },
+    deliveries: '此端点的事件',
+    noDeliveries: '还没有事件',
+    event: '事件',
+    deliveryStates: { due: '等待中', delivered: '已送达', dropped: '已放弃' },
+    happened: '发生于',
+    resend: '重新发送',
+    resendText: '重新发送此事件。接收方按编号识别重复。',
+    resent: '事件将重新发送。',
+  },
+
   messages: {
     title: '消息',
     tabs: {
@@ -450,6 +482,7 @@ export const zh: Dictionary = {
       topics: '主题',
       browse: '浏览',
       clients: '客户端',
+      webhooks: 'Webhook',
     },
     brokers: 'Broker',
     broker: 'Broker',

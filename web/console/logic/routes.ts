@@ -2,7 +2,7 @@
 const BASE = '/console';
 
 export const SALE_TABS = ['week', 'all'] as const;
-export const MESSAGE_TABS = ['lag', 'halves', 'discarded', 'topics', 'browse', 'clients'] as const;
+export const MESSAGE_TABS = ['lag', 'halves', 'discarded', 'topics', 'browse', 'clients', 'webhooks'] as const;
 export const RECONCILE_TABS = ['runs', 'jobs'] as const;
 export const RULE_TABS = ['form', 'json', 'switches', 'versions', 'in-force'] as const;
 

@@ -36,6 +36,7 @@ import { Empty, Freshness, Note, Shown } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
 import { Code, readable } from '../parts/values.js';
 import { useApp, useFilter, useResource, useWords, type Resource } from '../shell/hooks.js';
+import { Webhooks } from './webhooks.js';
 
 type Tab = (typeof MESSAGE_TABS)[number];
 /** A broker gives up a half message at once if it is older than its retention time. */
@@ -63,6 +64,7 @@ export function MessagesScreen({ tab }: { readonly tab: Tab }) {
       {tab === 'topics' && <Topics />}
       {tab === 'browse' && <Browse />}
       {tab === 'clients' && <Clients />}
+      {tab === 'webhooks' && <Webhooks />}
     </>
   );
 }

@@ -1,4 +1,4 @@
-import { fixed, integer, word, type Keys } from '../key.js';
+import { fixed, integer, networks, word, type Keys } from '../key.js';
 
 // Settings of the keeper: how long data is kept, and when Redis and MySQL are compared.
 
@@ -52,6 +52,11 @@ export const keeper = {
     doc: 'Whether a keeper follows the binary log of MySQL and reports changes of orders that no program makes. Needs `log_bin`, `binlog_format=ROW`, `binlog_row_metadata=FULL` and the rights of a replica: `seckill doctor` checks them.',
     words: ['off', 'watch'],
     fallback: 'off',
+  }),
+  webhookNetworks: networks({
+    env: 'WEBHOOK_NETWORKS',
+    doc: 'Private networks where webhook endpoints may be, also with http. Not set: only public addresses with https.',
+    optional: true,
   }),
 } as const satisfies Keys;
 

@@ -953,6 +953,29 @@ describe('sale page', () => {
     expect(screen).to.include({ name: 'to_pay', leftMs: 1000 });
   });
 
+  it('tells a buyer who returns after the sale what happened, once, and nobody while the sale lasts', async () => {
+    const NEWS = 'GET /v1/me/notifications?unread=true&limit=5';
+    const at = new Date(OPENS_MS).toISOString();
+    const one = { notificationId: '12', type: 'order.paid', orderId: '9', saleId: '7', at, isRead: false };
+    shop.on(NEWS, () => json({ notifications: [one, { ...one, notificationId: '11' }], next: null }));
+    shop.on('POST /v1/me/notifications/read', () => json({ read: 2 }));
+    await open();
+    expect(shop.count(NEWS)).to.equal(0);
+    clock.setSystemTime(OPENS_MS + 3 * 24 * 60 * MINUTE_MS);
+    shop.sale = { state: 'closed' };
+    const page = await open(signInOf('ann', clock.now + 60 * MINUTE_MS));
+    await clock.tickAsync(200);
+    expect(page.state.news).to.deep.equal([
+      { id: '12', type: 'order.paid', orderId: '9', atMs: OPENS_MS },
+      { id: '11', type: 'order.paid', orderId: '9', atMs: OPENS_MS },
+    ]);
+    page.newsSeen();
+    await clock.tickAsync(200);
+    expect(page.state.news).to.deep.equal([]);
+    expect(shop.asked.find(({ what }) => what.startsWith('POST /v1/me'))?.body).to.deep.equal({ upTo: '12' });
+    expect(shop.count(NEWS)).to.equal(1);
+  });
+
   it('reads an unreadable sale ever more rarely, and reports a sale that does not exist', async () => {
     shop.on('GET ', () => problem(503, 'unavailable', 1000));
     const page = await open();

@@ -1,0 +1,34 @@
+import type { OrderEvent, OrderEventType } from '../order-event.js';
+
+/** What happened to an order of a buyer. */
+export interface StoredNotification {
+  readonly notificationId: string;
+  readonly type: OrderEventType;
+  readonly orderId: string;
+  readonly saleId: string;
+  /** Unix ms on the clock of MySQL. */
+  readonly atMs: number;
+  readonly isRead: boolean;
+}
+
+export interface NotificationFilter {
+  readonly onlyUnread: boolean;
+  /** Returns notifications before this one. Absent: starts at the newest. */
+  readonly before?: string | undefined;
+  readonly max: number;
+}
+
+/** Notifications that buyers can read later. @throws OperationalError mysql */
+export interface StoredNotifications {
+  /** Stores each event once for each of its orders. */
+  store(events: readonly OrderEvent[]): Promise<void>;
+
+  /** Lists the notifications of a buyer, newest first. */
+  list(userId: string, filter: NotificationFilter): Promise<StoredNotification[]>;
+
+  /** Marks all notifications up to this one as read. @returns the number of those that were unread */
+  markRead(userId: string, upTo: string): Promise<number>;
+
+  /** Removes at most `max` old notifications. @returns the number of removed rows */
+  removeOld(max: number): Promise<number>;
+}

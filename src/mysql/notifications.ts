@@ -1,0 +1,58 @@
+import type { StoredNotifications } from '../core/ports/notifications.js';
+import { bigint, execute, knex, now, select } from './knex.js';
+import { idIn } from './move-orders.js';
+import type { MysqlPool } from './pool.js';
+
+const NOTIFICATIONS_KEPT_DAYS = 90;
+/** More than any buyer has. */
+const READ_MAX = 10_000;
+
+/**
+ * All events of a message in one statement. Without IGNORE, which would also hide a value that does not fit. Archived
+ * orders have events too, such as refunds.
+ */
+const STORE = (selects: readonly string[]): string => `INSERT INTO notifications
+    (user_id, order_id, sale_id, event_id, type, happened_at)
+  SELECT * FROM (${selects.join(' UNION ALL ')}) AS events
+  ON DUPLICATE KEY UPDATE order_id = notifications.order_id`;
+
+export const createStoredNotifications = (pool: MysqlPool): StoredNotifications => ({
+  async store(events) {
+    const selects = ['orders', 'orders_archive'].flatMap((table) =>
+      events.map(
+        ({ orders }) => `SELECT user_id, id AS order_id, sale_id, ? AS event_id, ? AS type, ? AS happened_at
+        FROM ${table} WHERE ${idIn(orders)}`,
+      ),
+    );
+    const values = events.flatMap(({ eventId, type, atMs }) => [eventId, type, new Date(atMs)]);
+    // in READ COMMITTED, where the SELECT of an INSERT locks no order
+    await pool.transaction((tx) => tx.execute(STORE(selects), [...values, ...values]));
+  },
+
+  async list(userId, { onlyUnread, before, max }) {
+    const page = knex('notifications').where({ user_id: userId });
+    if (onlyUnread) void page.whereNull('read_at');
+    if (before !== undefined) void page.where('id', '<', bigint(before));
+    const rows = await select(pool, page.select('*').orderBy('id', 'desc').limit(max));
+    return rows.map((row) => ({
+      notificationId: row.id,
+      type: row.type,
+      orderId: row.order_id,
+      saleId: row.sale_id,
+      atMs: row.happened_at.getTime(),
+      isRead: row.read_at !== null,
+    }));
+  },
+
+  async markRead(userId, upTo) {
+    const unread = knex('notifications').where({ user_id: userId }).whereNull('read_at');
+    const read = unread.where('id', '<=', bigint(upTo)).limit(READ_MAX).update({ read_at: now() });
+    return (await execute(pool, read)).affectedRows;
+  },
+
+  async removeOld(max) {
+    const old = `created_at < UTC_TIMESTAMP(3) - INTERVAL ${NOTIFICATIONS_KEPT_DAYS} DAY`;
+    const removed = await pool.execute(`DELETE FROM notifications WHERE ${old} ORDER BY created_at LIMIT ${max}`);
+    return removed.affectedRows;
+  },
+});

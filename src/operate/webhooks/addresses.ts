@@ -1,0 +1,56 @@
+import { isIP } from 'node:net';
+import { NetworkSet } from '../../admission/lists/network-set.js';
+import { readAddress } from '../../core/ip-address.js';
+
+// Where a webhook may go. Whoever names an endpoint must not reach the servers behind our firewall.
+
+/**
+ * Special-purpose networks (RFC 6890 and its registries). An IPv4-mapped IPv6 address is read as its IPv4 address. Of
+ * IPv6, only 2000::/3 is public: that leaves out loopback, link-local, unique local, multicast, NAT64 and
+ * IPv4-compatible addresses.
+ */
+const SPECIAL = new NetworkSet([
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.88.99.0/24',
+  '192.168.0.0/16',
+  '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
+  '224.0.0.0/3',
+  '2001::/23',
+  '2001:db8::/32',
+  '2002::/16', // 6to4 holds an IPv4 address
+  '3fff::/20',
+]);
+const GLOBAL_IPV6 = new NetworkSet(['2000::/3']);
+
+/** Says why an address must not be called, as a predicate. Null: it may be called. */
+export function flawOfAddress(text: string, isEncrypted: boolean, allowed: NetworkSet): string | null {
+  const address = readAddress(text);
+  if (address !== null && allowed.has(address)) return null;
+  if (!isEncrypted) return 'may only be called with https';
+  const isPublic = address !== null && !SPECIAL.has(address) && (address.family === 4 || GLOBAL_IPV6.has(address));
+  return isPublic ? null : 'is not a public address';
+}
+
+const URL_LENGTH_MAX = 500;
+
+/** Says why a text cannot be the address of an endpoint, as a predicate. Null: it can, as far as its text tells. */
+export function flawOfUrl(text: string, allowed: NetworkSet): string | null {
+  if (text.length > URL_LENGTH_MAX) return `must have at most ${URL_LENGTH_MAX} characters`;
+  if (!URL.canParse(text)) return 'must be a URL such as https://shop.example/events';
+  const { protocol, username, password, hash, hostname } = new URL(text);
+  if (protocol !== 'https:' && !(protocol === 'http:' && !allowed.isEmpty)) return 'must begin with https://';
+  if (username !== '' || password !== '') return 'must not contain a user or password';
+  if (hash !== '') return 'must not contain #';
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const flaw = isIP(host) === 0 ? null : flawOfAddress(host, protocol === 'https:', allowed);
+  return flaw === null ? null : `must not point to ${host}, which ${flaw}`;
+}

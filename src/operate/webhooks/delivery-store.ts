@@ -1,0 +1,199 @@
+import { assert } from '../../core/errors.js';
+import { groupBy } from '../../core/group-by.js';
+import type { OrderEvent, OrderEventType } from '../../core/order-event.js';
+import { insertAudit } from '../../mysql/audit-log.js';
+import { WEBHOOK_OVER as OVER, WEBHOOKS_DUE } from '../../mysql/due-work.js';
+import { bigint, execute, knex, now, select } from '../../mysql/knex.js';
+import { idIn } from '../../mysql/move-orders.js';
+import type { MysqlPool } from '../../mysql/pool.js';
+import type { WebhookDeliveryRow } from '../../mysql/tables.js';
+import type { WebhookEndpoint } from './endpoint-store.js';
+
+/** `dropped`: not delivered within a week. */
+export const DELIVERY_STATES = ['due', 'delivered', 'dropped'] as const;
+type DeliveryState = (typeof DELIVERY_STATES)[number];
+
+/** An event of one order for one endpoint. Times are Unix ms on the clock of MySQL. */
+export interface WebhookDelivery {
+  readonly deliveryId: string;
+  /** The same in every attempt and for every endpoint. */
+  readonly eventId: string;
+  readonly type: OrderEventType;
+  readonly orderId: string;
+  readonly saleId: string;
+  readonly atMs: number;
+  readonly state: DeliveryState;
+  readonly attempts: number;
+  readonly lastError: string | null;
+  readonly nextTryMs: number;
+}
+
+/** The events of one order that can be sent now, in their order. */
+export type DueOrder = readonly [WebhookDelivery, ...WebhookDelivery[]];
+
+/** Deliveries in this state, before this one; absent: in any state, the newest. */
+export interface DeliveryFilter {
+  readonly state?: DeliveryState | undefined;
+  readonly before?: string | undefined;
+  readonly limit: number;
+}
+
+const DELIVER_WITHIN_DAYS = 7;
+const KEPT_DAYS = 30;
+const ERROR_MAX = 200;
+const ROWS_PER_INSERT = 1_000;
+/** Events of all orders of one take. An order has about ten. */
+const ROWS_PER_TAKE = 2_000;
+
+/** What was sent to endpoints and what will be. @throws OperationalError mysql */
+export type DeliveryStore = ReturnType<typeof createDeliveryStore>;
+
+export function createDeliveryStore(pool: MysqlPool) {
+  return {
+    /** Stores what each endpoint must get. Has no effect on what is stored already. */
+    async plan(events: readonly OrderEvent[], endpoints: readonly WebhookEndpoint[]): Promise<void> {
+      const rows = endpoints.flatMap((endpoint) =>
+        events.filter(({ type }) => endpoint.events.includes(type)).flatMap((event) => rowsOf(endpoint, event)),
+      );
+      for (let from = 0; from < rows.length; from += ROWS_PER_INSERT) {
+        const some = knex('webhook_deliveries').insert(rows.slice(from, from + ROWS_PER_INSERT));
+        await execute(pool, some.onConflict().ignore());
+      }
+    },
+
+    /** Endpoints that may be called and have something to send. */
+    endpointsDue: async (): Promise<string[]> =>
+      (await pool.query<{ readonly id: string }>(`SELECT e.id FROM ${WEBHOOKS_DUE} ORDER BY e.id`)).map(({ id }) => id),
+
+    /** @param max orders */
+    due: (endpointId: string, max: number) => due(pool, endpointId, max),
+
+    async markDelivered(deliveryIds: readonly string[]): Promise<void> {
+      if (deliveryIds.length === 0) return;
+      const changes = "state = 'delivered', attempts = attempts + 1, last_error = NULL";
+      await pool.execute(`UPDATE webhook_deliveries SET ${changes} WHERE ${idIn(deliveryIds)}`);
+    },
+
+    /** Notes a failed attempt. All later events of the order wait with it. */
+    async postpone(endpointId: string, failed: WebhookDelivery, delayMs: number, error: string): Promise<void> {
+      const { deliveryId, orderId } = failed;
+      await pool.execute(
+        `UPDATE webhook_deliveries SET attempts = attempts + (${idIn([deliveryId])}),
+            last_error = IF(${idIn([deliveryId])}, ?, last_error),
+            available_at = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND
+          WHERE endpoint_id = CAST(? AS UNSIGNED) AND ${idIn([orderId], 'order_id')} AND state = 'due'`,
+        [error.slice(0, ERROR_MAX), Math.round(delayMs * 1000), endpointId],
+      );
+    },
+
+    /** Newest first. */
+    async list(endpointId: string, { state, before, limit }: DeliveryFilter): Promise<WebhookDelivery[]> {
+      const rows: WebhookDeliveryRow[] = [];
+      // A statement per state: across states no index has the order, and MySQL would scan the table.
+      for (const one of state === undefined ? DELIVERY_STATES : [state]) {
+        const table = knex.raw('webhook_deliveries FORCE INDEX (list)');
+        const page = knex.from(table).where('endpoint_id', bigint(endpointId)).where({ state: one });
+        if (before !== undefined) void page.where('id', '<', bigint(before));
+        const columns = page.select<WebhookDeliveryRow[]>('*').orderBy('id', 'desc').limit(limit);
+        rows.push(...(await select(pool, columns)));
+      }
+      const newestFirst = rows.toSorted((a, b) => (BigInt(a.id) < BigInt(b.id) ? 1 : -1));
+      return newestFirst.slice(0, limit).map(deliveryOf);
+    },
+
+    /** Sends events again, at once. @returns the number of deliveries that belong to this endpoint */
+    resend: (endpointId: string, deliveryIds: readonly string[], actor: string): Promise<number> =>
+      pool.transaction(async (tx) => {
+        const rows = knex('webhook_deliveries').where({ endpoint_id: endpointId }).whereRaw(idIn(deliveryIds));
+        const found = (await select(tx, rows.clone().select('id').forUpdate())).map(({ id }) => id);
+        if (found.length === 0) return 0;
+        // With a new age, or an old event would be dropped at once.
+        await execute(tx, rows.update({ state: 'due', attempts: 0, available_at: now(), created_at: now() }));
+        const [action, subject] = ['webhook.resent', `webhook:${endpointId}`];
+        await insertAudit(tx, { actor, action, subject, before: null, after: { deliveries: found } });
+        return found.length;
+      }),
+
+    /** Drops events that are too old to be sent, and removes old rows. @returns the number of changed rows */
+    async tidy(max: number): Promise<number> {
+      const old = (state: DeliveryState, days: number): string =>
+        `state = '${state}' AND created_at < UTC_TIMESTAMP(3) - INTERVAL ${days} DAY ORDER BY created_at LIMIT ${max}`;
+      const dropping = `UPDATE webhook_deliveries SET state = 'dropped' WHERE ${old('due', DELIVER_WITHIN_DAYS)}`;
+      let changed = (await pool.execute(dropping)).affectedRows;
+      for (const state of ['delivered', 'dropped'] as const) {
+        changed += (await pool.execute(`DELETE FROM webhook_deliveries WHERE ${old(state, KEPT_DAYS)}`)).affectedRows;
+      }
+      return changed;
+    },
+  };
+}
+
+function rowsOf({ endpointId }: WebhookEndpoint, { eventId, type, saleId, orders, atMs }: OrderEvent) {
+  const [, sequence] = /^([1-9][0-9]*)-/.exec(eventId) ?? [];
+  assert(sequence !== undefined, `event ${eventId} has no number`);
+  const event = { endpoint_id: endpointId, sequence, type, sale_id: saleId, happened_at: new Date(atMs) };
+  return orders.map((orderId) => ({ ...event, order_id: orderId }));
+}
+
+/**
+ * All earlier events of the order are here too. The numbers of an order in the outbox grow with its changes, and an event
+ * is written here before its row of the outbox is done. So none is missing once no lower number of its sale is
+ * undone, in the same snapshot. A row of the outbox without a sale may be of any sale.
+ */
+const COMPLETE = `NOT EXISTS (SELECT 1 FROM undone
+  WHERE undone.first_id <= d.sequence AND (undone.sale_id = d.sale_id OR undone.sale_id IS NULL))`;
+
+interface Due {
+  readonly orders: readonly DueOrder[];
+  /** More may be due. */
+  readonly isFull: boolean;
+}
+
+async function due(pool: MysqlPool, endpointId: string, max: number): Promise<Due> {
+  const rows = await pool.query<
+    WebhookDeliveryRow & { readonly is_over: number | string; readonly candidates: number | string }
+  >(
+    `WITH undone AS (
+        SELECT sale_id, MIN(id) AS first_id FROM outbox
+          WHERE kind IN ('batch_recorded', 'orders_moved') AND done_at IS NULL GROUP BY sale_id)
+      SELECT d.*, ${OVER} AS is_over, orders_due.candidates
+      FROM (SELECT order_id, COUNT(*) AS candidates FROM (
+          SELECT d.order_id FROM webhook_deliveries AS d
+            WHERE d.endpoint_id = CAST(? AS UNSIGNED) AND d.state = 'due' AND ${OVER} AND ${COMPLETE}
+            ORDER BY d.available_at, d.id LIMIT ?
+        ) AS first_due GROUP BY order_id) AS orders_due
+      JOIN webhook_deliveries AS d ON d.endpoint_id = CAST(? AS UNSIGNED) AND d.order_id = orders_due.order_id
+      WHERE d.state = 'due' AND ${COMPLETE}
+      ORDER BY d.order_id, d.sequence LIMIT ${ROWS_PER_TAKE}`,
+    [endpointId, max, endpointId],
+  );
+  const orders: DueOrder[] = [];
+  let candidates = 0;
+  for (const [head, ...more] of groupBy(rows, (row) => row.order_id).values()) {
+    if (head === undefined) continue;
+    candidates += Number(head.candidates);
+    if (Number(head.is_over) === 1) orders.push([deliveryOf(head), ...more.map(deliveryOf)]);
+    else await waitFor(pool, head);
+  }
+  return { orders, isFull: candidates === max || rows.length === ROWS_PER_TAKE };
+}
+
+/** Events that came while an earlier event of their order waits for another attempt wait as long. */
+async function waitFor(pool: MysqlPool, head: WebhookDeliveryRow): Promise<void> {
+  const { endpoint_id: endpointId, order_id: orderId, available_at: at } = head;
+  const order = knex('webhook_deliveries').where({ endpoint_id: endpointId, state: 'due' });
+  await execute(pool, order.whereRaw(idIn([orderId], 'order_id')).update({ available_at: at }));
+}
+
+const deliveryOf = (row: WebhookDeliveryRow): WebhookDelivery => ({
+  deliveryId: row.id,
+  eventId: `${row.sequence}-${row.type.slice('order.'.length)}-${row.order_id}`,
+  type: row.type,
+  orderId: row.order_id,
+  saleId: row.sale_id,
+  atMs: row.happened_at.getTime(),
+  state: row.state,
+  attempts: row.attempts,
+  lastError: row.last_error,
+  nextTryMs: row.available_at.getTime(),
+});

@@ -1,0 +1,42 @@
+import { randomBytes } from 'node:crypto';
+import { NetworkSet } from '../../admission/lists/network-set.js';
+import type { Section } from '../../core/config/schema.js';
+import type { Connections } from '../../process/connections.js';
+import { systemClock as clock } from '../../process/system-clock.js';
+import { flawOfUrl } from './addresses.js';
+import { createDeliveryStore, type DeliveryStore } from './delivery-store.js';
+import { createEndpointStore, type EndpointStore } from './endpoint-store.js';
+import { createWebhookSender, type SendWebhook, type Sent } from './send.js';
+
+/** The services that the routes and commands of webhooks need. */
+export interface WebhookServices {
+  readonly webhooks: Pick<EndpointStore, 'list' | 'create' | 'edit' | 'remove'>;
+  readonly webhookDeliveries: Pick<DeliveryStore, 'list' | 'resend'>;
+  /** Says why a URL cannot be an endpoint, as a predicate. Null: it can. */
+  readonly flawOfWebhook: (url: string) => string | null;
+  /** Sends an event of type `webhook.test` now. @returns null: there is no such endpoint */
+  readonly testWebhook: (endpointId: string) => Promise<Sent | null>;
+}
+
+const networksOf = ({ webhookNetworks }: Section<'keeper'>): NetworkSet =>
+  new NetworkSet(webhookNetworks.split(',').filter((text) => text !== ''));
+
+export const openSender = (config: Section<'keeper'>): SendWebhook => createWebhookSender(networksOf(config), clock);
+
+export function openWebhooks(connections: Connections<'mysql' | 'redis' | 'keeper'>): WebhookServices {
+  const mysql = connections.mysql();
+  const { keeper } = connections.config;
+  const networks = networksOf(keeper);
+  const send = openSender(keeper);
+  const webhooks = createEndpointStore(mysql);
+  return {
+    webhooks,
+    webhookDeliveries: createDeliveryStore(mysql),
+    flawOfWebhook: (url) => flawOfUrl(url, networks),
+    async testWebhook(endpointId) {
+      const endpoint = await webhooks.find(endpointId);
+      const id = `test-${randomBytes(9).toString('base64url')}`;
+      return endpoint === null ? null : send(endpoint, { id, type: 'webhook.test', at: clock.nowMs() });
+    },
+  };
+}
