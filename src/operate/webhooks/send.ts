@@ -16,7 +16,7 @@ const IDLE_MAX_MS = 10_000;
 const NOT_ABOUT_THE_EVENT = new Set([408, 425, 429]);
 
 /** The body of a call. */
-export interface WebhookEvent {
+interface WebhookEvent {
   readonly id: string;
   readonly type: string;
   readonly [field: string]: string | number;
