@@ -119,6 +119,22 @@ CREATE TABLE job_leases (
   PRIMARY KEY (job)
 );
 
+CREATE TABLE notifications (
+  id bigint unsigned NOT NULL AUTO_INCREMENT
+  user_id varchar(128) COLLATE ascii_bin NOT NULL
+  order_id bigint unsigned NOT NULL
+  sale_id bigint unsigned NOT NULL
+  event_id varchar(64) COLLATE ascii_bin NOT NULL
+  type varchar(32) COLLATE ascii_bin NOT NULL
+  happened_at datetime(3) NOT NULL
+  read_at datetime(3)
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  KEY buyer (user_id,id)
+  KEY created (created_at)
+  UNIQUE KEY event (order_id,event_id)
+  PRIMARY KEY (id)
+);
+
 CREATE TABLE orders (
   id bigint unsigned NOT NULL
   sale_id bigint unsigned NOT NULL
@@ -166,22 +182,6 @@ CREATE TABLE orders_archive (
   PRIMARY KEY (id)
   UNIQUE KEY request (user_id,sale_id,request_id)
   KEY sale (sale_id,id)
-);
-
-CREATE TABLE notifications (
-  id bigint unsigned NOT NULL AUTO_INCREMENT
-  user_id varchar(128) COLLATE ascii_bin NOT NULL
-  order_id bigint unsigned NOT NULL
-  sale_id bigint unsigned NOT NULL
-  event_id varchar(64) COLLATE ascii_bin NOT NULL
-  type varchar(32) COLLATE ascii_bin NOT NULL
-  happened_at datetime(3) NOT NULL
-  read_at datetime(3)
-  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
-  KEY buyer (user_id,id)
-  KEY created (created_at)
-  UNIQUE KEY event (order_id,event_id)
-  PRIMARY KEY (id)
 );
 
 CREATE TABLE order_metadata (

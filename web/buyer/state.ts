@@ -365,10 +365,17 @@ function ordersRead(state: PageState, answer: Answer): PageState {
   return { ...state, order, purchase };
 }
 
+const NEWS_TYPES: readonly News['type'][] = [
+  ...(['order.created', 'order.failed', 'order.paid', 'order.cancelled', 'order.expired'] as const),
+  ...(['order.refunding', 'order.refunded', 'order.returned', 'order.refund_failed'] as const),
+  ...(['order.disputed', 'order.dispute_won'] as const),
+];
+
 function newsRead(state: PageState, answer: Answer): PageState {
   if (!answer.ok) return refusedSignIn(state, answer);
   const { notifications = [] } = (answer.body ?? {}) as { readonly notifications?: readonly Notification[] };
-  const news = notifications.map(({ notificationId: id, type, orderId, at }) => ({
+  const known = notifications.filter(({ type }) => NEWS_TYPES.includes(type)); // a newer api may know more
+  const news = known.map(({ notificationId: id, type, orderId, at }) => ({
     ...{ id, type, orderId },
     atMs: Date.parse(at),
   }));

@@ -1,7 +1,7 @@
 import type { OrderEvent, OrderEventType } from '../order-event.js';
 
 /** What happened to an order of a buyer. */
-export interface StoredNotification {
+interface StoredNotification {
   readonly notificationId: string;
   readonly type: OrderEventType;
   readonly orderId: string;
@@ -11,7 +11,7 @@ export interface StoredNotification {
   readonly isRead: boolean;
 }
 
-export interface NotificationFilter {
+interface NotificationFilter {
   readonly onlyUnread: boolean;
   /** Returns notifications before this one. Absent: starts at the newest. */
   readonly before?: string | undefined;

@@ -95,8 +95,8 @@ export function webhooksCommand(): Command {
       run((services) => listDeliveries(services, endpointId, flags)),
     );
   add('resend', 'send events again')
-    .argument('<deliveries...>', 'numbers that `webhooks deliveries` shows', (text: string, before: string[] = []) => [
-      ...before,
+    .argument('<deliveries...>', 'numbers that `webhooks deliveries` shows', (text: string, before?: string[]) => [
+      ...(before ?? []),
       deliveryId(text),
     ])
     .action((endpointId: string, deliveryIds: readonly string[], { json }: Json) =>

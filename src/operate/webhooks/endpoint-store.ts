@@ -24,7 +24,7 @@ export interface WebhookEndpoint {
   readonly createdAtMs: number;
 }
 
-export interface EndpointChanges {
+interface EndpointChanges {
   readonly url?: string | undefined;
   readonly events?: readonly OrderEventType[] | undefined;
   readonly state?: 'active' | 'paused' | undefined;

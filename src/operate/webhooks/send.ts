@@ -16,7 +16,7 @@ const IDLE_MAX_MS = 10_000;
 export const NOT_ABOUT_THE_EVENT: ReadonlySet<number> = new Set([401, 403, 404, 408, 410, 425, 429]);
 
 /** The body of a call. */
-export interface WebhookEvent {
+interface WebhookEvent {
   readonly id: string;
   readonly type: string;
   readonly [field: string]: string | number;

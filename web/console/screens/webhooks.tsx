@@ -16,7 +16,6 @@ type Action = (typeof ACTIONS)[number];
 export function Webhooks() {
   const { api, me } = useApp();
   const { t } = useWords();
-  const words = t.webhooks;
   const all = useResource<{ readonly webhooks: readonly Webhook[] }>('/admin/v1/webhooks', { everyMs: 5_000 });
   const [picked, setPicked] = useState<{ readonly webhook: Webhook; readonly action: Action } | null>(null);
   const [opened, setOpened] = useState<string | null>(null);
@@ -30,26 +29,26 @@ export function Webhooks() {
     const path = `/admin/v1/webhooks/${webhook.endpointId}`;
     if (action === 'test') {
       const { outcome, detail } = await api.ask<WebhookTest>(`${path}/test`, { method: 'POST' });
-      return words.tested[outcome](detail);
+      return t.webhooks.tested[outcome](detail);
     }
     await api.ask(path, { method: 'PATCH', body: { state: action === 'pause' ? 'paused' : 'active' } });
-    return words.said[action];
+    return t.webhooks.said[action];
   };
   const columns: readonly Column<Webhook>[] = [
-    { name: words.url, cell: ({ url }) => <Cut text={url} /> },
+    { name: t.webhooks.url, cell: ({ url }) => <Cut text={url} /> },
     {
       name: t.common.state,
       width: '100px',
-      cell: ({ state }) => <Badge tone={TONES[state]}>{words.states[state]}</Badge>,
+      cell: ({ state }) => <Badge tone={TONES[state]}>{t.webhooks.states[state]}</Badge>,
     },
     {
-      name: words.failing,
+      name: t.webhooks.failing,
       hides: 'phone',
       width: '110px',
       cell: ({ failingSince }) => (failingSince === null ? '–' : <Ago at={failingSince} />),
     },
     {
-      name: words.lastError,
+      name: t.webhooks.lastError,
       hides: 'phone',
       width: '20%',
       cell: ({ lastError }) => <Cut text={lastError} lang="en" />,
@@ -62,7 +61,7 @@ export function Webhooks() {
         <span class="inline">
           {actionsOn(webhook).map((action) => (
             <Button key={action} onClick={() => setPicked({ webhook, action })}>
-              {words.verb[action]}
+              {t.webhooks.verb[action]}
             </Button>
           ))}
         </span>
@@ -71,18 +70,18 @@ export function Webhooks() {
   ];
   return (
     <>
-      <Panel title={words.title} hint={words.hint} flush actions={<Freshness {...all} />}>
+      <Panel title={t.webhooks.title} hint={t.webhooks.hint} flush actions={<Freshness {...all} />}>
         <Shown of={all}>
           {({ webhooks }) => (
             <Table
-              label={words.title}
+              label={t.webhooks.title}
               columns={columns}
               rows={webhooks}
               keyOf={({ endpointId }) => endpointId}
               nameOf={({ url }) => url}
               onOpen={({ endpointId }) => setOpened(endpointId === opened ? null : endpointId)}
               isOpen={({ endpointId }) => endpointId === opened}
-              empty={<Empty title={words.empty} text={words.emptyText} />}
+              empty={<Empty title={t.webhooks.empty} text={t.webhooks.emptyText} />}
             />
           )}
         </Shown>
@@ -90,9 +89,9 @@ export function Webhooks() {
       {opened !== null && <Undelivered key={opened} endpointId={opened} />}
       {picked && (
         <Confirm
-          title={words.verb[picked.action]}
-          text={words.asks[picked.action]}
-          verb={words.verb[picked.action]}
+          title={t.webhooks.verb[picked.action]}
+          text={t.webhooks.asks[picked.action]}
+          verb={t.webhooks.verb[picked.action]}
           run={() => act(picked.webhook, picked.action)}
           audit={{ subject: `webhook:${picked.webhook.endpointId}` }}
           onClose={() => setPicked(null)}
@@ -100,8 +99,8 @@ export function Webhooks() {
         >
           <Facts
             facts={[
-              [words.url, <Cut text={picked.webhook.url} />],
-              [words.events, picked.webhook.events.join(', ')],
+              [t.webhooks.url, <Cut text={picked.webhook.url} />],
+              [t.webhooks.events, picked.webhook.events.join(', ')],
             ]}
           />
         </Confirm>
@@ -114,7 +113,6 @@ export function Webhooks() {
 function Undelivered({ endpointId }: { readonly endpointId: string }) {
   const { api, me } = useApp();
   const { t, f } = useWords();
-  const words = t.webhooks;
   const path = `/admin/v1/webhooks/${endpointId}`;
   const events = usePages<
     WebhookDelivery,
@@ -122,14 +120,14 @@ function Undelivered({ endpointId }: { readonly endpointId: string }) {
   >(`${path}/deliveries`, {}, { place: 'before', read: ({ deliveries: rows, next }) => ({ rows, next }) });
   const [picked, setPicked] = useState<WebhookDelivery | null>(null);
   const columns: readonly Column<WebhookDelivery>[] = [
-    { name: words.event, cell: ({ type }) => <Cut text={type} /> },
+    { name: t.webhooks.event, cell: ({ type }) => <Cut text={type} /> },
     {
       name: t.common.order,
       hides: 'phone',
       width: '170px',
       cell: ({ orderId }) => <Id text={orderId} to={pathOf({ screen: 'purchases', id: orderId })} />,
     },
-    { name: t.common.state, width: '100px', cell: ({ state }) => words.deliveryStates[state] },
+    { name: t.common.state, width: '100px', cell: ({ state }) => t.webhooks.deliveryStates[state] },
     {
       name: t.common.attempts,
       hides: 'phone',
@@ -138,34 +136,34 @@ function Undelivered({ endpointId }: { readonly endpointId: string }) {
       cell: ({ attempts }) => f.number(attempts),
     },
     {
-      name: words.lastError,
+      name: t.webhooks.lastError,
       hides: 'narrow',
       width: '20%',
       cell: ({ lastError }) => <Cut text={lastError} lang="en" />,
     },
-    { name: words.happened, hides: 'phone', width: '100px', cell: ({ at }) => <Ago at={at} /> },
+    { name: t.webhooks.happened, hides: 'phone', width: '100px', cell: ({ at }) => <Ago at={at} /> },
     ...(may(me.role, 'operator')
       ? [
           {
             name: t.common.action,
             width: '120px',
-            cell: (one: WebhookDelivery) => <Button onClick={() => setPicked(one)}>{words.resend}</Button>,
+            cell: (one: WebhookDelivery) => <Button onClick={() => setPicked(one)}>{t.webhooks.resend}</Button>,
           },
         ]
       : []),
   ];
   const resend = async ({ deliveryId }: WebhookDelivery): Promise<string> => {
     await api.ask(`${path}/resend`, { method: 'POST', body: { deliveryIds: [deliveryId] } });
-    return words.resent;
+    return t.webhooks.resent;
   };
   return (
-    <Panel title={words.deliveries} flush actions={<Freshness {...events} />}>
+    <Panel title={t.webhooks.deliveries} flush actions={<Freshness {...events} />}>
       <Table
-        label={words.deliveries}
+        label={t.webhooks.deliveries}
         columns={columns}
         rows={events.rows}
         keyOf={({ deliveryId }) => deliveryId}
-        empty={<Empty title={words.noDeliveries} />}
+        empty={<Empty title={t.webhooks.noDeliveries} />}
         error={events.error}
         isLoading={events.isLoading}
         onRetry={events.reload}
@@ -174,9 +172,9 @@ function Undelivered({ endpointId }: { readonly endpointId: string }) {
       />
       {picked && (
         <Confirm
-          title={words.resend}
-          text={words.resendText}
-          verb={words.resend}
+          title={t.webhooks.resend}
+          text={t.webhooks.resendText}
+          verb={t.webhooks.resend}
           run={() => resend(picked)}
           audit={{ subject: `webhook:${endpointId}` }}
           onClose={() => setPicked(null)}
