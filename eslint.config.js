@@ -82,7 +82,7 @@ const SUBJECTS = readdirSync(new URL('src/operate', import.meta.url));
 const doors = (file) => SUBJECTS.map((subject) => `./${subject}/${file}`);
 
 /** What the pages and the client may import: files that import nothing themselves, and types. */
-const FOR_BROWSERS = ['./core/after.ts', './core/currency.ts', './core/duration.ts', './contract'];
+const FOR_BROWSERS = ['./core/after.ts', './core/bucket.ts', './core/currency.ts', './core/duration.ts', './contract'];
 
 const zones = [
   ...Object.entries(FLOW).map(([room, allowed]) => ({

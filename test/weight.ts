@@ -8,18 +8,18 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises one says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 199_400,
-  'lines in src': 63_500,
-  'lines in web': 17_150,
-  'lines in test': 108_200,
+  'lines of TypeScript': 208_600,
+  'lines in src': 68_550,
+  'lines in web': 17_900,
+  'lines in test': 111_550,
   'lines in deploy': 6_200,
-  'lines in bench': 4_380,
-  'words in docs': 44_700,
-  'words in docs/decisions': 12_000,
+  'lines in bench': 4_550,
+  'words in docs': 48_200,
+  'words in docs/decisions': 12_400,
   'pages in docs': 28,
-  settings: 96,
-  'uses of Pick<': 128,
-  'interfaces named *Ports, *Parts, *Options, *Services': 122,
+  settings: 99,
+  'uses of Pick<': 145,
+  'interfaces named *Ports, *Parts, *Options, *Services': 130,
 };
 
 const files = execFileSync('git', ['ls-files'], { cwd: REPO_DIR, encoding: 'utf8' }).split('\n');

@@ -14,7 +14,7 @@ export interface FleetFigures {
   readonly rows: readonly FleetRow[];
 }
 
-export interface FleetRow {
+interface FleetRow {
   readonly title: string;
   readonly landedPerSecond: number;
   /** Half messages per second, one per batch. */

@@ -63,7 +63,8 @@ export function createCoupons(pool: MysqlPool): Coupons {
         if (afterOrderId !== undefined) void page.where('order_id', '<', bigint(afterOrderId));
         rows.push(...(await select(pool, page.orderBy('order_id', 'desc').limit(max))));
       }
-      return rows.map(couponOf);
+      const newest = rows.sort((one, other) => Number(BigInt(other.order_id) - BigInt(one.order_id))).slice(0, max);
+      return newest.map(couponOf);
     },
   };
 }
@@ -138,7 +139,9 @@ export async function reserveCoupon(
   { code, discountCents }: CouponUse,
 ): Promise<'reserved' | CouponRefusal> {
   const [held] = await select(tx, reservedBy([orderId]).select('code', 'used_key'));
-  if (held !== undefined) return held.code === code && held.used_key === key ? 'reserved' : 'other_key';
+  if (held?.used_key === key) return held.code === code ? 'reserved' : 'other_key';
+  // The order has no other open charge, so a program of an earlier release has closed that one.
+  if (held !== undefined) await freeReserved(tx, [orderId]);
   const free = knex('coupon_codes').where({ code, state: 'free' }).where('expires_at', '>', now());
   const use = { state: 'reserved', used_order: orderId, used_key: key, discount_cents: String(discountCents) } as const;
   if ((await execute(tx, free.update(use))).affectedRows === 1) return 'reserved';
@@ -164,8 +167,13 @@ export async function freeReserved(tx: Transaction, orderIds: readonly string[],
   await execute(tx, (key === undefined ? reserved : reserved.where({ used_key: key })).update(FREE));
 }
 
-/** Frees the coupon of an order whose money went back in whole. */
+/**
+ * Frees the coupon of an order whose money went back in whole, and ends the coupon that the order brought, so that
+ * nobody collects coupons by buying and returning.
+ */
 export async function freeRedeemed(tx: Transaction, orderId: string): Promise<void> {
   const redeemed = knex('coupon_codes').where({ used_order: orderId, state: 'redeemed' });
   await execute(tx, redeemed.update(FREE));
+  const brought = knex('coupon_codes').where({ order_id: orderId, state: 'free' }).where('expires_at', '>', now());
+  await execute(tx, brought.update({ expires_at: now() }));
 }

@@ -230,6 +230,37 @@ describe('contract coupons on MySQL', () => {
     await checkBooks();
   });
 
+  it('ends the coupon that an order brought when its money goes back in whole', async () => {
+    const [order] = (await orders(1, { sale: { coupon: TERMS } })) as [Order];
+    await pay(order, null);
+    await createCouponRepository(world.pool).issue([order.orderId]);
+    const [brought] = await createCoupons(world.pool).list({ orderId: order.orderId }, { max: 1 });
+    expect(brought?.state).to.equal('free');
+    const refunds = createOrderRefunds(world.pool, { clock });
+    await refunds.order(order.orderId, { restock: false, reason: 'late' }, 'olga');
+    for (const { refundId } of await refunds.refundsOf(order.orderId)) await refunds.settle(refundId);
+    expect((await find(brought?.code ?? '')).state).to.equal('expired');
+  });
+
+  it('gives back a payment of any other amount than the reserved coupon leaves', async () => {
+    const { code, order } = await one();
+    expect((await pay(order, 'lost-1', code)).outcome).to.equal('outcome_unknown');
+    for (const amountCents of [1, PRICE - 301, PRICE - 299]) {
+      const payment = { paymentId: `other-${order.orderId}-${amountCents}`, amountCents, currency: 'EUR' };
+      expect(await world.transitions.pay(order.orderId, payment), `${amountCents}`).to.equal('refund_due');
+      expect((await find(code)).state).to.equal('reserved');
+    }
+  });
+
+  it('frees a coupon that a closed charge still holds, as a program of an earlier release leaves it', async () => {
+    const { code, order } = await one();
+    expect((await pay(order, 'lost-1', code)).outcome).to.equal('outcome_unknown');
+    await world.pool.execute("UPDATE payment_attempts SET state = 'declined' WHERE order_id = ?", [order.orderId]);
+    expect((await pay(order, 'k2', code)).outcome).to.equal('paid');
+    expect(await find(code)).to.include({ state: 'redeemed', usedOrderId: order.orderId });
+    await checkBooks();
+  });
+
   it('pays an order that the coupon covers in whole without the provider, also where no provider is set', async () => {
     const { code, order } = await one('5000 30d');
     expect((await pay(order, null, code, { provider: null })).outcome).to.equal('paid');

@@ -26,7 +26,18 @@ export interface Browser {
 }
 
 /** A task that runs while the state asks for it. The task restarts when its name in `activitiesOf` changes. */
-type Activity = 'look' | 'ask' | 'check' | 'follow' | 'order' | 'orders' | 'coupons' | 'news' | 'move' | 'queue' | 'token';
+type Activity =
+  | 'look'
+  | 'ask'
+  | 'check'
+  | 'follow'
+  | 'order'
+  | 'orders'
+  | 'coupons'
+  | 'news'
+  | 'move'
+  | 'queue'
+  | 'token';
 const ACTIVITIES: readonly Activity[] = [
   'look',
   'ask',
@@ -77,6 +88,7 @@ const ORDERS_READ_MAX = 6;
 /** What a buyer who returns after the sale is told. */
 const NEWS_SHOWN = 5;
 const NEWS_TRIES_MAX = 5;
+const NEWS_SPREAD_MS = 20_000;
 
 const SIGN_IN = 'seckill:token';
 
@@ -576,6 +588,7 @@ export class Page {
 
   async #readNews(signal: AbortSignal): Promise<void> {
     const { sleep, random } = this.#browser;
+    await sleep(random() * NEWS_SPREAD_MS, signal); // a sale closes for all open pages at once
     for (let tries = 1; tries <= NEWS_TRIES_MAX && !signal.aborted; tries++) {
       const answer = await this.#request({ path: `/v1/me/notifications?unread=true&limit=${NEWS_SHOWN}` }, signal);
       if (signal.aborted) return;

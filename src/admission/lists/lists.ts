@@ -64,7 +64,7 @@ export class Lists implements Layer {
   }
 
   operator(userId: string): Refused | null {
-    return this.#indexFor(userId).refusesUser(userId) ? DENIED : null;
+    return this.#indexFor(null).refusesUser(userId) ? DENIED : null;
   }
 
   #indexFor(userId: string | null): ListsIndex {

@@ -97,7 +97,7 @@ Prints each committed change of an order or a sale, in the order of their commit
 follows the binary log of MySQL as a replica does, and needs what \`seckill doctor\` checks with WITNESS=watch. An order that moves
 to the archive is no change.
 
-Each JSON line has a "position". After an interruption, --after with the last position goes on behind it: a change may come twice,
+Each JSON line has a "position", or null at the start. After an interruption, --after with the last position goes on behind it: a change may come twice,
 and none is left out.
 
 Examples:
@@ -128,10 +128,15 @@ async function followChanges({ after, json }: ChangesFlags): Promise<void> {
   process.once('SIGINT', () => stopping.abort()).once('SIGTERM', () => stopping.abort());
   const lines: string[] = [];
   let unreadable: string | null = null;
+  /** Behind the last transaction that is printed as a whole. */
+  let position = after ?? null;
   const stream = followBinlog(loadConfig(['mysql'], process.env).mysql, after ?? null, (transaction) => {
-    const position = stream.position();
     unreadable ??= transaction.unreadable;
-    for (const change of changesIn(transaction)) {
+    if (unreadable !== null) return; // nothing behind it is printed
+    const changes = changesIn(transaction);
+    for (const [nth, change] of changes.entries()) {
+      // A reader that stops in the middle of a transaction gets all of it again.
+      if (nth === changes.length - 1) position = stream.position();
       const { at, what, id, before, after: now } = change;
       const states = `${before?.state ?? 'new'} -> ${now?.state ?? 'deleted'}`;
       const words = what === 'sale' ? `${states}, sold ${now?.sold ?? '-'} of ${now?.stock ?? '-'}` : states;

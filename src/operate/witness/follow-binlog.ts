@@ -28,6 +28,8 @@ export interface BinlogStream {
 
 /** Rows of one transaction that are kept in memory. Programs write some thousand at most. */
 const ROWS_MAX = 50_000;
+/** Their size in the log. */
+const BYTES_MAX = 64 * 1024 ** 2;
 /** Errors that say that the log has no longer what follows a position, or never had it. */
 const LOST = new Set([1236, 1945, 1955]);
 
@@ -57,19 +59,22 @@ export function followBinlog(
   let hasGtids = after !== null && !FILE_AND_OFFSET.test(after);
   let newestMs: number | null = null;
   let changes: RowChange[] = [];
+  let bytes = 0;
   let unreadable: string | null = null;
+  let isPaused = false;
 
   const inFile = (): string => `${stream.options.filename ?? ''}/${stream.options.position ?? 4}`;
-  const clear = (): void => void ([changes, unreadable] = [[], null]);
+  const clear = (): void => void ([changes, bytes, unreadable] = [[], 0, null]);
   const commit = (gtid: string | undefined, atMs: number): void => {
     if (changes.length > 0 || unreadable !== null) onCommit({ place: gtid ?? inFile(), atMs, changes, unreadable });
     clear();
   };
-  const addRows = (name: string, { tableId, tableMap, rows }: RowsOf): void => {
+  const addRows = (name: string, { tableId, tableMap, rows, size }: RowsOf): void => {
     const table = WATCHED_TABLES.find((watched) => watched === tableMap[tableId]?.tableName);
     if (table === undefined) return;
-    if (changes.length + rows.length > ROWS_MAX) {
-      unreadable = `more than ${ROWS_MAX} rows`;
+    bytes += size;
+    if (changes.length + rows.length > ROWS_MAX || bytes > BYTES_MAX) {
+      unreadable = `more than ${ROWS_MAX} rows or ${BYTES_MAX} bytes`;
       changes = [];
     }
     if (unreadable !== null) return;
@@ -135,8 +140,15 @@ export function followBinlog(
     position: () => (isReady ? (hasGtids ? stream.gtidSet : undefined) || inFile() : null),
     newestMs: () => newestMs,
     failure: () => failure,
-    pause: () => stream.connection?.pause(),
-    resume: () => stream.connection?.resume(),
+    pause(): void {
+      isPaused = true;
+      stream.connection?.pause();
+    },
+    resume(): void {
+      if (!isPaused) return; // the library itself may have paused, to read the columns of a table
+      isPaused = false;
+      stream.connection?.resume();
+    },
     stop: () => stream.stop(),
   };
 }
@@ -145,6 +157,7 @@ interface RowsOf {
   readonly tableId: number;
   readonly tableMap: Readonly<Record<number, { readonly tableName: string } | undefined>>;
   readonly rows: readonly Row[];
+  readonly size: number;
 }
 
 /** A position is the name of a file and an offset in it, or GTIDs, which have no slash. */

@@ -54,6 +54,10 @@ export class Witness implements Job {
   #savedAtMs = -Infinity;
   /** The newest event, and when it was first seen here. */
   #newest: { readonly ms: number; readonly seenAtMs: number } = { ms: 0, seenAtMs: 0 };
+  /** The open findings at the last look. */
+  #open = 0;
+  /** When the last look of this keeper succeeded. Null: it is not the witness. */
+  #workedAtMs: number | null = null;
   /** Findings that are not stored yet, and whether anything was judged since the last save. */
   #waiting: Found[] = [];
   #hasJudged = false;
@@ -70,6 +74,7 @@ export class Witness implements Job {
     try {
       if (!(await this.#leases.hold(this.name, this.#owner, LEASE_MS))) {
         this.close();
+        this.#workedAtMs = null;
         return this.#publish(null);
       }
       const nowMs = await readMysqlClock(this.#keeper.mysql);
@@ -78,10 +83,14 @@ export class Witness implements Job {
         await this.#follow(this.#saved?.position ?? null, nowMs);
       }
       await this.#look(nowMs);
-      this.#publish({ open: await this.#store.open(), behindMs: Math.max(0, nowMs - this.#newest.ms) });
+      this.#workedAtMs = this.#keeper.clock.monotonicMs();
+      this.#open = await this.#store.open();
+      this.#publish({ open: this.#open, behindMs: Math.max(0, nowMs - this.#newest.ms) });
     } catch (error) {
       this.close(); // the next run goes on from the stored position
-      this.#publish(null);
+      const { clock } = this.#keeper;
+      this.#workedAtMs ??= clock.monotonicMs();
+      this.#publish({ open: this.#open, behindMs: clock.monotonicMs() - this.#workedAtMs }); // an alert sees that it stands
       throw error;
     }
   }

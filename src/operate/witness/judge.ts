@@ -193,8 +193,14 @@ class Transaction {
   #checkKept(table: WatchedTable, before: Row, after: Row): void {
     // The guard of the stock may fail an order in the transaction that inserted it.
     const mayFail = table === 'orders' && this.#inserted.has(text(before.id));
+    // A coupon lowers the amount in the move that pays the order.
+    const hasCoupon =
+      stateOf(before) === 'pending_payment' &&
+      stateOf(after) === 'paid' &&
+      Number(after.amount_cents) < Number(before.amount_cents);
+    const mayChange = [...(mayFail ? ['expires_at', 'reason'] : []), ...(hasCoupon ? ['amount_cents'] : [])];
     const changed = KEPT[table === 'orders_archive' ? 'orders' : table].filter(
-      (column) => differs(before, after, column) && !(mayFail && (column === 'expires_at' || column === 'reason')),
+      (column) => differs(before, after, column) && !mayChange.includes(column),
     ) as string[];
     // `erase-buyer` replaces the id of a buyer.
     if (differs(before, after, 'user_id') && !text(after.user_id).startsWith('erased-')) changed.push('user_id');

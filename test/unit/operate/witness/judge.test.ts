@@ -50,6 +50,7 @@ describe('judge', () => {
       bought: [order(null, ORDER), recorded, sold(0, 2)],
       'refused by the last guard': [order(null, ORDER), order(ORDER, failed), recorded],
       paid: [payment, order(ORDER, PAID), moved],
+      'paid with a coupon': [payment, order(ORDER, { ...PAID, amount_cents: 150 }), moved],
       cancelled: [order(ORDER, cancelled), moved, released, sold(2, 0)],
       'refunded and disputed at once': [
         refund,
