@@ -421,6 +421,7 @@ describe('statements on large tables', () => {
     const rules = repository('rules', createRuleRepository(pool));
     await rules.store({}, (await rules.current()).version, 'plans');
     await rules.find(1);
+    await rules.ageMs(1);
     await rules.history(10);
   }
 

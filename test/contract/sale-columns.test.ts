@@ -1,24 +1,31 @@
 import { expect } from 'chai';
+import { createCouponRepository } from '../../src/mysql/coupon-repository.js';
+import { createStoredNotifications } from '../../src/mysql/notifications.js';
 import { createOrderRefunds } from '../../src/mysql/order-refunds.js';
+import { createDeliveryStore } from '../../src/operate/webhooks/delivery-store.js';
 import type { Order } from '../../src/core/order.js';
 import { useWorld } from './on-each-world.js';
 import { mysqlMoves, ordersIn, paymentOf, type OrdersParts } from './order-transitions-worlds.js';
 import { systemClock } from './repository-worlds.js';
 
-const NOTED: OrdersParts = { metadata: { cart: '42' }, traceId: '4bf92f3577b34da6a3ce929d0e0e4736' };
+const NOTED: OrdersParts = {
+  sale: { coupon: '10% 30d' },
+  metadata: { cart: '42' },
+  traceId: '4bf92f3577b34da6a3ce929d0e0e4736',
+};
 
 describe('contract: rows of an order on MySQL', () => {
   const world = useWorld(mysqlMoves);
   const count = async (sql: string): Promise<number> =>
     Number((await world.pool.query<{ n: string }>(`SELECT COUNT(*) AS n FROM ${sql}`))[0]?.n);
 
-  /** Tables with this column, except for payment cases, whose payment may belong to no order of ours. */
+  /** Tables with this column, except for those of findings, which may belong to no order of ours. */
   async function tablesWith(column: string): Promise<string[]> {
     const rows = await world.pool.query<{ name: string }>(
       `SELECT table_name AS name FROM information_schema.columns WHERE table_schema = DATABASE() AND column_name = ?`,
       [column],
     );
-    return rows.map(({ name }) => name).filter((name) => name !== 'payment_cases');
+    return rows.map(({ name }) => name).filter((name) => name !== 'payment_cases' && name !== 'witness_findings');
   }
 
   /** Fills every table that has rows of orders: in an open sale, then in a sale whose orders are archived. */
@@ -29,14 +36,19 @@ describe('contract: rows of an order on MySQL', () => {
       await world.attempts.close({ orderId: order.orderId, key: 'first' }, 'charged');
       await world.transitions.pay(order.orderId, paymentOf(order));
       await world.transitions.pay(order.orderId, paymentOf(order, { amountCents: 0 })); // a second payment is owed back
+      await createCouponRepository(world.pool).issue([order.orderId]);
+      const event = {
+        eventId: '1-paid',
+        type: 'order.paid',
+        saleId: order.saleId,
+        orders: [order.orderId],
+        atMs: 1,
+      } as const;
+      await createStoredNotifications(world.pool).store([event]);
+      await createDeliveryStore(world.pool).plan([event], [{ endpointId: '1', events: ['order.paid'] } as never]);
       await refunds.order(order.orderId, { restock: false, reason: 'late' }, 'ann');
       const [refund] = await refunds.refundsOf(order.orderId);
       await refunds.settle(refund?.refundId ?? '');
-      await world.pool.execute('INSERT INTO coupons (order_id, sale_id, user_id) VALUES (?, ?, ?)', [
-        order.orderId,
-        order.saleId,
-        order.userId,
-      ]);
     };
     for (const isArchived of [true, false]) {
       const { sale, orders } = await ordersIn(world, ['ann', 'bob'], NOTED);

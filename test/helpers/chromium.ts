@@ -30,7 +30,8 @@ export interface StartedBrowser {
 
 /** Shared by all suites of a process, each with its own contexts. */
 let shared: Promise<Browser> | undefined;
-after(async () => (await shared?.catch(() => undefined))?.close());
+// the test command fetches the browser, outside mocha
+if ('after' in globalThis) after(async () => (await shared?.catch(() => undefined))?.close());
 
 /**
  * Starts a real headless Chromium: an installed version (`chromium-headless-shell`, `chromium`), or Debian's, unpacked

@@ -251,7 +251,7 @@ describe('webhooks and stored notifications', () => {
     expect((await seckill('resend', endpointId, '999999999')).code).to.equal(1);
 
     expect((await seckill('edit', endpointId, '--new-secret')).stdout).to.match(/secret: whsec_/);
-    expect((await seckill('test', endpointId)).stdout.trim()).to.equal('rejected: status 401');
+    expect((await seckill('test', endpointId)).stdout.trim()).to.equal('failed: status 401');
     expect((await seckill('edit', endpointId, '--pause')).stdout).to.include('is paused');
     expect((await seckill('list')).stdout).to.match(/paused +/);
     for (const bad of [['--url', 'http://10.0.0.1/'], ['--events', 'order.lost'], []]) {

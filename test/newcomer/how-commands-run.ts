@@ -120,6 +120,11 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
   'test/integration/webhooks.test.ts': [
     'seckill webhooks create --url https://shop.example/events …',
     'seckill webhooks test 3',
+    'seckill webhooks list',
+    'seckill webhooks edit',
+    'seckill webhooks edit --resume',
+    'seckill webhooks remove',
+    'seckill webhooks resend',
     'seckill webhooks deliveries 3 --state due',
   ],
   'test/integration/order-events-example.test.ts': [

@@ -151,7 +151,7 @@ export const en: Words = {
     title: 'Since your last visit',
     seen: 'Got it',
     types: {
-      'order.created': 'You got an order.',
+      'order.created': 'Your order was placed.',
       'order.failed': 'Your order failed. You paid nothing.',
       'order.paid': 'Your payment arrived.',
       'order.cancelled': 'Your order was cancelled.',
@@ -159,7 +159,7 @@ export const en: Words = {
       'order.refunding': 'Your refund is on its way.',
       'order.refunded': 'You were refunded.',
       'order.returned': 'You were refunded in full.',
-      'order.refund_failed': 'Your refund failed. The shop looks after it.',
+      'order.refund_failed': 'Your refund failed. The shop will take care of it.',
       'order.disputed': 'Your bank disputes your payment.',
       'order.dispute_won': 'The dispute about your payment is over.',
     },
