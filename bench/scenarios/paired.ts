@@ -87,7 +87,7 @@ function nameOf(folder: string): string {
   return status === 0 ? stdout.trim() : folder;
 }
 
-/** One load of winners on one api. */
+/** A load of winners on an api. */
 export interface Slice {
   /** CPU of the api per accepted purchase, µs. */
   readonly apiMicros: number;

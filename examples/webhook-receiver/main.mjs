@@ -11,8 +11,8 @@ const LIFE_S = 300;
 const BODY_BYTES_MAX = 65_536;
 
 /**
- * Ids of events that are done. Yours belong into your database: a unique key, written in the transaction of what follows
- * from the event.
+ * Ids of events that are done. Keep yours in your database, under a unique key, and write each id in the transaction that
+ * handles the event.
  */
 const done = new Set();
 const DONE_MAX = 100_000;
@@ -47,7 +47,7 @@ const server = createServer(async (req, res) => {
       done.add(event.id);
       if (done.size > DONE_MAX) done.delete(done.values().next().value);
     }
-    answer(204); // only when the event is done: without a 2xx it comes again
+    answer(204); // after the event is handled: without a 2xx, Seckill sends it again
   } catch (error) {
     console.error(error.message);
     answer(400);

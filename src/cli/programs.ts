@@ -76,7 +76,7 @@ Examples:
 
 A shadow receives each batch too, under its own consumer group, and opens MySQL read-only. It compares each batch made after its
 start, and waits up to a minute for its rows. Its log names the differences. Run one shadow at a time.
-Exit codes of a shadow: 0 no difference; 1 differences, or nothing was compared; 2 wrong options or settings.
+Exit codes of a shadow: 0 no difference; 1 differences, or more than 5 % of the batches were not compared; 2 wrong options or settings.
 
 It needs MYSQL_URL, REDIS_URL and ROCKETMQ_ENDPOINT. METRICS_HOST=0.0.0.0 lets a Prometheus on another machine read the metrics.
 ${EXIT_CODES}`,

@@ -103,7 +103,7 @@ export const PROBLEMS = {
   finding_not_found: row(404, 'No such finding', 'The witness has no such finding.'),
   case_not_found: row(404, 'No such case', 'There is no such payment case.'),
   coupon_not_found: row(404, 'No such coupon', 'There is no such coupon.'),
-  coupon_refused: row(409, 'Coupon refused', 'The coupon cannot be used. Nothing was charged.'),
+  coupon_refused: row(409, 'Coupon refused', 'The coupon cannot be used. This attempt charged nothing.'),
   refund_due: row(409, 'Paid too late', 'The payment arrived after the order had ended. It will be refunded.'),
   payment_conflict: row(409, 'Payment conflict', 'This payment was already reported with another order or amount.'),
   payment_in_progress: row(

@@ -527,7 +527,7 @@ export interface WitnessFindingRow {
 interface WitnessPositionRow {
   readonly id: number;
   readonly position: string;
-  /** Rises with each write, so that only one keeper goes on from a position. */
+  /** Rises with each write, so that only one keeper continues from a position. */
   readonly version: string;
   readonly updated_at: Date;
 }

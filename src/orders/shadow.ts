@@ -45,6 +45,8 @@ interface Difference {
 const ROWS_WITHIN_MS = 60_000;
 const ROWS_POLL_MS = 200;
 const RECEIVE_PAUSE_MS = 1000;
+/** Share of batches that could not be compared, above which the run says nothing about the others. */
+const SKIPPED_SHARE_MAX = 0.05;
 /** Differences that are logged. The others are only counted. */
 const LOGGED_MAX = 100;
 /** A deadline also respects the clock of the worker that wrote it. */
@@ -148,6 +150,8 @@ export class Shadow {
   readonly #startedAtMs: number;
   #compared = 0;
   #differences = 0;
+  /** Batches that were compared, and those that could not be. Batches from before the start do not count. */
+  #batches = { compared: 0, skipped: 0 };
 
   constructor(ports: ShadowPorts, options: ShadowOptions) {
     this.#ports = ports;
@@ -155,8 +159,10 @@ export class Shadow {
     this.#startedAtMs = ports.clock.nowMs();
   }
 
-  get result(): { readonly purchases: number; readonly differences: number } {
-    return { purchases: this.#compared, differences: this.#differences };
+  get result() {
+    const { compared, skipped } = this.#batches;
+    const isSame = this.#differences === 0 && compared > 0 && skipped <= (compared + skipped) * SKIPPED_SHARE_MAX;
+    return { purchases: this.#compared, differences: this.#differences, skippedBatches: skipped, isSame };
   }
 
   /** Runs until the signal aborts. Rejects only for a bug. */
@@ -187,11 +193,16 @@ export class Shadow {
         decoded.outcome === 'decoded'
           ? await this.#compareBatch(decoded.batch, delivery, signal)
           : await this.#compareUnreadable(delivery, signal);
-      if (skipped !== null) this.#ports.metrics.skipped(skipped);
+      if (skipped !== null) this.#skip(skipped);
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
-      this.#ports.metrics.skipped('unavailable');
+      this.#skip('unavailable');
     }
+  }
+
+  #skip(reason: Skipped): void {
+    this.#ports.metrics.skipped(reason);
+    if (reason !== 'earlier') this.#batches.skipped++;
   }
 
   async #compareBatch(batch: Batch, { messageId }: Delivery, signal: AbortSignal): Promise<Skipped | null> {
@@ -210,6 +221,7 @@ export class Shadow {
     const ports = { repository: wrap(repository), minter: NUMBERS, clock, store: NO_REDIS };
     await recordBatches([batch], ports, { paymentWindowMs: this.#options.paymentWindowMs });
     for (const difference of compareRows(batch, planned, rows)) this.#note(difference, batch);
+    this.#batches.compared++;
     this.#compared += batch.purchases.length;
     metrics.compared(batch.purchases.length);
     return null;

@@ -77,7 +77,7 @@ describe('contract webhooks on MySQL', () => {
     await done(...events);
   };
   const idOf = ({ eventId }: OrderEvent, orderId: string): string => `${eventId}-${orderId}`;
-  /** Makes what waits for another attempt due. */
+  /** Makes postponed deliveries due. */
   const elapse = async (): Promise<void> => {
     for (const table of ['webhook_endpoints', 'webhook_deliveries']) {
       await world.pool.execute(`UPDATE ${table} SET available_at = UTC_TIMESTAMP(3)`);
@@ -225,7 +225,7 @@ describe('contract webhooks on MySQL', () => {
     expect(sent).to.deep.equal([]);
   });
 
-  it('pauses an endpoint that has failed for a day, and goes on when it is resumed', async () => {
+  it('pauses an endpoint that has failed for a day, and continues when it is resumed', async () => {
     const endpointId = await endpoint();
     await publish(await happened('order.created', '1'));
     receive = () => FAILED;

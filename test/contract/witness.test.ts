@@ -259,7 +259,7 @@ describe('contract witness on a MySQL with a binary log', () => {
     expect(await findings(order)).to.deep.equal([`row_changed orders:${order.orderId}`]);
   });
 
-  it('reports a gap and goes on when the log no longer has its position', async () => {
+  it('reports a gap and continues when the log no longer has its position', async () => {
     await watched(() => Promise.resolve());
     await one('c/1');
     await server.admin('FLUSH BINARY LOGS');
@@ -294,7 +294,7 @@ describe('contract witness on a MySQL with a binary log', () => {
       expect(await runCommand(['witness', 'close', '987654321'], env())).to.include({ code: 1 });
     });
 
-    it('`changes` prints each change of an order and its sale, and goes on after a position', async () => {
+    it('`changes` prints each change of an order and its sale, and continues after a position', async () => {
       const end = new RunningCommand(['changes', '--follow', '--json'], env()).signalAfter(12, 'SIGTERM');
       let isOver = false;
       void end.finally(() => (isOver = true));

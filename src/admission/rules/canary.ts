@@ -97,10 +97,10 @@ function partsForAll({ lists, limits, breaker, degrade, sign, queue, orders }: R
 /** The least number of answers on each side before a canary is judged. Fewer say too little about a share. */
 const JUDGED_MIN = 200;
 /** Before its time is over, a canary ends only for a difference of this many standard errors: few answers vary by chance. */
-const SURE = 3;
+const SURE_ERRORS = 3;
 
-/** Why a canary ends, or that it goes on. */
-export type CanaryVerdict = 'goes_on' | 'passed' | 'refused_more' | 'too_few_answers';
+/** The verdict on a canary: it continues, or the reason why it ends. */
+export type CanaryVerdict = 'continues' | 'passed' | 'refused_more' | 'too_few_answers';
 
 /** Judges a canary by the answers to its users and to the others. */
 export function judgeCanary(
@@ -110,12 +110,12 @@ export function judgeCanary(
 ): CanaryVerdict {
   const isOver = ageMs >= minutes * 60_000;
   const [total, triedTotal] = [others.accepted + others.refused, tried.accepted + tried.refused];
-  if (Math.min(total, triedTotal) < JUDGED_MIN) return isOver ? 'too_few_answers' : 'goes_on';
+  if (Math.min(total, triedTotal) < JUDGED_MIN) return isOver ? 'too_few_answers' : 'continues';
   const [share, triedShare] = [others.refused / total, tried.refused / triedTotal];
   const error = Math.sqrt((share * (1 - share)) / total + (triedShare * (1 - triedShare)) / triedTotal);
   const excess = triedShare - share - maxRefusedPercent / 100;
-  if (excess > (isOver ? 0 : SURE * error)) return 'refused_more';
-  return isOver ? 'passed' : 'goes_on';
+  if (excess > (isOver ? 0 : SURE_ERRORS * error)) return 'refused_more';
+  return isOver ? 'passed' : 'continues';
 }
 
 /** Adds up the counts that processes have reported of one canary. */

@@ -35,6 +35,9 @@ export function canaryLines({ percent, minutes, maxRefusedPercent, since, tried,
   ];
 }
 
+/** Time for the reports of all apis, after the time of a canary is over. An api that cannot read the rules never reports them. */
+const REPORTS_WITHIN_MS = 30_000;
+
 interface CanaryPorts {
   readonly admin: RuleAdmin;
   readonly ageMs: RuleRepository['ageMs'];
@@ -54,12 +57,17 @@ export const endCanary = ({ admin, ageMs, reports, log }: CanaryPorts): Job => (
     const { canary } = newest;
     const age = await ageMs(canary.since);
     if (age === null) return; // MySQL was restored to an older state, and a new version will follow
+    const live = await reports.live();
     const counts = addCounts(
       canary.since,
-      (await reports.live()).map((report) => report.canary),
+      live.map((report) => report.canary),
     );
     const verdict = judgeCanary(canary, counts, age);
-    if (verdict === 'goes_on') return;
+    // A Redis that has just lost its data has no reports yet, or those of some apis.
+    const isWhole = live.length > 0 && live.every(({ version }) => version === newest.version);
+    const judgedMs = canary.minutes * 60_000 + REPORTS_WITHIN_MS;
+    if (verdict !== 'refused_more' && !isWhole && age < judgedMs) return;
+    if (verdict === 'continues') return;
     const end = verdict === 'passed' ? 'promoted' : 'rolled_back';
     const { tried, others } = counts;
     const why = { why: verdict, tried, others };
@@ -71,7 +79,7 @@ export const endCanary = ({ admin, ageMs, reports, log }: CanaryPorts): Job => (
   },
 });
 
-const LINES: Readonly<Record<Exclude<CanaryVerdict, 'goes_on'>, string>> = {
+const LINES: Readonly<Record<Exclude<CanaryVerdict, 'continues'>, string>> = {
   passed: 'the canary of rules passed: its rules are in force for all users',
   refused_more: 'the canary of rules refused too much: the old rules are in force for all users',
   too_few_answers: 'the canary of rules had too few answers to judge it: the old rules are in force for all users',

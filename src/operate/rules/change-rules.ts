@@ -14,7 +14,7 @@ type RulesChanged =
   | Unfit;
 
 /**
- * Publishes the newest rules with one change, audited as rules. A canary goes on, and the change applies to it too.
+ * Publishes the newest rules with one change, audited as rules. A canary continues, and the change applies to it too.
  * @throws OperationalError mysql; the rules may be stored all the same
  */
 export async function changeRules(

@@ -13,7 +13,7 @@ import { checkedRulesBody, readRulesDocument, ruleChangeBody } from './routes.js
 import { createLog } from '../../process/telemetry.js';
 import { CliError, UsageError } from '../../process/cli-error.js';
 import { operatorName, parseWhole } from '../../process/options.js';
-import { isoTime, print, inLine, tableLine } from '../../process/print.js';
+import { isoTime, print, printError, inLine, tableLine } from '../../process/print.js';
 import { readText } from '../../process/read-text.js';
 import { findInForce, inForceFields, inForceSentence, WAIT_OPTION, type Found } from './where-in-force.js';
 import { openRules, type RuleServices } from './services.js';
@@ -71,7 +71,7 @@ The file holds {"version": …, "rules": {…}}; version is the version that you
 \`rules set\` changes nothing: run \`rules show\` again and repeat your change. Every api reports its version once a second.
 A canary judges a share of the users, always the same users. When its time is over, the keeper promotes it. The keeper rolls it
 back if its share of refused requests is higher than that of the other users by more than --max-refused percentage points.
-\`rules diff\`: exit code 0 no difference, 1 differences.
+\`rules diff\`: exit code 0 no difference, 1 differences or a running canary.
 Exit codes: 0 done, and in force in every running api; 1 not done or not in force (invalid rules, a newer version, an api that does
 not follow, or no running api); 2 wrong usage. With --wait 0, exit code 0 means only that the rules are published.`;
 
@@ -158,12 +158,13 @@ async function diff(file: string, { json }: Flags): Promise<void> {
   const parsed = parseRules(documentIn(file).rules);
   if ('reasons' in parsed) throw wrong(file, parsed.reasons);
   await run('rules', async ({ rules }) => {
-    const { version, rules: inForce } = await rules.show();
+    const [{ version, rules: inForce }, { canary }] = [await rules.show(), await rules.standing()];
     const differences = diffRules(inForce, parsed.rules);
+    if (canary !== null) printError(CANARY_RUNNING);
     if (json) print(JSON.stringify({ version, differences }));
     else if (differences.length === 0) print(`${file} is the same as version ${version}.`);
     else for (const difference of differences) print(inLine(difference));
-    if (differences.length > 0) process.exitCode = 1;
+    if (differences.length > 0 || canary !== null) process.exitCode = 1;
   });
 }
 

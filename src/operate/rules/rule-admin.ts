@@ -80,11 +80,15 @@ export class RuleAdmin {
   }
 
   /**
-   * Returns a version as it was stored. Null if it does not exist.
+   * Returns the rules in force of a version as they were stored, without its canary, so that they can be published again.
+   * Null if the version does not exist.
    * @throws OperationalError mysql
    */
-  find(version: number): Promise<StoredRules | null> {
-    return this.#parts.repository.find(version);
+  async find(version: number): Promise<StoredRules | null> {
+    const stored = await this.#parts.repository.find(version);
+    if (stored === null) return null;
+    const { canary: _canary, ...rules } = stored.rules as { readonly canary?: unknown };
+    return { ...stored, rules };
   }
 
   /** Returns the problems of these rules. Empty if there are none. Changes nothing. */

@@ -97,8 +97,8 @@ Prints each committed change of an order or a sale, in the order of their commit
 follows the binary log of MySQL as a replica does, and needs what \`seckill doctor\` checks with WITNESS=watch. An order that moves
 to the archive is no change.
 
-Each JSON line has a "position", or null at the start. After an interruption, --after with the last position goes on behind it: a change may come twice,
-and none is left out.
+Each JSON line has a "position", or null at the start. After an interruption, --after with the last position continues there: a change may come twice,
+and none is missing.
 
 Examples:
   seckill changes --follow                 from now on
@@ -151,7 +151,7 @@ async function followChanges({ after, json }: ChangesFlags): Promise<void> {
       const failure = stream.failure();
       if (signal.aborted || !isRead) return;
       if (failure !== null) {
-        const todo = isLost(failure) ? ' Read the present state first, then go on without --after.' : '';
+        const todo = isLost(failure) ? ' Read the present state first, then continue without --after.' : '';
         throw new CliError(`the binary log cannot be followed: ${failure.message}.${todo}`);
       }
       if (unreadable !== null) throw new CliError(`a transaction has changes that cannot be read: ${unreadable}`);

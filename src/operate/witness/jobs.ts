@@ -87,7 +87,7 @@ export class Witness implements Job {
       this.#open = await this.#store.open();
       this.#publish({ open: this.#open, behindMs: Math.max(0, nowMs - this.#newest.ms) });
     } catch (error) {
-      this.close(); // the next run goes on from the stored position
+      this.close(); // the next run continues from the stored position
       const { clock } = this.#keeper;
       this.#workedAtMs ??= clock.monotonicMs();
       this.#publish({ open: this.#open, behindMs: clock.monotonicMs() - this.#workedAtMs }); // an alert sees that it stands
@@ -150,7 +150,7 @@ export class Witness implements Job {
     return waiting.filter(({ newestMs = Infinity }) => newestMs >= purgedMs);
   }
 
-  /** If the log no longer has the position, the gap is a finding, and the witness goes on at the end of the log. */
+  /** If the log no longer has the position, the gap is a finding, and the witness continues at the end of the log. */
   async #failed(failure: Error, nowMs: number): Promise<void> {
     const { isLost } = await import('./follow-binlog.js');
     if (!isLost(failure) || this.#saved === null) throw failure;

@@ -49,11 +49,11 @@ describe('the verdict on a canary', () => {
   };
   const CASES: readonly [title: string, tried: AnswerCount, others: AnswerCount, ageMs: number, is: CanaryVerdict][] = [
     ['rolls back early when 30 % more are refused', count(200, 30), count(20_000, 0), EARLY, 'refused_more'],
-    ['goes on early when the excess may be chance', count(200, 7), count(20_000, 0), EARLY, 'goes_on'],
+    ['continues early when the excess may be chance', count(200, 7), count(20_000, 0), EARLY, 'continues'],
     ['rolls back a small excess when the time is over', count(200, 7), count(20_000, 0), OVER, 'refused_more'],
     ['passes when both sides are refused alike', count(300, 40), count(20_000, 40), OVER, 'passed'],
     ['passes when the canary refuses less', count(300, 1), count(20_000, 40), OVER, 'passed'],
-    ['goes on with too few answers', count(199, 100), count(20_000, 0), EARLY, 'goes_on'],
+    ['continues with too few answers', count(199, 100), count(20_000, 0), EARLY, 'continues'],
     ['rolls back with too few answers when the time is over', count(199, 0), count(20_000, 0), OVER, 'too_few_answers'],
     ['rolls back without other users to compare with', count(900, 0), count(0, 0), OVER, 'too_few_answers'],
   ];

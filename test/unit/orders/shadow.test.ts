@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { OperationalError } from '../../../src/core/errors.js';
 import type { WrittenRow, ShadowStore } from '../../../src/core/ports/shadow.js';
 import { compareRows, Shadow } from '../../../src/orders/shadow.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
@@ -13,16 +14,20 @@ describe('a shadow of the workers', () => {
   let rows: WrittenRow[];
   let noted: string[];
   let clock: ManualClock;
-  beforeEach(() => void ([parked, rows, noted, clock] = [false, [], [], new ManualClock(1000)]));
+  let isUnavailable: boolean;
+  beforeEach(() => void ([parked, rows, noted, clock, isUnavailable] = [false, [], [], new ManualClock(1000), false]));
 
-  const compare = async (body: string): Promise<string[]> => {
+  const shadowOf = (): Shadow => {
     const store: ShadowStore = {
-      rowsOf: async () => rows,
+      rowsOf: async () => {
+        if (isUnavailable) throw new OperationalError('mysql', 'gone', { retryable: true });
+        return rows;
+      },
       isParked: async () => parked,
       termsOf: async () => new Map(),
       replay: async () => ({ repository: partial({ termsOf: async () => new Map() }), planned: [] }),
     };
-    const shadow = new Shadow(
+    return new Shadow(
       {
         ...{ source: partial({}), store, wrap: (repository) => repository, log: silentLog, clock },
         metrics: {
@@ -33,7 +38,11 @@ describe('a shadow of the workers', () => {
       },
       { loops: 1, receiveMax: 1, paymentWindowMs: 1 },
     );
-    await shadow.compare(partial({ messageId: 'm', body }), new AbortController().signal);
+  };
+  const compareWith = (shadow: Shadow, body: string): Promise<void> =>
+    shadow.compare(partial({ messageId: 'm', body }), new AbortController().signal);
+  const compare = async (body: string): Promise<string[]> => {
+    await compareWith(shadowOf(), body);
     return noted;
   };
 
@@ -51,6 +60,19 @@ describe('a shadow of the workers', () => {
     expect(clock.nowMs()).to.be.within(61_000, 61_200);
     [parked, noted] = [false, []];
     expect(await compare(body)).to.deep.equal(['row', 'row', '2 compared']);
+  });
+
+  it('vouches for a build only if it has compared nearly all batches', async () => {
+    const shadow = shadowOf();
+    const batch = batchOf(SALE, purchasesOf('ann'));
+    rows = [{ ...orderOf({ saleId: '7', userId: 'ann', batchId: 'other' }), metadata: null }];
+    expect(shadow.result.isSame, 'nothing was compared').to.equal(false);
+    for (let count = 1; count <= 19; count++) await compareWith(shadow, batch.body);
+    isUnavailable = true;
+    await compareWith(shadow, batch.body);
+    expect(shadow.result).to.deep.equal({ purchases: 19, differences: 0, skippedBatches: 1, isSame: true });
+    await compareWith(shadow, batch.body);
+    expect(shadow.result.isSame, '2 of 21 batches').to.equal(false);
   });
 
   it('skips a batch that is older than itself', async () => {

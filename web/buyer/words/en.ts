@@ -176,7 +176,7 @@ export const en: Words = {
   problems: {
     bad_request: 'The shop did not understand this page. Reload it, please.',
     bad_signature: 'Purchases of this sale must be signed, which only the app of the shop can do.',
-    coupon_refused: 'This coupon cannot be used for this order. You paid nothing.',
+    coupon_refused: 'This coupon cannot be used for this order. This attempt charged nothing.',
     cancel_limit_reached:
       'You have reached the limit of orders that one buyer may give up. This order expires unless you pay it.',
     closed: 'The sale is over.',

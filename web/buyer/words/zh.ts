@@ -150,7 +150,7 @@ export const zh: Words = {
   problems: {
     bad_request: '商店无法理解本页的请求，请刷新页面。',
     bad_signature: '本场购买必须签名，只有商店的应用才能做到。',
-    coupon_refused: '此优惠券不能用于此订单，您未付款。',
+    coupon_refused: '此优惠券不能用于此订单，本次未扣款。',
     cancel_limit_reached: '您在本场放弃订单的次数已达上限。此订单若不付款会自动结束。',
     closed: '销售已结束。',
     decline_limit_reached: '您被拒绝的付款次数过多，本次未扣款。',

@@ -5,7 +5,7 @@ import { CurrentRules } from '../../../../src/admission/rules/current-rules.js';
 import type { CanaryCounts } from '../../../../src/core/ports/rules.js';
 import { endCanary } from '../../../../src/operate/rules/canary.js';
 import { diffRules } from '../../../../src/operate/rules/diff-rules.js';
-import { RuleAdmin } from '../../../../src/operate/rules/rule-admin.js';
+import { RuleAdmin, type NewestRules } from '../../../../src/operate/rules/rule-admin.js';
 import { SwitchAdmin } from '../../../../src/operate/rules/switches.js';
 import {
   MemoryRuleBroadcast,
@@ -98,7 +98,7 @@ describe('a canary of rules', () => {
     });
   });
 
-  it('goes on through a switch, which applies to its users too', async () => {
+  it('continues through a switch, which applies to its users too', async () => {
     await start();
     await new SwitchAdmin(admin).set({ endpoint: 'purchase', level: 'L4', percent: 100 }, 'ann');
     const newest = await admin.read();
@@ -120,6 +120,28 @@ describe('a canary of rules', () => {
     expect(actions().slice(2)).to.deep.equal(['keeper rules.canary_promoted']);
     const { tried, others } = GOOD;
     expect(repository.audited.at(-1)?.after).to.deep.include({ version: 3, since: 2, why: 'passed', tried, others });
+  });
+
+  it('is not judged at its end by a Redis that has lost reports, until every api had time to report again', async () => {
+    await start();
+    ageMs = 600_000;
+    await judge();
+    expect((await repository.current()).version, 'no report').to.equal(2);
+    await counted(GOOD);
+    await reports.report({ processId: 'q', host: 'h', pid: 2, version: 1, refused: null, canary: null }, 60_000);
+    await judge();
+    expect((await repository.current()).version, 'an api has not read the canary').to.equal(2);
+    ageMs = 630_000;
+    await judge();
+    expect(actions().at(-1)).to.equal('keeper rules.canary_promoted');
+  });
+
+  it('leaves a version that can be published again', async () => {
+    await start();
+    const stored = await admin.find(2);
+    await admin.endCanary((await admin.read()) as NewestRules, 'rolled_back', 'ann');
+    expect(await admin.publish(stored?.rules, 3, 'ann')).to.include({ outcome: 'published' });
+    expect(await denied()).to.deep.equal(['eve']);
   });
 
   it('is rolled back by a keeper when it refuses too much, and counts of an earlier canary do not matter', async () => {
