@@ -16,7 +16,7 @@ import type { Seam } from '../../src/process/seams.js';
  * or loses the reply. `poison_deduct` does not stop the process either, and it acts at every pass: the script of a batch
  * with a purchase whose key begins with `poison` gets a body that the script cannot decode.
  */
-export const POINTS = [
+const POINTS = [
   'after_precheck',
   'after_half',
   'after_deduct',
