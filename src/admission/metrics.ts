@@ -1,4 +1,5 @@
-import { Counter, Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
+import { metricMakers } from '../core/metric-makers.js';
 import type { Dependency } from '../core/errors.js';
 import type { LimitName } from '../core/limits.js';
 import type { BreakerState } from '../core/ports/admission-stores.js';
@@ -14,75 +15,60 @@ export type AdmissionMetrics = ReturnType<typeof createAdmissionMetrics>;
 
 /** Creates the metrics of admission for an api. Labels hold words of the rules only: no buyer, no sale, no address. */
 export function createAdmissionMetrics(registry: Registry) {
-  const registers = [registry];
-  const refusals = new Counter({
-    name: 'seckill_admission_refusals_total',
-    help: 'Requests that a layer refused, or would have refused (dry_run).',
-    labelNames: ['layer', 'word', 'mode'],
-    registers,
-  });
-  const rulesVersion = new Gauge({
-    name: 'seckill_admission_rules_version',
-    help: 'Version of the rules that this process follows.',
-    registers,
-  });
-  const newestVersion = new Gauge({
-    name: 'seckill_admission_rules_newest_version',
-    help: 'Newest version of the rules that this process has seen. If it is above the version in use, this process cannot use it.',
-    registers,
-  });
-  const rulesRefused = new Counter({
-    name: 'seckill_admission_rules_refused_total',
-    help: 'Versions of the rules that this process could not use.',
-    registers,
-  });
-  const canaryAnswers = new Counter({
-    name: 'seckill_admission_canary_answers_total',
-    help: 'Answers to users while a canary of rules runs: to users whom the canary judges (tried), and to the others.',
-    labelNames: ['users', 'answer'],
-    registers,
-  });
-  const counted = new Counter({
-    name: 'seckill_admission_limit_requests_total',
-    help: 'Requests counted for limits: by Redis for all processes, or by this process while Redis is down.',
-    labelNames: ['by'],
-    registers,
-  });
-  const limitRefusals = new Counter({
-    name: 'seckill_admission_limit_refusals_total',
-    help: 'Requests that a limit refused, or would have refused (dry_run), by the limit with the longest wait.',
-    labelNames: ['endpoint', 'limit', 'mode'],
-    registers,
-  });
-  const uncounted = new Counter({
-    name: 'seckill_admission_limit_uncounted_total',
-    help: 'Users and addresses that this process did not count, because it already counted too many.',
-    registers,
-  });
-  const breaker = new Gauge({
-    name: 'seckill_admission_breaker',
-    help: 'State of the breaker around a dependency, by the calls of this process: 0 closed, 1 half open, 2 open.',
-    labelNames: ['dependency'],
-    registers,
-  });
-  const quorum = new Gauge({
-    name: 'seckill_admission_breaker_quorum',
-    help: '1 while all processes treat the breaker as open, because it is open in enough of them.',
-    labelNames: ['dependency'],
-    registers,
-  });
-  const breakerRefusals = new Counter({
-    name: 'seckill_admission_breaker_refusals_total',
-    help: 'Times that an open breaker asked for a smaller answer, or would have (dry_run).',
-    labelNames: ['dependency', 'mode'],
-    registers,
-  });
-  const degraded = new Counter({
-    name: 'seckill_admission_degraded_total',
-    help: 'Requests that got less than the full answer, or would have (dry_run).',
-    labelNames: ['endpoint', 'level', 'mode'],
-    registers,
-  });
+  const { counter, gauge } = metricMakers(registry);
+  const refusals = counter(
+    'seckill_admission_refusals_total',
+    'Requests that a layer refused, or would have refused (dry_run).',
+    ['layer', 'word', 'mode'],
+  );
+  const rulesVersion = gauge('seckill_admission_rules_version', 'Version of the rules that this process follows.');
+  const newestVersion = gauge(
+    'seckill_admission_rules_newest_version',
+    'Newest version of the rules that this process has seen. If it is above the version in use, this process cannot use it.',
+  );
+  const rulesRefused = counter(
+    'seckill_admission_rules_refused_total',
+    'Versions of the rules that this process could not use.',
+  );
+  const canaryAnswers = counter(
+    'seckill_admission_canary_answers_total',
+    'Answers to users while a canary of rules runs: to users whom the canary judges (tried), and to the others.',
+    ['users', 'answer'],
+  );
+  const counted = counter(
+    'seckill_admission_limit_requests_total',
+    'Requests counted for limits: by Redis for all processes, or by this process while Redis is down.',
+    ['by'],
+  );
+  const limitRefusals = counter(
+    'seckill_admission_limit_refusals_total',
+    'Requests that a limit refused, or would have refused (dry_run), by the limit with the longest wait.',
+    ['endpoint', 'limit', 'mode'],
+  );
+  const uncounted = counter(
+    'seckill_admission_limit_uncounted_total',
+    'Users and addresses that this process did not count, because it already counted too many.',
+  );
+  const breaker = gauge(
+    'seckill_admission_breaker',
+    'State of the breaker around a dependency, by the calls of this process: 0 closed, 1 half open, 2 open.',
+    ['dependency'],
+  );
+  const quorum = gauge(
+    'seckill_admission_breaker_quorum',
+    '1 while all processes treat the breaker as open, because it is open in enough of them.',
+    ['dependency'],
+  );
+  const breakerRefusals = counter(
+    'seckill_admission_breaker_refusals_total',
+    'Times that an open breaker asked for a smaller answer, or would have (dry_run).',
+    ['dependency', 'mode'],
+  );
+  const degraded = counter(
+    'seckill_admission_degraded_total',
+    'Requests that got less than the full answer, or would have (dry_run).',
+    ['endpoint', 'level', 'mode'],
+  );
   for (const dependency of ['redis', 'rocketmq', 'mysql']) {
     breaker.labels(dependency).set(BREAKER_LEVELS.closed); // an alert on a rise needs the value before it
     quorum.labels(dependency).set(0);
@@ -125,17 +111,15 @@ export interface RoomMetrics {
 
 /** Counts how many buyers the lines admit, and how many the rules order. */
 export function createRoomMetrics(registry: Registry): RoomMetrics {
-  const registers = [registry];
-  const admitted = new Counter({
-    name: 'seckill_admission_queue_admitted_total',
-    help: 'Buyers whose turn in a waiting room came, in all processes, while buyers waited. Buyers whom an operator let in do not count.',
-    registers,
-  });
-  const ordered = new Counter({
-    name: 'seckill_admission_queue_ordered_total',
-    help: 'Buyers whom the rules order to admit, by the clock of this process, while buyers waited.',
-    registers,
-  });
+  const { counter } = metricMakers(registry);
+  const admitted = counter(
+    'seckill_admission_queue_admitted_total',
+    'Buyers whose turn in a waiting room came, in all processes, while buyers waited. Buyers whom an operator let in do not count.',
+  );
+  const ordered = counter(
+    'seckill_admission_queue_ordered_total',
+    'Buyers whom the rules order to admit, by the clock of this process, while buyers waited.',
+  );
   const waiting = ({ joined, admitted }: Line): number => sum(joined) - sum(admitted);
   return {
     moved(from, to, perSecond, forMs): void {
@@ -151,12 +135,10 @@ const sum = ([first, second, third]: PerClass): number => first + second + third
 
 /** @param waiting returns the number of waiting buyers, read when the metrics are collected */
 export function createWaitingRoomMetrics(registry: Registry, waiting: () => number): void {
-  new Gauge({
-    name: 'seckill_admission_queue_waiting',
-    help: 'Buyers in the waiting rooms that this process knows. Every process knows the whole line.',
-    registers: [registry],
-    collect() {
-      this.set(waiting());
-    },
-  });
+  const { readGauge } = metricMakers(registry);
+  readGauge(
+    'seckill_admission_queue_waiting',
+    'Buyers in the waiting rooms that this process knows. Every process knows the whole line.',
+    waiting,
+  );
 }

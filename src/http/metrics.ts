@@ -1,4 +1,5 @@
-import { Counter, Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
+import { metricMakers } from '../core/metric-makers.js';
 import { AnswerTimes, registerTimes } from './answer-times.js';
 import { Tally } from './tally.js';
 
@@ -25,7 +26,7 @@ export type AnswerClass = 'ok' | 'refused' | 'failed';
  * when it collects them.
  */
 export function createHttpMetrics(registry: Registry) {
-  const registers = [registry];
+  const { counter } = metricMakers(registry);
   const answers = new Tally(
     registry,
     'seckill_http_answers_total',
@@ -40,16 +41,14 @@ export function createHttpMetrics(registry: Registry) {
     answers.bind(['purchase', code]);
   }
   times.set('purchase ok', new AnswerTimes({ route: 'purchase', class: 'ok' }));
-  const unlogged = new Counter({
-    name: 'seckill_access_log_skipped_total',
-    help: 'Answers without a line in the access log, because a second had too many or the file was too slow.',
-    registers,
-  });
-  const dropped = new Counter({
-    name: 'seckill_http_connections_dropped_total',
-    help: 'Connections closed because too many were open, and requests dropped because a client sent too many at once.',
-    registers,
-  });
+  const unlogged = counter(
+    'seckill_access_log_skipped_total',
+    'Answers without a line in the access log, because a second had too many or the file was too slow.',
+  );
+  const dropped = counter(
+    'seckill_http_connections_dropped_total',
+    'Connections closed because too many were open, and requests dropped because a client sent too many at once.',
+  );
   return {
     /** Binds a counter. The hot path binds each pair once and calls the function per answer. */
     answered: (route: HttpRoute, code: string): (() => void) => answers.bind([route, code]),
@@ -69,19 +68,12 @@ export type HttpMetrics = ReturnType<typeof createHttpMetrics>;
 
 /** Creates the metrics of the keys of identity providers. */
 export function createIdentityMetrics(registry: Registry) {
-  const registers = [registry];
-  const reads = new Counter({
-    name: 'seckill_jwks_reads_total',
-    help: 'Attempts to read the keys of an issuer, by result.',
-    labelNames: ['issuer', 'result'],
-    registers,
-  });
-  const keys = new Gauge({
-    name: 'seckill_jwks_keys',
-    help: 'Number of keys of an issuer in use. 0: none were ever read.',
-    labelNames: ['issuer'],
-    registers,
-  });
+  const { counter, gauge } = metricMakers(registry);
+  const reads = counter('seckill_jwks_reads_total', 'Attempts to read the keys of an issuer, by result.', [
+    'issuer',
+    'result',
+  ]);
+  const keys = gauge('seckill_jwks_keys', 'Number of keys of an issuer in use. 0: none were ever read.', ['issuer']);
   return {
     keysRead: (issuer: string, known: number): void => {
       reads.labels(issuer, 'read').inc();

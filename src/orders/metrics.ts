@@ -1,5 +1,5 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { DURATION_BUCKETS } from '../core/histogram-buckets.js';
+import type { Registry } from 'prom-client';
+import { metricMakers } from '../core/metric-makers.js';
 import type { OutboxBacklog, OutboxKind } from '../core/ports/outbox.js';
 import type { ChargeOutcome, RefundOutcome } from '../core/ports/payment-provider.js';
 import type { ResolvedAttempt } from '../core/ports/payment-attempts.js';
@@ -40,44 +40,34 @@ export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>;
 
 /** Creates the metrics of the worker. Each is written once per batch or transaction. */
 export function createWorkerMetrics(registry: Registry) {
-  const registers = [registry];
-  const count = (name: string, help: string, labelNames: string[] = []): Counter =>
-    new Counter({ name, help, labelNames, registers });
-  const seconds = (name: string, help: string): Histogram =>
-    new Histogram({ name, help, buckets: DURATION_BUCKETS, registers });
-  const received = count('seckill_deliveries_received_total', 'Messages received.');
-  const checkedBack = count('seckill_deliveries_checked_back_total', 'Messages that a check-back committed.');
-  const verdicts = count('seckill_deliveries_total', 'Messages by result.', ['verdict']);
-  const purchases = count('seckill_recorded_purchases_total', 'Purchases by the result of their message.', ['verdict']);
+  const { counter, gauge, histogram } = metricMakers(registry);
+  const received = counter('seckill_deliveries_received_total', 'Messages received.');
+  const checkedBack = counter('seckill_deliveries_checked_back_total', 'Messages that a check-back committed.');
+  const verdicts = counter('seckill_deliveries_total', 'Messages by result.', ['verdict']);
+  const purchases = counter('seckill_recorded_purchases_total', 'Purchases by the result of their message.', [
+    'verdict',
+  ]);
   purchases.labels('recorded').inc(0); // starts at 0, or the first purchases would be missing from every rate
-  const retries = count('seckill_record_retries_total', 'Batches that could not be written at once.', ['reason']);
-  const written = seconds('seckill_record_seconds', 'Time to write batches, with all retries.');
-  const delivered = seconds(
+  const retries = counter('seckill_record_retries_total', 'Batches that could not be written at once.', ['reason']);
+  const written = histogram('seckill_record_seconds', 'Time to write batches, with all retries.');
+  const delivered = histogram(
     'seckill_delivery_seconds',
     'Time from the creation of a batch until a worker received it, on the clocks of two machines.',
   );
-  const inTime = count(
+  const inTime = counter(
     'seckill_recorded_in_time_purchases_total',
     'Purchases recorded within 5 s of their batch; seckill_recorded_purchases_total{verdict="recorded"} counts all.',
   );
-  const marked = seconds('seckill_mark_recorded_seconds', 'Marking batches as recorded in Redis.');
-  const rows = new Histogram({
-    name: 'seckill_record_rows',
-    help: 'Purchases in one MySQL transaction.',
+  const marked = histogram('seckill_mark_recorded_seconds', 'Marking batches as recorded in Redis.');
+  const rows = histogram('seckill_record_rows', 'Purchases in one MySQL transaction.', {
     buckets: [1, 8, 32, 128, 256, 512, 1024, 2048, 4096],
-    registers,
   });
-  const aside = new Gauge({
-    name: 'seckill_deliveries_aside',
-    help: 'Messages of sales that are being rebuilt, held until they can be recorded.',
-    labelNames: ['group'],
-    registers,
-  });
-  const outage = new Gauge({
-    name: 'seckill_mysql_outage',
-    help: '1 while the worker receives nothing because MySQL is down.',
-    registers,
-  });
+  const aside = gauge(
+    'seckill_deliveries_aside',
+    'Messages of sales that are being rebuilt, held until they can be recorded.',
+    ['group'],
+  );
+  const outage = gauge('seckill_mysql_outage', '1 while the worker receives nothing because MySQL is down.');
   return {
     received: (deliveries: number): void => received.inc(deliveries),
     /** Counts a batch that the broker had to ask about: its commit was late or lost. */
@@ -115,12 +105,8 @@ export type ConsumerMetrics = ReturnType<typeof createConsumerMetrics>;
 
 /** @param group its dead letters start at 0, so that the first is a rise; omitted if no alert watches them */
 export function createConsumerMetrics(registry: Registry, group?: string) {
-  const consumed = new Counter({
-    name: 'seckill_consumed_messages_total',
-    help: 'Messages by group and result.',
-    labelNames: ['group', 'verdict'],
-    registers: [registry],
-  });
+  const { counter } = metricMakers(registry);
+  const consumed = counter('seckill_consumed_messages_total', 'Messages by group and result.', ['group', 'verdict']);
   if (group !== undefined) consumed.labels(group, 'dead_letter').inc(0);
   return {
     /** Counts one message of a consumer group. */
@@ -130,12 +116,12 @@ export function createConsumerMetrics(registry: Registry, group?: string) {
 
 /** @returns a function that counts a charge of an api by its outcome */
 export function createChargeMetrics(registry: Registry): (outcome: ChargeOutcome['outcome']) => void {
-  const charges = new Counter({
-    name: 'seckill_charges_total',
-    help: 'Charges that an api requested from the payment provider, by answer.',
-    labelNames: ['outcome'],
-    registers: [registry],
-  });
+  const { counter } = metricMakers(registry);
+  const charges = counter(
+    'seckill_charges_total',
+    'Charges that an api requested from the payment provider, by answer.',
+    ['outcome'],
+  );
   for (const outcome of ['succeeded', 'declined']) charges.labels(outcome).inc(0); // or the first would be missing from every rate
   return (outcome) => charges.labels(outcome).inc();
 }
@@ -144,34 +130,33 @@ export type OrderJobMetrics = ReturnType<typeof createOrderJobMetrics>;
 
 /** Creates the metrics of the keeper jobs about orders: the outbox, expiry, consumer groups, refunds. */
 export function createOrderJobMetrics(registry: Registry) {
-  const registers = [registry];
-  const count = (name: string, help: string, labelNames: string[] = []): Counter =>
-    new Counter({ name, help, labelNames, registers });
-  const level = (name: string, help: string): Gauge => new Gauge({ name, help, labelNames: ['kind'], registers });
+  const { counter, gauge } = metricMakers(registry);
   const relayed = {
-    published: count('seckill_outbox_published_rows_total', 'Outbox rows that are done.', ['kind']),
-    retried: count('seckill_outbox_retried_rows_total', 'Failed attempts of outbox rows, which are retried.', ['kind']),
+    published: counter('seckill_outbox_published_rows_total', 'Outbox rows that are done.', ['kind']),
+    retried: counter('seckill_outbox_retried_rows_total', 'Failed attempts of outbox rows, which are retried.', [
+      'kind',
+    ]),
   };
-  const undone = level('seckill_outbox_undone_rows', 'Outbox rows that are not done.');
-  const oldest = level('seckill_outbox_oldest_seconds', 'Age of the oldest row that is not done. Alert on it.');
-  const removed = count('seckill_outbox_removed_rows_total', 'Old finished outbox rows that were removed.');
-  const released = count('seckill_released_requests_total', 'Requests whose units were returned.');
-  const difference = new Gauge({
-    name: 'seckill_clock_difference_seconds',
-    help: 'Minimum difference between the clocks of a server and of this process. Above 2 s no order expires.',
-    labelNames: ['server'],
-    registers,
-  });
-  const expired = count('seckill_expired_orders_total', 'Unpaid orders ended at their deadline.');
-  const notified = count('seckill_notified_orders_total', 'Orders whose waiting buyers were notified.');
-  const coupons = count('seckill_coupons_total', 'Coupons given for paid orders.');
-  const attempts = count(
+  const undone = gauge('seckill_outbox_undone_rows', 'Outbox rows that are not done.', ['kind']);
+  const oldest = gauge('seckill_outbox_oldest_seconds', 'Age of the oldest row that is not done. Alert on it.', [
+    'kind',
+  ]);
+  const removed = counter('seckill_outbox_removed_rows_total', 'Old finished outbox rows that were removed.');
+  const released = counter('seckill_released_requests_total', 'Requests whose units were returned.');
+  const difference = gauge(
+    'seckill_clock_difference_seconds',
+    'Minimum difference between the clocks of a server and of this process. Above 2 s no order expires.',
+    ['server'],
+  );
+  const expired = counter('seckill_expired_orders_total', 'Unpaid orders ended at their deadline.');
+  const notified = counter('seckill_notified_orders_total', 'Orders whose waiting buyers were notified.');
+  const coupons = counter('seckill_coupons_total', 'Coupons given for paid orders.');
+  const attempts = counter(
     'seckill_payment_attempts_resolved_total',
     'Unfinished charges, by what the payment provider says about them.',
     ['state'],
   );
-  const refundLabels = ['outcome'];
-  const refunds = count('seckill_refund_tries_total', 'Attempts to refund a payment, by outcome.', refundLabels);
+  const refunds = counter('seckill_refund_tries_total', 'Attempts to refund a payment, by outcome.', ['outcome']);
   return {
     relayed: (kind: OutboxKind, result: 'published' | 'retried', rows: number): void =>
       relayed[result].labels(kind).inc(rows),

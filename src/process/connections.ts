@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { loadConfig } from '../core/config/load.js';
 import type { Config, SectionName } from '../core/config/schema.js';
 import type { DeadlineChannel, OrderEventChannel, RedriveChannel } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
@@ -14,6 +15,7 @@ import type { ProducerOptions } from '../rocketmq/signed-message.js';
 import { brokerConnection, messageSignatures, openRedis } from './servers.js';
 import { printError } from './print.js';
 import { systemClock as clock } from './system-clock.js';
+import { createLog } from './telemetry.js';
 
 /** The sections that a publisher needs. */
 export type PublishSections = 'rocketmq' | 'brokerAccess' | 'messages';
@@ -147,6 +149,13 @@ export async function withConnections<S extends SectionName, T>(
     await connections.close();
   }
 }
+
+/** The same with the settings of the environment and a log for errors alone, as commands need it. */
+export const withConfigured = <S extends SectionName, T>(
+  command: string,
+  sections: readonly S[],
+  work: (connections: Connections<S>) => Promise<T>,
+): Promise<T> => withConnections(loadConfig(sections), createLog(command, 'error'), work);
 
 interface Channel<M> {
   publish(message: M): Promise<void>;

@@ -4,7 +4,6 @@ export type Seam =
   | 'stock store of check-backs'
   | 'purchase channel'
   | 'transfer store'
-  | 'gate'
   | 'mysql of the worker'
   | 'order repository'
   | 'batch store'

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
-import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { DURATION_BUCKETS } from '../core/histogram-buckets.js';
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { metricMakers } from '../core/metric-makers.js';
 import type { Log } from '../core/ports/log.js';
 import { version } from './version.js';
 
@@ -42,36 +42,31 @@ export function createRegistry(program: string): Registry {
 
 /** The series that exists while the program runs. Alerts on a missing program use it. */
 export function createBuildInfo(registry: Registry): void {
-  new Gauge({
-    name: 'seckill_build_info',
-    help: 'Always 1. The labels say which version of Seckill and of Node the program runs.',
-    labelNames: ['version', 'node'],
-    registers: [registry],
-  })
+  const { gauge } = metricMakers(registry);
+  gauge('seckill_build_info', 'Always 1. The labels say which version of Seckill and of Node the program runs.', [
+    'version',
+    'node',
+  ])
     .labels(version, process.version)
     .set(1);
 }
 
 /** Records how long each caller of MySQL waited for a connection, in ms. */
 export function createPoolWaits(registry: Registry): (waitedMs: number) => void {
-  const waits = new Histogram({
-    name: 'seckill_mysql_pool_wait_seconds',
-    help: 'Time that a caller waited for a MySQL connection. If it grows, MYSQL_POOL_MAX is too small or MySQL is slow.',
-    buckets: [0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5],
-    registers: [registry],
-  });
+  const { histogram } = metricMakers(registry);
+  const waits = histogram(
+    'seckill_mysql_pool_wait_seconds',
+    'Time that a caller waited for a MySQL connection. If it grows, MYSQL_POOL_MAX is too small or MySQL is slow.',
+    { buckets: [0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5] },
+  );
   return (waitedMs) => waits.observe(waitedMs / 1000);
 }
 
 /** Measures the runs of background jobs. */
 export function createJobMetrics(registry: Registry) {
-  const runs = new Histogram({
-    name: 'seckill_keeper_job_seconds',
-    help: 'Runs of a job by result.',
-    labelNames: ['task', 'result'], // not `job`: Prometheus has a label of that name and would rename ours
-    buckets: DURATION_BUCKETS,
-    registers: [registry],
-  });
+  const { histogram } = metricMakers(registry);
+  // The label is not `job`: Prometheus has a label of that name and would rename ours.
+  const runs = histogram('seckill_keeper_job_seconds', 'Runs of a job by result.', { labelNames: ['task', 'result'] });
   const running = new Set<{ readonly job: string; readonly sinceMs: number }>();
   new Gauge({
     name: 'seckill_keeper_job_running_seconds',

@@ -1,4 +1,5 @@
-import { Counter, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
+import { metricMakers } from '../core/metric-makers.js';
 import type { Section } from '../core/config/schema.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
@@ -39,17 +40,16 @@ export async function openTracing(
 export type TracingMetrics = ReturnType<typeof createTracingMetrics>;
 
 export function createTracingMetrics(registry: Registry) {
-  const spans = new Counter({
-    name: 'seckill_trace_spans_total',
-    help: 'Spans by result: sent, failed (the collector refused them), dropped (too many waited).',
-    labelNames: ['result'],
-    registers: [registry],
-  });
-  const limited = new Counter({
-    name: 'seckill_trace_requests_limited_total',
-    help: 'Requests that were selected for a trace but not recorded, because a second had more than 100.',
-    registers: [registry],
-  });
+  const { counter } = metricMakers(registry);
+  const spans = counter(
+    'seckill_trace_spans_total',
+    'Spans by result: sent, failed (the collector refused them), dropped (too many waited).',
+    ['result'],
+  );
+  const limited = counter(
+    'seckill_trace_requests_limited_total',
+    'Requests that were selected for a trace but not recorded, because a second had more than 100.',
+  );
   for (const result of ['sent', 'failed', 'dropped'] as const) spans.labels(result).inc(0);
   return {
     spans: (result: 'sent' | 'failed' | 'dropped', count: number): void => spans.labels(result).inc(count),

@@ -61,7 +61,6 @@ import { ROUTES } from './routes.js';
 import { Profiler } from './profiler.js';
 import { openPurchasePath } from './purchase-path.js';
 import { reportProgram } from './report-program.js';
-import { wrapped } from '../process/seams.js';
 import { createReadiness, openStores, serversOf } from '../process/servers.js';
 import { systemClock as clock } from '../process/system-clock.js';
 import { createRegistry } from '../process/telemetry.js';
@@ -207,10 +206,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     ...admission.services,
     unpaidPause: admission.unpaidPause(orders),
     snapshots,
-    gate: wrapped(
-      'gate',
-      new PurchaseGate({ ...path, clock, closedRows: waiting.closedRows, smooth: admission.smooth }),
-    ),
+    gate: new PurchaseGate({ ...path, clock, closedRows: waiting.closedRows, smooth: admission.smooth }),
     getPurchase: new GetPurchase(waiting, pollMaxMs),
     followPurchase,
     streamTimes,

@@ -1,5 +1,5 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { DURATION_BUCKETS } from '../core/histogram-buckets.js';
+import type { Counter, Registry } from 'prom-client';
+import { metricMakers } from '../core/metric-makers.js';
 
 /** How a batch ended. `bucket_empty`: no purchase was accepted yet, and units are fetched from other buckets. */
 export type BatchVerdict =
@@ -31,54 +31,18 @@ export function createPurchaseMetrics(
   registry: Registry,
   queue: () => { readonly waiting: number; readonly inFlight: number },
 ) {
-  const registers = [registry];
-  const batches = new Counter({
-    name: 'seckill_batches_total',
-    help: 'Batches by result.',
-    labelNames: ['verdict'],
-    registers,
-  });
-  const sizes = new Histogram({
-    name: 'seckill_batch_size',
-    help: 'Purchases per batch.',
-    buckets: BATCH_SIZES,
-    registers,
-  });
-  const seconds = new Histogram({
-    name: 'seckill_batch_seconds',
-    help: 'Time from precheck to the commit or rollback of a batch.',
-    buckets: DURATION_BUCKETS,
-    registers,
-  });
-  const waited = new Histogram({
-    name: 'seckill_queue_wait_seconds',
-    help: 'Time that the oldest purchase of a batch waited for it.',
-    buckets: DURATION_BUCKETS,
-    registers,
-  });
-  const steps = new Histogram({
-    name: 'seckill_batch_step_seconds',
-    help: 'Time of each step of a batch, in Redis (precheck, deduct) or the broker (half, commit, rollback).',
-    labelNames: ['step'],
-    buckets: DURATION_BUCKETS,
-    registers,
-  });
-  new Gauge({
-    name: 'seckill_queue_purchases',
-    help: 'Purchases waiting for a batch.',
-    registers,
-    collect() {
-      this.set(queue().waiting);
-    },
-  });
-  new Gauge({
-    name: 'seckill_batches_in_flight',
-    help: 'Batches in progress.',
-    registers,
-    collect() {
-      this.set(queue().inFlight);
-    },
-  });
+  const { counter, readGauge, histogram } = metricMakers(registry);
+  const batches = counter('seckill_batches_total', 'Batches by result.', ['verdict']);
+  const sizes = histogram('seckill_batch_size', 'Purchases per batch.', { buckets: BATCH_SIZES });
+  const seconds = histogram('seckill_batch_seconds', 'Time from precheck to the commit or rollback of a batch.');
+  const waited = histogram('seckill_queue_wait_seconds', 'Time that the oldest purchase of a batch waited for it.');
+  const steps = histogram(
+    'seckill_batch_step_seconds',
+    'Time of each step of a batch, in Redis (precheck, deduct) or the broker (half, commit, rollback).',
+    { labelNames: ['step'] },
+  );
+  readGauge('seckill_queue_purchases', 'Purchases waiting for a batch.', () => queue().waiting);
+  readGauge('seckill_batches_in_flight', 'Batches in progress.', () => queue().inFlight);
   const byVerdict = new Map<BatchVerdict, Counter.Internal>();
   return {
     /** @param size purchases in the batch; @param tookMs from precheck to commit or rollback */
@@ -106,20 +70,13 @@ export type StatusMetrics = ReturnType<typeof createStatusMetrics>;
  * @param streams open event streams, read when the metrics are collected
  */
 export function createStatusMetrics(registry: Registry, streams: () => number) {
-  const found = new Counter({
-    name: 'seckill_awaited_changes_total',
-    help: 'Changes that a buyer waited for, by how the api learned them: by a notification, or by reading the stores.',
-    labelNames: ['found_by'],
-    registers: [registry],
-  });
-  new Gauge({
-    name: 'seckill_event_streams',
-    help: 'Event streams that are open.',
-    registers: [registry],
-    collect() {
-      this.set(streams());
-    },
-  });
+  const { counter, readGauge } = metricMakers(registry);
+  const found = counter(
+    'seckill_awaited_changes_total',
+    'Changes that a buyer waited for, by how the api learned them: by a notification, or by reading the stores.',
+    ['found_by'],
+  );
+  readGauge('seckill_event_streams', 'Event streams that are open.', streams);
   return {
     changeFound(by: FoundBy): void {
       found.labels(by).inc();

@@ -1,4 +1,5 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
+import { metricMakers } from '../core/metric-makers.js';
 import { JOB_STATES, type JobState } from '../core/ports/compensation-repository.js';
 import { FINDING_KINDS, type FindingKind } from '../core/sale-finding.js';
 import type { ServerMemory } from '../core/store-memory.js';
@@ -47,29 +48,19 @@ export function createRecoveryMetrics(registry: Registry) {
 }
 
 function batchMetrics(registry: Registry) {
-  const registers = [registry];
-  const count = (name: string, help: string): Counter => new Counter({ name, help, registers });
-  const redriven = count('seckill_redriven_batches_total', 'Batches published again.');
-  const marked = count(
+  const { counter, gauge } = metricMakers(registry);
+  const redriven = counter('seckill_redriven_batches_total', 'Batches published again.');
+  const marked = counter(
     'seckill_marked_late_batches_total',
     'Recorded batches that the keeper marked in Redis, because no worker had.',
   );
-  const parked = count('seckill_parked_messages_total', 'Dead letters parked.');
-  const pending = new Gauge({
-    name: 'seckill_pending_batches',
-    help: 'Batches that are deducted and not marked as recorded.',
-    registers,
-  });
-  const oldest = new Gauge({
-    name: 'seckill_pending_oldest_seconds',
-    help: 'Age of the oldest batch that is not marked as recorded. Alert on it.',
-    registers,
-  });
-  const waiting = new Gauge({
-    name: 'seckill_dead_letters_parked',
-    help: 'Parked dead letters, counted up to 10000. Alert on any.',
-    registers,
-  });
+  const parked = counter('seckill_parked_messages_total', 'Dead letters parked.');
+  const pending = gauge('seckill_pending_batches', 'Batches that are deducted and not marked as recorded.');
+  const oldest = gauge(
+    'seckill_pending_oldest_seconds',
+    'Age of the oldest batch that is not marked as recorded. Alert on it.',
+  );
+  const waiting = gauge('seckill_dead_letters_parked', 'Parked dead letters, counted up to 10000. Alert on any.');
   return {
     /** Batches published again because no worker recorded them. */
     redriven: (batches: number): void => redriven.inc(batches),
@@ -88,10 +79,9 @@ function batchMetrics(registry: Registry) {
 }
 
 function overdueMetric(registry: Registry) {
-  const level = (name: string, help: string): Gauge =>
-    new Gauge({ name, help, labelNames: ['state'], registers: [registry] });
-  const counts = level('seckill_overdue', 'Items in a state past its deadline.');
-  const oldest = level('seckill_overdue_oldest_seconds', 'Delay of the oldest item past its deadline.');
+  const { gauge } = metricMakers(registry);
+  const counts = gauge('seckill_overdue', 'Items in a state past its deadline.', ['state']);
+  const oldest = gauge('seckill_overdue_oldest_seconds', 'Delay of the oldest item past its deadline.', ['state']);
   /** How many entries are in this state beyond its deadline, and how long ago the oldest should have ended, in ms. */
   return (state: WatchedState, count: number, oldestMs: number): void => {
     counts.labels(state).set(count);
@@ -100,12 +90,12 @@ function overdueMetric(registry: Registry) {
 }
 
 function hotSaleMetrics(registry: Registry) {
-  const reshards = new Counter({
-    name: 'seckill_hot_sale_reshards_total',
-    help: 'Hot sales that the keeper split into more buckets, by result. Alert on `failed`.',
-    labelNames: ['result'],
-    registers: [registry],
-  });
+  const { counter } = metricMakers(registry);
+  const reshards = counter(
+    'seckill_hot_sale_reshards_total',
+    'Hot sales that the keeper split into more buckets, by result. Alert on `failed`.',
+    ['result'],
+  );
   for (const result of ['begun', 'resharded', 'failed'] as const) reshards.labels(result).inc(0);
   return {
     hotSaleResharded: (result: 'begun' | 'resharded' | 'failed'): void => reshards.labels(result).inc(),
@@ -113,25 +103,18 @@ function hotSaleMetrics(registry: Registry) {
 }
 
 function repairMetrics(registry: Registry) {
-  const registers = [registry];
-  const tries = new Counter({
-    name: 'seckill_sale_repairs_total',
-    help: 'Repairs of a sale by result.',
-    labelNames: ['result'],
-    registers,
-  });
-  const seconds = new Histogram({
-    name: 'seckill_sale_repair_seconds',
-    help: 'Duration of completed repairs, from the lock to the swap.',
-    buckets: [0.1, 0.5, 1, 2, 5, 10, 20, 60, 300],
-    registers,
-  });
-  const waiting = new Gauge({
-    name: 'seckill_sales_in_repair',
-    help: 'Sales that wait for a repair. Nobody can buy in a live sale that waits.',
-    labelNames: ['sales'],
-    registers,
-  });
+  const { counter, gauge, histogram } = metricMakers(registry);
+  const tries = counter('seckill_sale_repairs_total', 'Repairs of a sale by result.', ['result']);
+  const seconds = histogram(
+    'seckill_sale_repair_seconds',
+    'Duration of completed repairs, from the lock to the swap.',
+    { buckets: [0.1, 0.5, 1, 2, 5, 10, 20, 60, 300] },
+  );
+  const waiting = gauge(
+    'seckill_sales_in_repair',
+    'Sales that wait for a repair. Nobody can buy in a live sale that waits.',
+    ['sales'],
+  );
   return {
     /** @param tookMs from the first command of the repair to its last */
     repairTried(result: 'repaired' | 'busy' | 'superseded' | 'failed', tookMs: number): void {
@@ -147,21 +130,13 @@ function repairMetrics(registry: Registry) {
 }
 
 function retirementMetrics(registry: Registry) {
-  const retired = new Counter({
-    name: 'seckill_retired_sales_total',
-    help: 'Sales that left Redis.',
-    registers: [registry],
-  });
-  const archived = new Counter({
-    name: 'seckill_archived_orders_total',
-    help: 'Orders that moved to the archive.',
-    registers: [registry],
-  });
-  const toArchive = new Gauge({
-    name: 'seckill_sales_to_archive',
-    help: 'Retired sales whose orders are due for the archive, counted up to 1000.',
-    registers: [registry],
-  });
+  const { counter, gauge } = metricMakers(registry);
+  const retired = counter('seckill_retired_sales_total', 'Sales that left Redis.');
+  const archived = counter('seckill_archived_orders_total', 'Orders that moved to the archive.');
+  const toArchive = gauge(
+    'seckill_sales_to_archive',
+    'Retired sales whose orders are due for the archive, counted up to 1000.',
+  );
   return {
     saleRetired: (): void => retired.inc(),
     ordersArchived: (orders: number): void => archived.inc(orders),
@@ -170,17 +145,21 @@ function retirementMetrics(registry: Registry) {
 }
 
 function memoryMetric(registry: Registry) {
-  const level = (name: string, help: string): Gauge =>
-    new Gauge({ name, help, labelNames: ['server'], registers: [registry] });
-  const used = level('seckill_redis_memory_used_bytes', 'Memory that a Redis master uses.');
-  const max = level(
+  const { gauge } = metricMakers(registry);
+  const used = gauge('seckill_redis_memory_used_bytes', 'Memory that a Redis master uses.', ['server']);
+  const max = gauge(
     'seckill_redis_memory_max_bytes',
     'Memory that a Redis master may use: `maxmemory`, or the memory of its machine.',
+    ['server'],
   );
-  const days = level('seckill_redis_memory_days_left', 'Days until the memory is full, at the growth of the last day.');
+  const days = gauge(
+    'seckill_redis_memory_days_left',
+    'Days until the memory is full, at the growth of the last day.',
+    ['server'],
+  );
   /** Memory of every master. `daysLeft` is null if no rate is known yet. */
   return (servers: readonly (ServerMemory & { readonly daysLeft: number | null })[]): void => {
-    for (const gauge of [used, max, days]) gauge.reset(); // removes servers that are gone
+    for (const metric of [used, max, days]) metric.reset(); // removes servers that are gone
     for (const { server, usedBytes, maxBytes, daysLeft } of servers) {
       used.labels(server).set(usedBytes);
       max.labels(server).set(maxBytes);
@@ -190,21 +169,20 @@ function memoryMetric(registry: Registry) {
 }
 
 function messageMetrics(registry: Registry) {
-  const level = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
-    new Gauge({ name, help, labelNames, registers: [registry] });
-  const lag = level('seckill_mq_lag', 'Messages that no consumer of the group has received.', 'group', 'topic');
-  const oldest = level('seckill_mq_oldest_seconds', 'Age of the oldest such message. Alert on it.', 'group', 'topic');
-  const uncollected = level('seckill_mq_dlq_depth', 'Dead letters that no keeper has collected yet.', 'topic');
-  const open = level('seckill_mq_half_open', 'Half messages without a commit or rollback.');
-  const openOldest = level('seckill_mq_half_oldest_seconds', 'Age of the oldest such message. Alert on it.');
-  const discarded = level('seckill_mq_half_discarded', 'Half messages that the broker gave up and still keeps.');
-  const down = level(
+  const { gauge } = metricMakers(registry);
+  const lag = gauge('seckill_mq_lag', 'Messages that no consumer of the group has received.', ['group', 'topic']);
+  const oldest = gauge('seckill_mq_oldest_seconds', 'Age of the oldest such message. Alert on it.', ['group', 'topic']);
+  const uncollected = gauge('seckill_mq_dlq_depth', 'Dead letters that no keeper has collected yet.', ['topic']);
+  const open = gauge('seckill_mq_half_open', 'Half messages without a commit or rollback.');
+  const openOldest = gauge('seckill_mq_half_oldest_seconds', 'Age of the oldest such message. Alert on it.');
+  const discarded = gauge('seckill_mq_half_discarded', 'Half messages that the broker gave up and still keeps.');
+  const down = gauge(
     'seckill_mq_brokers_down',
     'Brokers of the cluster that do not answer. 1 if no name server knows a broker.',
   );
   const forget = (): void => {
-    for (const gauge of [lag, oldest, uncollected]) gauge.reset();
-    for (const gauge of [open, openOldest, discarded, down]) gauge.remove(); // `reset` would set it to 0
+    for (const metric of [lag, oldest, uncollected]) metric.reset();
+    for (const metric of [open, openOldest, discarded, down]) metric.remove(); // `reset` would set it to 0
   };
   forget();
   /** Null: this process does not know. */
@@ -228,28 +206,19 @@ function messageMetrics(registry: Registry) {
 }
 
 function reconcileMetrics(registry: Registry) {
-  const registers = [registry];
-  const found = new Gauge({
-    name: 'seckill_reconcile_findings',
-    help: 'Findings of the last comparison of Redis and MySQL. Alert on any.',
-    labelNames: ['kind'],
-    registers,
-  });
-  const jobs = new Gauge({
-    name: 'seckill_compensation_jobs',
-    help: 'Compensation jobs by state. Alert on failed_final.',
-    labelNames: ['state'],
-    registers,
-  });
+  const { gauge, readGauge } = metricMakers(registry);
+  const found = gauge(
+    'seckill_reconcile_findings',
+    'Findings of the last comparison of Redis and MySQL. Alert on any.',
+    ['kind'],
+  );
+  const jobs = gauge('seckill_compensation_jobs', 'Compensation jobs by state. Alert on failed_final.', ['state']);
   let lastRunMs = performance.now();
-  new Gauge({
-    name: 'seckill_reconcile_last_run_seconds',
-    help: 'Time since the end of the last comparison, or since the start of the program.',
-    registers,
-    collect() {
-      this.set((performance.now() - lastRunMs) / 1000);
-    },
-  });
+  readGauge(
+    'seckill_reconcile_last_run_seconds',
+    'Time since the end of the last comparison, or since the start of the program.',
+    () => (performance.now() - lastRunMs) / 1000,
+  );
   return {
     /** Records the end of a comparison. @param findings how many of each kind; a missing kind counts as 0 */
     reconciled(findings: Readonly<Partial<Record<FindingKind, number>>>): void {

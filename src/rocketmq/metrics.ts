@@ -1,5 +1,5 @@
-import { Counter, Histogram, type Registry } from 'prom-client';
-import { DURATION_BUCKETS } from '../core/histogram-buckets.js';
+import type { Registry } from 'prom-client';
+import { metricMakers } from '../core/metric-makers.js';
 import { FORGERIES, type SignatureMetrics } from '../core/message-signatures.js';
 import type { CheckBackAnswer } from '../core/ports/channels.js';
 import { TOPICS } from '../core/topics.js';
@@ -7,26 +7,20 @@ import { TOPICS } from '../core/topics.js';
 export type ChannelMetrics = ReturnType<typeof createChannelMetrics>;
 
 export function createChannelMetrics(registry: Registry) {
-  const registers = [registry];
-  const sends = new Histogram({
-    name: 'seckill_half_send_seconds',
-    help: 'Time to send a half message, by result.',
+  const { counter, histogram } = metricMakers(registry);
+  const sends = histogram('seckill_half_send_seconds', 'Time to send a half message, by result.', {
     labelNames: ['outcome'],
-    buckets: DURATION_BUCKETS,
-    registers,
   });
-  const checks = new Counter({
-    name: 'seckill_check_backs_total',
-    help: 'Check-backs of the broker for an open half message, by answer.',
-    labelNames: ['answer'],
-    registers,
-  });
-  const failed = new Counter({
-    name: 'seckill_half_end_failures_total',
-    help: 'Commits and rollbacks that the broker did not confirm; a check-back follows.',
-    labelNames: ['verb'],
-    registers,
-  });
+  const checks = counter(
+    'seckill_check_backs_total',
+    'Check-backs of the broker for an open half message, by answer.',
+    ['answer'],
+  );
+  const failed = counter(
+    'seckill_half_end_failures_total',
+    'Commits and rollbacks that the broker did not confirm; a check-back follows.',
+    ['verb'],
+  );
   return {
     /** @param elapsedMs from the call to its answer */
     halfSent: (outcome: 'stored' | 'unavailable' | 'outcome_unknown', elapsedMs: number): void =>
@@ -39,18 +33,17 @@ export function createChannelMetrics(registry: Registry) {
 
 /** Counts messages that no program of ours has signed. */
 export function createSignatureMetrics(registry: Registry): SignatureMetrics {
-  const forged = new Counter({
-    name: 'seckill_forged_messages_total',
-    help: 'Messages without a valid signature, parked as dead letters. Alert on it.',
-    labelNames: ['topic', 'reason'],
-    registers: [registry],
-  });
-  const accepted = new Counter({
-    name: 'seckill_unsigned_messages_total',
-    help: 'Messages without a signature that were accepted, because MESSAGE_UNSIGNED is accept.',
-    labelNames: ['topic'],
-    registers: [registry],
-  });
+  const { counter } = metricMakers(registry);
+  const forged = counter(
+    'seckill_forged_messages_total',
+    'Messages without a valid signature, parked as dead letters. Alert on it.',
+    ['topic', 'reason'],
+  );
+  const accepted = counter(
+    'seckill_unsigned_messages_total',
+    'Messages without a signature that were accepted, because MESSAGE_UNSIGNED is accept.',
+    ['topic'],
+  );
   // Creates every series at 0: an alert on an increase would miss the first increase of a new series.
   for (const topic of Object.values(TOPICS)) for (const reason of FORGERIES) forged.labels(topic, reason).inc(0);
   return {

@@ -1,4 +1,5 @@
-import { Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
+import { metricMakers } from '../core/metric-makers.js';
 import type { HotSale } from '../core/ports/hot-sales.js';
 import { heldUnits } from './sale-units.js';
 import type { SaleUnits } from './watch-open-sales.js';
@@ -7,18 +8,17 @@ export type SaleMetrics = ReturnType<typeof createSaleMetrics>;
 
 /** Creates the metrics of the keeper about open sales. */
 export function createSaleMetrics(registry: Registry) {
-  const hot = new Gauge({
-    name: 'seckill_hot_sale_purchases_per_second',
-    help: 'Purchase attempts per second of each hot sale, over all apis and the last ten seconds.',
-    labelNames: ['sale'],
-    registers: [registry],
-  });
-  const units = new Gauge({
-    name: 'seckill_sale_units',
-    help: 'Units of each running sale: stock, left, sold (in MySQL), held (left Redis, not in MySQL yet). One keeper reports them.',
-    labelNames: ['sale', 'units'],
-    registers: [registry],
-  });
+  const { gauge } = metricMakers(registry);
+  const hot = gauge(
+    'seckill_hot_sale_purchases_per_second',
+    'Purchase attempts per second of each hot sale, over all apis and the last ten seconds.',
+    ['sale'],
+  );
+  const units = gauge(
+    'seckill_sale_units',
+    'Units of each running sale: stock, left, sold (in MySQL), held (left Redis, not in MySQL yet). One keeper reports them.',
+    ['sale', 'units'],
+  );
   return {
     /** @param sales all that are published; a sale that is missing has ended */
     openSales(sales: readonly SaleUnits[]): void {

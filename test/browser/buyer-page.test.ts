@@ -3,7 +3,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
-import { createTokenSigner } from '../../src/http/token.js';
 import { Buyers, isAccepted } from '../chaos/harness/buyers.js';
 import { ask } from '../chaos/harness/http.js';
 import type { Program } from '../chaos/harness/programs.js';
@@ -279,49 +278,6 @@ describe('the sale page in a browser', () => {
     }
   });
 
-  it('waits as long as the Retry-After of a 503 says', async () => {
-    const saleId = await newSale();
-    const ann = await visit({ saleId, before: NO_CHANCE });
-    await ann.sees('ready');
-    const at: number[] = [];
-    let busy = true;
-    await ann.page.route(PURCHASES, (route) => {
-      at.push(performance.now());
-      if (!busy) return route.continue();
-      const body = JSON.stringify({ code: 'overloaded', retryable: true, retryAfterMs: 700 });
-      return route.fulfill({
-        status: 503,
-        contentType: 'application/problem+json',
-        headers: { 'Retry-After': '1' },
-        body,
-      });
-    });
-    await ann.button.click();
-    await until('it has asked three times', () => at.length >= 3);
-    expect(await ann.page.locator('.panel .note').textContent()).to.contain('Very many people');
-    busy = false;
-    await ann.sees('to_pay');
-    for (let i = 1; i < at.length; i++) expect((at[i] as number) - (at[i - 1] as number)).to.be.at.least(690);
-    expect(await ann.keys()).to.have.length(1);
-    await ann.leave();
-    expect(await figuresOf(saleId)).to.include({ rows: 1 });
-  });
-
-  it('gets the result by a long poll without streams', async () => {
-    const saleId = await newSale();
-    const ann = await visit({ saleId });
-    await ann.page.route(/\/events$/, (route) => route.abort('connectionreset'));
-    await ann.sees('ready');
-    worker.signal('SIGSTOP');
-    await ann.button.click();
-    await ann.sees('held');
-    await until('it asks by a long poll', () => ann.requests.some((request) => request.url().endsWith('?wait=25')));
-    worker.signal('SIGCONT');
-    await ann.sees('to_pay');
-    await ann.leave();
-    expect(await figuresOf(saleId)).to.include({ rows: 1 });
-  });
-
   it('asks before it gives up an order, offers the unit again, and uses a new key for the next purchase', async () => {
     const saleId = await newSale({ stock: 1 });
     const ann = await visit({ saleId, context: { viewport: { width: 390, height: 700 } } });
@@ -568,32 +524,6 @@ describe('the sale page in a browser', () => {
     await ann.page.locator('#change').click();
     await ann.sees('ready');
     expect(await who.textContent()).to.contain('ma…ry');
-    await ann.leave();
-  });
-
-  it('reports a token that the server refuses, and loses nothing', async () => {
-    const saleId = await newSale();
-    const ann = await visit({ saleId });
-    await ann.sees('ready');
-    const wrong = createTokenSigner('another-secret-of-more-than-forty-bytes-length')({
-      userId: 'ann',
-      roles: [],
-      ttlMs: 60_000,
-    });
-    await ann.page.evaluate(`location.hash = 'token=${wrong}'`);
-    await ann.button.click();
-    await ann.sees('signed_out');
-    expect(await ann.page.locator('.headline').textContent()).to.equal('Your sign-in has ended');
-    await ann.page.evaluate(`location.hash = 'token=${ann.token}'`);
-    await ann.sees('to_pay'); // without another click
-    expect(await ann.keys()).to.have.length(1);
-    await ann.leave();
-    expect(await figuresOf(saleId)).to.include({ rows: 1 });
-  });
-
-  it('reports a sale that does not exist', async () => {
-    const ann = await visit({ saleId: '999999999999999999' });
-    await ann.sees('missing');
     await ann.leave();
   });
 });

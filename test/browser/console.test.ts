@@ -5,9 +5,7 @@ import type { Page } from 'playwright-core';
 import { createOrderRefunds } from '../../src/mysql/order-refunds.js';
 import { createOrderTransitions } from '../../src/mysql/order-transitions.js';
 import { systemClock } from '../../src/process/system-clock.js';
-import { createDeadLetterParking } from '../../src/mysql/dead-letters.js';
 import { createDeadLetterStore } from '../../src/operate/dead-letters/dead-letter-store.js';
-import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createTokenSigner } from '../../src/http/token.js';
 import type { Role } from '../../src/core/roles.js';
 import { deductBatch } from '../chaos/harness/batches.js';
@@ -21,6 +19,7 @@ import { startChromium, type StartedBrowser } from '../helpers/chromium.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
+import { parkBatch } from '../integration/park-batches.js';
 import { openConsole, type Opened } from './console/looks.js';
 import { takePicture, TAKES_PICTURES } from './pictures.js';
 import { publishRules, untilInForce } from './visitor.js';
@@ -175,7 +174,7 @@ describe('the console on a running system', () => {
   it('saves dead letters as CSV, and replays a dead letter after a question that shows its purchases beside their orders', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 5 });
-    const deadLetterId = await parkBatch(saleId, ['carl', 'dora']);
+    const deadLetterId = await parkedLetter(saleId, ['carl', 'dora']);
     const page = await open('operator', `dead-letters?saleId=${saleId}`);
     const row = page.getByRole('row').filter({ hasText: 'the consumer group gave up on it' });
     await row.waitFor();
@@ -310,43 +309,14 @@ describe('the console on a running system', () => {
     }
   });
 
-  it('offers a viewer no changes, which the API refuses too', async () => {
-    const { stack } = system;
-    const { saleId } = await openSale(stack, { stock: 5 });
-    const deadLetterId = await parkBatch(saleId, ['ivy']);
-    const page = await open('viewer', `sales/${saleId}`);
-    await page.getByRole('heading', { name: 'Second by second' }).waitFor();
-    for (const name of ['Pause', 'Edit', 'Reshard', 'Repair', 'Close for good']) {
-      expect(await page.getByRole('button', { name, exact: true }).count(), name).to.equal(0);
-    }
-    await page.goto(`${operatorsUrl()}/console/dead-letters/${deadLetterId}`);
-    await page.getByRole('heading', { name: 'Purchases and their orders' }).waitFor();
-    for (const name of ['Replay', 'Discard', 'Replay all that match']) {
-      expect(await page.getByRole('button', { name, exact: true }).count(), name).to.equal(0);
-    }
-    for (const path of [`sales/${saleId}/pause`, `dead-letters/${deadLetterId}/replay`]) {
-      const answer = await ask(`${operatorsUrl()}/admin/v1/${path}`, { method: 'POST', token: tokenOf('viewer') });
-      expect([answer.status, answer.json.code], path).to.deep.equal([403, 'role_needed']);
-    }
-    const replayed = await ask(`${operatorsUrl()}/admin/v1/dead-letters/${deadLetterId}/replay`, {
-      method: 'POST',
-      token: tokenOf('operator'),
-      timeoutMs: 30_000,
-    });
-    expect(replayed.status).to.equal(200);
-    expect(await expectInvariants(stack, saleId)).to.include({ rows: 1, unitsLeft: 4 });
-  });
-
   /**
    * Sells one unit to each of these buyers, and pays the orders of some.
-   * @param refusing the provider refuses to refund the payments of these buyers
    * @returns the order of each buyer
    */
   async function sold(
     saleId: string,
     users: readonly string[],
     paying: readonly string[],
-    refusing: readonly string[] = [],
   ): Promise<ReadonlyMap<string, string>> {
     const { stack } = system;
     const buyers = new Buyers(saleId, stack.env.JWT_SECRET, () => [api.url]);
@@ -359,8 +329,7 @@ describe('the console on a running system', () => {
     });
     const transitions = createOrderTransitions(stack.mysql, { clock: systemClock, log: silentLog });
     for (const { id, user, cents } of rows.filter((row) => paying.includes(row.user))) {
-      const word = refusing.includes(user) ? 'decline' : 'test';
-      const payment = { paymentId: `simulated-${word}-${id}`, amountCents: Number(cents) };
+      const payment = { paymentId: `simulated-test-${id}`, amountCents: Number(cents) };
       expect(await transitions.pay(id, payment), user).to.equal('paid');
     }
     return new Map(rows.map(({ id, user }) => [user, id]));
@@ -410,68 +379,6 @@ describe('the console on a running system', () => {
     expect(await expectInvariants(stack, saleId)).to.include({ rows: 2, unitsLeft: 3 });
   });
 
-  it('says that the provider refused a refund, and lets an admin pay it by hand', async () => {
-    const { stack } = system;
-    const { saleId } = await openSale(stack, { stock: 2 });
-    const orderId = (await sold(saleId, ['ann'], ['ann'], ['ann'])).get('ann') ?? '';
-    const page = await open('admin', `purchases/${orderId}`);
-    const question = page.getByRole('dialog');
-    const act = async (name: string, verb = name): Promise<void> => {
-      await page.getByRole('button', { name, exact: true }).click();
-      await question.getByLabel('Reason').fill('the buyer called');
-      await question.getByRole('button', { name: verb }).evaluate(twice);
-    };
-    await act('Refund', 'Refund €19.99');
-    await question.getByText('The refund is ordered.').waitFor();
-    await question.getByRole('button', { name: 'Close' }).last().click();
-    await page.getByText('The provider refused a refund.').waitFor();
-    await page.getByText('refused: simulated').waitFor();
-    await act('Pay by hand');
-    await question.getByText('The refund is yours. Pay it now.').waitFor();
-    await question.getByRole('button', { name: 'Close' }).last().click();
-    await page.locator('.facts').getByText('Refunded', { exact: true }).waitFor();
-    await page.reload();
-    await page.getByText('tried again as').waitFor();
-    expect(await page.getByRole('button', { name: 'Pay by hand' }).count()).to.equal(0);
-    const refunds = await createOrderRefunds(stack.mysql, { clock: systemClock }).refundsOf(orderId);
-    expect(refunds.map(({ state }) => state)).to.deep.equal(['failed', 'refunded']);
-    expect(await audited(`refund:${refunds[0]?.paymentId}`)).to.deep.equal(['refund.claimed']);
-    expect(await expectInvariants(stack, saleId)).to.include({ rows: 1, unitsLeft: 1 });
-  });
-
-  it('voids a paused sale, and shows how far its refunds are', async () => {
-    const { stack } = system;
-    const { saleId } = await openSale(stack, { stock: 5 });
-    const orders = await sold(saleId, ['ann', 'bob', 'cleo', 'dan'], ['cleo', 'dan']);
-    await stack.admin.pause(saleId, 'a-test');
-    const page = await open('admin', `sales/${saleId}`);
-    await page.getByRole('button', { name: 'Void its orders' }).click();
-    const question = page.getByRole('dialog');
-    await question.getByRole('button', { name: 'Unpaid and paid' }).click();
-    await question.getByText('€39.98').waitFor();
-    await page.reload(); // the dialog and its choice are in the address
-    await question.getByText('€39.98').waitFor();
-    await question.getByLabel('Reason').fill('wrong price');
-    await question.getByLabel(`Type ${saleId} to confirm`).fill(saleId);
-    await question.getByRole('button', { name: 'Void', exact: true }).evaluate(twice);
-    await question.getByText('Every order was handled.').waitFor();
-    await question.getByRole('button', { name: 'Close' }).last().click();
-    const money = createOrderRefunds(stack.mysql, { clock: systemClock });
-    await until('both refunds are made', async () => {
-      const all = await Promise.all(['cleo', 'dan'].map((user) => money.refundsOf(orders.get(user) ?? '')));
-      return all.every(([refund, ...more]) => refund?.state === 'refunded' && more.length === 0);
-    });
-    await page.reload();
-    const panel = page.locator('.panel').filter({ has: page.getByRole('heading', { name: 'Refunds' }) });
-    await panel.getByRole('link', { name: '2 · €39.98' }).click();
-    await page.getByRole('row').filter({ hasText: 'wrong price' }).first().waitFor();
-    expect(await page.getByRole('row').filter({ hasText: 'Refunded' }).count()).to.equal(2);
-    await page.goto(`${operatorsUrl()}/console/sales/${saleId}?void=all`);
-    await question.getByText('No order is left to void.').waitFor();
-    expect(opened.faults).to.deep.equal([]);
-    expect(await expectInvariants(stack, saleId)).to.include({ rows: 4, unitsLeft: 3 });
-  });
-
   it('shows purchases as they happen', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 3 });
@@ -493,26 +400,11 @@ describe('the console on a running system', () => {
     expect(await expectInvariants(stack, saleId)).to.include({ rows: 3, unitsLeft: 0 });
   });
 
-  /**
-   * Parks a batch that was deducted and given up, as worker and collector leave it. @returns the number of its dead
-   * letter
-   */
-  async function parkBatch(saleId: string, users: readonly string[]): Promise<string> {
-    const { redis, mysql } = system.stack;
+  /** Deducts a batch and parks it. @returns the number of its dead letter */
+  async function parkedLetter(saleId: string, users: readonly string[]): Promise<string> {
     const batch = await deductBatch(system.stack, saleId, users);
-    await createDeadLetterParking(mysql).park({
-      messageId: randomBytes(16).toString('hex'),
-      group: 'seckill-order-writer',
-      saleId,
-      body: batch.body,
-      originTopic: 'seckill-purchase',
-      batchId: batch.batchId,
-      reason: 'retries_exhausted',
-      attempts: 6,
-      detail: 'the consumer group gave up on it',
-    });
-    await createBatchStore(redis).park(batch);
-    const [found] = await createDeadLetterStore(mysql).list({ batchId: batch.batchId }, { max: 1 });
+    await parkBatch(system.stack, batch);
+    const [found] = await createDeadLetterStore(system.stack.mysql).list({ batchId: batch.batchId }, { max: 1 });
     return String(found?.deadLetterId);
   }
 });

@@ -9,7 +9,6 @@ import type { StockStore } from '../../src/core/ports/stock-store.js';
 import type { TransferStore } from '../../src/core/ports/transfer-store.js';
 import type { MysqlPool, Transaction } from '../../src/mysql/pool.js';
 import type { Seam } from '../../src/process/seams.js';
-import type { PurchaseGate } from '../../src/purchase/gate.js';
 
 /**
  * Places between two steps where a test may stop a program. `FAILPOINT=<name>[:n]` kills the process at the n-th pass.
@@ -17,16 +16,14 @@ import type { PurchaseGate } from '../../src/purchase/gate.js';
  * or loses the reply. `poison_deduct` does not stop the process either, and it acts at every pass: the script of a batch
  * with a purchase whose key begins with `poison` gets a body that the script cannot decode.
  */
-export const POINTS = [
+const POINTS = [
   'after_precheck',
   'after_half',
   'after_deduct',
   'after_commit',
-  'before_answer',
   'before_resubmit',
   'drop_half_reply',
   'drop_commit',
-  'drop_rollback',
   'poison_deduct',
   'check_before_resolve',
   'check_after_resolve',
@@ -64,7 +61,6 @@ export function failPoints(text: string) {
       await at.pass('after_commit');
     },
     async rollback() {
-      if (at.loses('drop_rollback')) return false;
       const confirmed = await half.rollback();
       if (confirmed) await at.pass('before_resubmit');
       return confirmed;
@@ -107,7 +103,6 @@ export function failPoints(text: string) {
         'after_transfer_in',
         ({ outcome }) => outcome === 'received',
       ),
-    gate: (gate: PurchaseGate) => at.after(gate, 'enter', 'before_answer'),
     'mysql of the worker': (pool: MysqlPool) =>
       at.around(pool, 'transaction', (transaction, work) =>
         transaction(async (tx) => {

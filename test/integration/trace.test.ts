@@ -1,16 +1,11 @@
 import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
-import type { Batch } from '../../src/core/batch.js';
-import { silentLog } from '../helpers/silent-log.js';
-import { createStockStore } from '../../src/redis/stock-store.js';
 import { Buyers } from '../chaos/harness/buyers.js';
 import { runCommand, type CommandEnd } from '../helpers/command.js';
 import { ask } from '../chaos/harness/http.js';
 import { openSale } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
-import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { useSystem } from '../helpers/system.js';
-import { parkBatch } from './park-batches.js';
 import { found } from '../chaos/harness/wait.js';
 
 interface Trace {
@@ -29,8 +24,7 @@ interface Trace {
 describe('trace of a purchase', () => {
   let api: Program;
   const system = useSystem(async ({ programs }) => {
-    // Prevents another publication, so that pending batches of a test stay pending.
-    const env = { KEEPER_EVERY_MS: '500', OUTBOX_EVERY_MS: '100', REDRIVE_AFTER_MS: '600000' };
+    const env = { KEEPER_EVERY_MS: '500', OUTBOX_EVERY_MS: '100' };
     [api] = await Promise.all([
       programs.start('api', { env: { PAYMENT_PROVIDER: 'simulator' } }),
       programs.start('worker'),
@@ -40,10 +34,10 @@ describe('trace of a purchase', () => {
 
   const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
   const seckill = (...args: string[]): Promise<CommandEnd> => runCommand(args, system.stack.env);
-  const byHttp = async (id: string, query = ''): Promise<{ status: number; traces: Trace[]; detail: unknown }> => {
+  const byHttp = async (id: string, query = ''): Promise<Trace[]> => {
     const token = buyersOf('1').token('root', ['admin']);
-    const { status, json } = await ask(`${api.operatorsUrl}/admin/v1/requests/${id}${query}`, { token });
-    return { status, traces: (json.purchases ?? []) as Trace[], detail: json.detail };
+    const { json } = await ask(`${api.operatorsUrl}/admin/v1/requests/${id}${query}`, { token });
+    return (json.purchases ?? []) as Trace[];
   };
   const words = ({ steps }: Trace): string[] => steps.map(({ what }) => what);
 
@@ -58,12 +52,6 @@ describe('trace of a purchase', () => {
     const { status, text } = await ask(`${api.url}/v1/orders/${orderId}/${verb}`, { method: 'POST', token });
     expect(status, text).to.equal(200);
   };
-  async function deducted(saleId: string, ...texts: string[]): Promise<Batch> {
-    const batch = batchOf({ saleId }, purchasesOf(...texts));
-    const verdict = await createStockStore(system.stack.redis, silentLog).deduct(batch);
-    expect(verdict).to.deep.equal({ outcome: 'deducted' });
-    return batch;
-  }
   const fresh = (): string => `k-${randomBytes(6).toString('hex')}`;
 
   it('tells the story of an ordered and paid, a released and a refused purchase', async () => {
@@ -78,8 +66,8 @@ describe('trace of a purchase', () => {
     const [refused, paid] = await Promise.all([
       seckill('trace', refusedKey, '--sale', saleId, '--user', 'cid'),
       found('the trace of the paid order', async () => {
-        const { traces } = await byHttp(paidId);
-        return traces[0]?.sentence.includes('nothing more happens') ? traces[0] : null; // the coupon has arrived
+        const [trace] = await byHttp(paidId);
+        return trace?.sentence.includes('nothing more happens') ? trace : null; // the coupon has arrived
       }),
     ]);
     expect(refused.code).to.equal(1);
@@ -117,8 +105,8 @@ describe('trace of a purchase', () => {
 
     await move(buyers, 'bob', cancelledId, 'cancel');
     const released = await found('the units to be back', async () => {
-      const { traces } = await byHttp(cancelledKey, `?saleId=${saleId}`);
-      return traces[0]?.sentence.includes('nothing more happens') ? traces[0] : null;
+      const [trace] = await byHttp(cancelledKey, `?saleId=${saleId}`);
+      return trace?.sentence.includes('nothing more happens') ? trace : null;
     });
     expect(released.state).to.equal('cancelled');
     expect(released.steps.find(({ what }) => what === 'request')?.detail).to.equal(`released:${cancelledId}:1`);
@@ -126,34 +114,8 @@ describe('trace of a purchase', () => {
     expect([command.code, command.lines.length], command.stderr).to.deep.equal([0, 1]);
     const [line] = command.lines as unknown as Trace[];
     const sources = (trace?: Trace) => trace?.steps.filter(({ source }) => source !== 'broker');
-    const [again] = (await byHttp(paidId)).traces; // the units of the other purchase have been returned since
+    const [again] = await byHttp(paidId); // the units of the other purchase have been returned since
     expect(sources(line)).to.deep.equal(sources(again));
     expect(words(line as Trace)).to.include.members(['half_stored', 'committed']);
-  });
-
-  it('tells the story of a pending and a parked purchase, and shows both when two buyers used the same id', async () => {
-    const { stack } = system;
-    const { saleId } = await openSale(stack, { stock: 10 });
-    const key = fresh();
-    const [pending, parked] = [await deducted(saleId, `ann/${key}`), await deducted(saleId, `bob/${key}`)];
-    await parkBatch(stack, parked);
-
-    const { traces } = await byHttp(key);
-    expect(traces.map(({ userId, state }) => `${userId} ${state}`)).to.have.members(['ann pending', 'bob parked']);
-    const [ofAnn] = (await byHttp(key, '?userId=ann')).traces;
-    expect(ofAnn?.sentence).to.match(/^Held for .* s, not recorded: a worker records it, or the keeper/);
-    expect(words(ofAnn as Trace).slice(0, 2)).to.have.members(['batch_formed', 'deducted']);
-    const [ofBob] = (await byHttp(parked.batchId)).traces;
-    expect(ofBob?.sentence).to.match(/^Parked as dead letter \d+ .*seckill dlq replay/);
-    expect((await byHttp(pending.batchId, '?userId=eve')).status).to.equal(404);
-
-    const [shown, audit] = await Promise.all([
-      seckill('trace', pending.batchId),
-      seckill('audit', 'list', '--subject', `sale:${saleId}`, '--json'),
-    ]);
-    expect([shown.code, shown.stdout], shown.stderr).to.satisfy(([code, text]: [number, string]) => {
-      return code === 0 && text.includes(`Request ${key} of buyer ann in sale ${saleId}`) && text.includes('Held for');
-    });
-    expect(audit.lines.map(({ action }) => action)).to.deep.equal(['sale.opened', 'sale.warmed', 'sale.created']);
   });
 });

@@ -1,14 +1,13 @@
 import { expect } from 'chai';
-import { Buyers, isAccepted } from '../chaos/harness/buyers.js';
+import { Buyers } from '../chaos/harness/buyers.js';
 import { ask, type Answer } from '../chaos/harness/http.js';
 import { type Program, readMetric } from '../chaos/harness/programs.js';
 import { openSale } from '../chaos/harness/sales.js';
 import { found, grantedMsOf, pause, until } from '../chaos/harness/wait.js';
-import { runCommand } from '../helpers/command.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
 
-/** The promised time for switches and for breakers that agree. */
+/** The promised time for breakers that agree. */
 const EVERYWHERE_MS = 1000;
 const OUTAGE_MS = 10_000;
 /** Pause between two requests of a buyer who keeps asking. */
@@ -59,64 +58,6 @@ describe('overload: two APIs', () => {
       return inForce.every((one) => one >= published);
     });
   }
-
-  /** @returns the time until the second API gave this answer, ms of granted time */
-  async function seenAtSecond(
-    what: string,
-    set: () => Promise<unknown>,
-    seen: () => Promise<boolean>,
-  ): Promise<number> {
-    await set();
-    return grantedMsOf(() => until(what, seen, { everyMs: 10 }));
-  }
-
-  it('applies a switch set at one API at the other within a second, in both directions, and audits it', async () => {
-    const { saleId } = await openSale(system.stack, { stock: 5 });
-    const [, second] = apis;
-    const pageIs = (status: number) => async () => (await ask(`${second.url}/v1/sales/${saleId}`)).status === status;
-    expect(await pageIs(200)()).to.equal(true);
-    for (const [level, status] of [['L4', 204] as const, ['L0', 200] as const]) {
-      const tookMs = await seenAtSecond(
-        `the page is ${status}`,
-        async () => expect((await admin('switches/sale', { level })).json).to.include({ level, seenAtOnce: true }),
-        pageIs(status),
-      );
-      console.log(`      · ${level} in force at the other api after ${tookMs.toFixed(0)} ms`);
-      expect(tookMs, level).to.be.below(EVERYWHERE_MS);
-    }
-
-    const buyers = new Buyers(saleId, system.stack.env.JWT_SECRET, () => [second.url]);
-    const tookMs = await seenAtSecond(
-      'purchases are refused',
-      () => admin('switches/purchase', { level: 'L4' }),
-      async () => (await buyers.buy('probe', { requestId: 'probe' }))?.status === 503,
-    );
-    expect(tookMs).to.be.below(EVERYWHERE_MS);
-    const refused = await buyers.buy('ann');
-    expect(refused?.json).to.include({ code: 'degraded', retryable: true });
-    expect(refused?.headers).to.have.property('retry-after', '2');
-    await admin('switches/purchase', { level: 'L0' });
-    await until('purchases are taken', async () => isAccepted(await buyers.buy('ann')));
-
-    const { json } = await ask(`${apis[1].operatorsUrl}/admin/v1/audit?subject=rules:admission&limit=1`, { token });
-    expect((json.entries as object[])[0]).to.deep.include({ actor: 'boss', action: 'rules.published' });
-    await expectInvariants(system.stack, saleId, buyers.opLog);
-  });
-
-  it('sets a switch and shows all with `seckill switch`', async () => {
-    const { saleId } = await openSale(system.stack, { stock: 5 });
-    const set = await runCommand(['switch', 'sale', 'L4', '--json'], system.stack.env);
-    expect(set.code, set.stderr).to.equal(0);
-    expect(JSON.parse(set.stdout)).to.include({ endpoint: 'sale', level: 'L4', percent: 100, inForce: true });
-    for (const { url } of apis) {
-      await until('it is in force', async () => (await ask(`${url}/v1/sales/${saleId}`)).status === 204);
-    }
-    const shown = await runCommand(['switch'], system.stack.env);
-    expect(shown.stdout).to.match(/^sale +L4 +100 +yes$/m);
-    const wrong = await runCommand(['switch', 'purchase', 'L1'], system.stack.env);
-    expect([wrong.code, wrong.stdout]).to.deep.equal([2, '']);
-    expect(wrong.stderr).to.contain('level must be L0 or L4 for a purchase.');
-  });
 
   it('keeps limits, opens breakers, answers reads and fails only with 503 while Redis is stopped for ten seconds, then recovers', async () => {
     await publish({ limits: LIMITS, breaker: BREAKER, degrade: { mode: 'on' } });

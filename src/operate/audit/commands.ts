@@ -1,12 +1,10 @@
 import { Command } from 'commander';
-import { loadConfig } from '../../core/config/load.js';
 import type { AuditFilter } from '../../core/ports/audit-log.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { createAuditLog } from '../../mysql/audit-log.js';
-import { withConnections } from '../../process/connections.js';
+import { withConfigured } from '../../process/connections.js';
 import { parseTime, parseWhole } from '../../process/options.js';
 import { isoTime, print, printError, tableLine } from '../../process/print.js';
-import { createLog } from '../../process/telemetry.js';
 import { auditBody } from './index.js';
 
 interface ListFlags {
@@ -57,8 +55,7 @@ const line = tableLine(7, 24, 12, 26, 24);
 async function list({ json, limit, since, before, subject, actor, action }: ListFlags): Promise<void> {
   const filter: AuditFilter = withoutUndefined({ subject, actor, action, sinceMs: since });
   const page = { max: limit, ...withoutUndefined({ beforeId: before?.toString() }) };
-  const config = loadConfig(['mysql', 'redis'], process.env);
-  const entries = await withConnections(config, createLog('audit', 'error'), (connections) =>
+  const entries = await withConfigured('audit', ['mysql', 'redis'], (connections) =>
     createAuditLog(connections.mysql()).list(filter, page),
   );
   if (!json) print(line('entry', 'at', 'actor', 'action', 'subject', 'before → after'));

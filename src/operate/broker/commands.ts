@@ -4,10 +4,9 @@ import { loadConfig } from '../../core/config/load.js';
 import { TOPICS } from '../../core/topics.js';
 import { createAuditLog } from '../../mysql/audit-log.js';
 import { UsageError } from '../../process/cli-error.js';
-import { withConnections } from '../../process/connections.js';
+import { withConfigured } from '../../process/connections.js';
 import { clusterOption, namesrvOf, operatorName, parseTime, parseWhole } from '../../process/options.js';
 import { inLine, isoTime, print, printError, tableLine } from '../../process/print.js';
-import { createLog } from '../../process/telemetry.js';
 import { brokerAccessOf } from '../../rocketmq/credentials.js';
 import {
   OWN_GROUPS,
@@ -209,17 +208,13 @@ async function resume(flags: ResumeFlags): Promise<void> {
   }
   let done = 0;
   try {
-    await withConnections(
-      loadConfig(['mysql', 'redis'], process.env),
-      createLog('mq', 'error'),
-      async (connections) => {
-        const audit = createAuditLog(connections.mysql());
-        for (const half of halves) {
-          await resumeHalf(half, operatorName(), { inspection, audit });
-          done++;
-        }
-      },
-    );
+    await withConfigured('mq', ['mysql', 'redis'], async (connections) => {
+      const audit = createAuditLog(connections.mysql());
+      for (const half of halves) {
+        await resumeHalf(half, operatorName(), { inspection, audit });
+        done++;
+      }
+    });
   } finally {
     if (!json) print(`${done} of ${halves.length} resumed. The broker checks back within seconds.`);
   }

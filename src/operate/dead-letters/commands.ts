@@ -1,6 +1,5 @@
 import { Command, Option } from 'commander';
 import { decodeBatch } from '../../core/batch.js';
-import { loadConfig } from '../../core/config/load.js';
 import {
   DEAD_LETTER_REASONS,
   DEAD_LETTER_STATES,
@@ -8,8 +7,7 @@ import {
   type DeadLetterState,
 } from '../../core/ports/dead-letters.js';
 import { GROUPS } from '../../core/topics.js';
-import { withConnections } from '../../process/connections.js';
-import { createLog } from '../../process/telemetry.js';
+import { withConfigured } from '../../process/connections.js';
 import type { DeadLetterAdmin } from './dead-letter-admin.js';
 import {
   deadLetterBody,
@@ -176,8 +174,7 @@ function addWork(command: Command): Command {
 }
 
 async function run(task: (admin: DeadLetterAdmin) => Promise<void>): Promise<void> {
-  const config = loadConfig(['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages'], process.env);
-  await withConnections(config, createLog('dlq', 'error'), async (connections) =>
+  await withConfigured('dlq', ['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages'], async (connections) =>
     task((await openDeadLetters(connections)).deadLetters),
   );
 }

@@ -1,29 +1,17 @@
 import { Command, Option } from 'commander';
 import { createOrderSearch } from '../../mysql/order-search.js';
-import { loadConfig } from '../../core/config/load.js';
-import { ORDER_STATES, type OrderState } from '../../core/order.js';
-import { isServed, ORDER_FILTER_NEEDS, type OrderFilter } from '../../core/ports/order-search.js';
+import { ORDER_STATES } from '../../core/order.js';
+import { isServed, ORDER_FILTER_NEEDS } from '../../core/ports/order-search.js';
 import { EXPORT_FORMATS, EXPORT_MAX, type ExportFormat } from '../../http/export-lines.js';
 import { moneyCommands } from './money-commands.js';
 import { orderPages } from './order-pages.js';
-import { withConnections } from '../../process/connections.js';
-import { createLog } from '../../process/telemetry.js';
+import { filterOf, type FilterQuery } from './routes.js';
+import { withConfigured } from '../../process/connections.js';
 import { UsageError } from '../../process/cli-error.js';
 import { checkSpan, parseSaleId, parseTime, parseUserId, parseWhole } from '../../process/options.js';
 import { printAll } from '../../process/print.js';
-import { withoutUndefined } from '../../core/without-undefined.js';
 
-interface Flags {
-  readonly user?: string;
-  readonly sale?: string;
-  readonly state?: OrderState;
-  readonly from?: number;
-  readonly to?: number;
-  readonly paidFrom?: number;
-  readonly paidTo?: number;
-  readonly limit?: number;
-  readonly format: ExportFormat;
-}
+type Flags = FilterQuery & { readonly limit?: number; readonly format: ExportFormat };
 
 const EXAMPLES = `
 Give a user, a sale or a start time. A state alone would read every order.
@@ -60,20 +48,11 @@ export function ordersCommand(): Command {
 }
 
 async function exportOrders({ limit = EXPORT_MAX, format, ...flags }: Flags): Promise<void> {
-  const { user, sale, state, from, to, paidFrom, paidTo } = flags;
+  const { from, to, paidFrom, paidTo } = flags;
   checkSpan({ from, to, paidFrom, paidTo });
-  const filter: OrderFilter = withoutUndefined({
-    userId: user,
-    saleId: sale,
-    state,
-    fromMs: from,
-    toMs: to,
-    paidFromMs: paidFrom,
-    paidToMs: paidTo,
-  });
+  const filter = filterOf(flags);
   if (!isServed(filter)) throw new UsageError(ORDER_FILTER_NEEDS);
-  const config = loadConfig(['mysql', 'redis'], process.env);
-  await withConnections(config, createLog('orders', 'error'), async (connections) => {
+  await withConfigured('orders', ['mysql', 'redis'], async (connections) => {
     for await (const text of orderPages(createOrderSearch(connections.mysql()), filter, { format, limit })) {
       if (!(await printAll(text))) return;
     }

@@ -1,10 +1,8 @@
 import { Command } from 'commander';
-import { loadConfig } from '../../core/config/load.js';
-import { withConnections } from '../../process/connections.js';
+import { withConfigured } from '../../process/connections.js';
 import { CliError, UsageError } from '../../process/cli-error.js';
 import { operatorName, parseId, parseWhole } from '../../process/options.js';
 import { print } from '../../process/print.js';
-import { createLog } from '../../process/telemetry.js';
 import { createOrderSearch } from '../../mysql/order-search.js';
 import { assertNever } from '../../core/errors.js';
 import { amountText } from '../../core/amount-text.js';
@@ -61,7 +59,7 @@ export function moneyCommands(): Command[] {
 }
 
 const run = (task: (services: OrderServices & { currencyOf(orderId: string): Promise<string> }) => Promise<void>) =>
-  withConnections(loadConfig(['mysql', 'redis'], process.env), createLog('orders', 'error'), (connections) => {
+  withConfigured('orders', ['mysql', 'redis'], (connections) => {
     const search = createOrderSearch(connections.mysql());
     const currencyOf = async (orderId: string): Promise<string> =>
       (await search.currenciesOf([orderId])).get(orderId) ?? '';

@@ -30,9 +30,10 @@ const orderFilter = {
   paidFrom: queryTime.optional(),
   paidTo: queryTime.optional(),
 };
-type FilterQuery = z.output<z.ZodObject<typeof orderFilter>>;
+export type FilterQuery = z.output<z.ZodObject<typeof orderFilter>>;
 
-const filterOf = ({ user, sale, state, from, to, paidFrom, paidTo }: FilterQuery): OrderFilter =>
+/** Returns the filter of a search by the words of its query or its flags. */
+export const filterOf = ({ user, sale, state, from, to, paidFrom, paidTo }: FilterQuery): OrderFilter =>
   withoutUndefined({
     userId: user,
     saleId: sale,

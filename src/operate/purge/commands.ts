@@ -1,11 +1,9 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { loadConfig } from '../../core/config/load.js';
 import { readDuration } from '../../core/duration.js';
 import { CliError } from '../../process/cli-error.js';
-import { withConnections } from '../../process/connections.js';
+import { withConfigured } from '../../process/connections.js';
 import { operatorName, parseTime, parseUserId } from '../../process/options.js';
 import { isoTime, print, printError, tableLine } from '../../process/print.js';
-import { createLog } from '../../process/telemetry.js';
 import { eraseBuyer, KEPT } from './erase-buyer.js';
 import { purge, PURGED, type PurgedKind, type PurgeProgress } from './purge.js';
 
@@ -80,8 +78,7 @@ async function run({ olderThan: beforeMs, only: kinds = PURGED, dryRun = false, 
   };
   const { signal } = stopping;
   const order = { beforeMs, kinds, dryRun, actor: operatorName(), signal };
-  const config = loadConfig(['mysql', 'redis'], process.env);
-  const done = await withConnections(config, createLog('purge', 'error'), (connections) =>
+  const done = await withConfigured('purge', ['mysql', 'redis'], (connections) =>
     purge(order, { pool: connections.mysql(), clock: connections.clock }, show),
   );
   process.off('SIGINT', stop).off('SIGTERM', stop);
@@ -124,8 +121,7 @@ async function erase(
   userId: string,
   { dryRun = false, json }: { readonly dryRun?: boolean; readonly json?: boolean },
 ): Promise<void> {
-  const config = loadConfig(['mysql', 'redis'], process.env);
-  const result = await withConnections(config, createLog('erase-buyer', 'error'), (connections) =>
+  const result = await withConfigured('erase-buyer', ['mysql', 'redis'], (connections) =>
     eraseBuyer({ userId, dryRun, actor: operatorName() }, { pool: connections.mysql(), clock: connections.clock }),
   );
   if (json) print(JSON.stringify({ ...result, dryRun }));

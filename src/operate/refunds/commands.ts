@@ -1,11 +1,9 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { withConnections } from '../../process/connections.js';
-import { loadConfig } from '../../core/config/load.js';
+import { withConfigured } from '../../process/connections.js';
 import { amountText } from '../../core/amount-text.js';
 import { assertNever } from '../../core/errors.js';
 import { isPaymentId } from '../../core/ids.js';
 import { ORDER_REFUND_STATES, type OrderRefundState } from '../../core/ports/order-refunds.js';
-import { createLog } from '../../process/telemetry.js';
 import { CASE_STATES, type CaseState } from '../../core/ports/payment-cases.js';
 import { CliError, UsageError } from '../../process/cli-error.js';
 import { operatorName, parseSaleId, parseWhole } from '../../process/options.js';
@@ -100,8 +98,7 @@ async function run(
   name: 'refunds' | 'payment-cases',
   task: (services: RefundServices) => Promise<void>,
 ): Promise<void> {
-  const config = loadConfig(['mysql', 'redis'], process.env);
-  await withConnections(config, createLog(name, 'error'), (connections) => task(openRefunds(connections)));
+  await withConfigured(name, ['mysql', 'redis'], (connections) => task(openRefunds(connections)));
 }
 
 async function listRefunds(

@@ -1,11 +1,9 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { createRevocationRepository } from '../../mysql/revocation-repository.js';
-import { loadConfig } from '../../core/config/load.js';
 import { isTokenId } from '../../core/ids.js';
 import type { Revocation } from '../../core/ports/revocations.js';
 import { NOT_YET, revocationBody } from './routes.js';
-import { withConnections } from '../../process/connections.js';
-import { createLog } from '../../process/telemetry.js';
+import { withConfigured } from '../../process/connections.js';
 import { UsageError } from '../../process/cli-error.js';
 import { operatorName, parseTime, parseUserId, parseWhole } from '../../process/options.js';
 import { isoTime, print, printError, tableLine } from '../../process/print.js';
@@ -71,8 +69,7 @@ async function add({ user, before, tokenId, json }: AddFlags): Promise<void> {
   const nowMs = Date.now();
   if ((before ?? nowMs) > nowMs) throw new UsageError(`--before ${NOT_YET}.`);
   const about = tokenId === undefined ? { userId: user as string, issuedBeforeMs: before ?? nowMs } : { tokenId };
-  const config = loadConfig(['mysql', 'redis'], process.env);
-  const revocation = await withConnections(config, createLog('revocations', 'error'), (connections) =>
+  const revocation = await withConfigured('revocations', ['mysql', 'redis'], (connections) =>
     createRevocationRepository(connections.mysql()).add(about, operatorName()),
   );
   if (json) print(JSON.stringify(revocationBody(revocation)));
@@ -80,8 +77,7 @@ async function add({ user, before, tokenId, json }: AddFlags): Promise<void> {
 }
 
 async function list({ before, limit, json }: ListFlags): Promise<void> {
-  const config = loadConfig(['mysql', 'redis'], process.env);
-  const found = await withConnections(config, createLog('revocations', 'error'), (connections) =>
+  const found = await withConfigured('revocations', ['mysql', 'redis'], (connections) =>
     createRevocationRepository(connections.mysql()).newest(limit, before),
   );
   if (!json) print(line('number', 'at', 'by', 'refused tokens'));

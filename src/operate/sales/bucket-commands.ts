@@ -4,7 +4,7 @@ import { loadConfig } from '../../core/config/load.js';
 import { assertNever } from '../../core/errors.js';
 import { RESHARD_SENTENCES } from '../../core/sale-repair.js';
 import { BUCKETS_MAX } from '../../core/bucket.js';
-import { withConnections } from '../../process/connections.js';
+import { withConfigured, withConnections } from '../../process/connections.js';
 import { createLog } from '../../process/telemetry.js';
 import type { OrderedRepair } from '../../recovery/repair/repair-jobs.js';
 import type { RepairStep } from '../../recovery/repair/repair-sale.js';
@@ -119,8 +119,7 @@ async function reshard(
   saleId: string,
   { buckets, json = false }: { readonly buckets: number; readonly json?: boolean },
 ): Promise<void> {
-  const config = loadConfig(['mysql', 'redis', 'repair', 'brokerAccess'], process.env);
-  const end = await withConnections(config, createLog('sale', 'error'), (connections) =>
+  const end = await withConfigured('sale', ['mysql', 'redis', 'repair', 'brokerAccess'], (connections) =>
     splitIntoBuckets(connections, saleId, { buckets, actor: operatorName() }),
   );
   if (end.outcome !== 'resharded') throw new CliError(RESHARD_SENTENCES[end.outcome]);

@@ -4,8 +4,7 @@ import { openSales, planOfSales, priceTermsOf } from './services.js';
 import { loadConfig } from '../../core/config/load.js';
 import { readDuration } from '../../core/duration.js';
 import { plannedBody } from './routes.js';
-import { withConnections } from '../../process/connections.js';
-import { createLog } from '../../process/telemetry.js';
+import { withConfigured } from '../../process/connections.js';
 import { IMPORT_FORMATS, readImport, type ImportError, type ImportFormat } from './import-sales.js';
 import type { PriceTerms } from '../../sales/new-sale.js';
 import type { SaleAdmin } from '../../sales/sale-admin.js';
@@ -15,8 +14,7 @@ import { isoTime, print, inLine, tableLine } from '../../process/print.js';
 import { readText } from '../../process/read-text.js';
 
 export const withSales = <T>(work: (admin: SaleAdmin) => Promise<T>): Promise<T> => {
-  const config = loadConfig(['mysql', 'redis'], process.env);
-  return withConnections(config, createLog('sale', 'error'), async (connections) => work(await openSales(connections)));
+  return withConfigured('sale', ['mysql', 'redis'], async (connections) => work(await openSales(connections)));
 };
 
 /** The price rules of the api, if the command runs with the same settings. */
@@ -111,8 +109,7 @@ const planLine = tableLine(8, 9, 20, 24, 24, 24);
 async function plan({ within, json }: { within: string; json?: boolean }): Promise<void> {
   const withinMs = readDuration(within);
   if (withinMs === null) throw new UsageError('--within must be a duration such as 12h or 7d.');
-  const config = loadConfig(['mysql', 'redis', 'rocketmq', 'brokerAccess'], process.env);
-  const planned = await withConnections(config, createLog('sale', 'error'), (connections) =>
+  const planned = await withConfigured('sale', ['mysql', 'redis', 'rocketmq', 'brokerAccess'], (connections) =>
     planOfSales(connections, withinMs),
   );
   if (!json) print(planLine('sale', 'status', 'sku', 'warms', 'opens', 'closes', 'missing'));

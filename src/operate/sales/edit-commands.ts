@@ -1,11 +1,9 @@
 import { Command } from 'commander';
 import { openEditor } from './services.js';
-import { loadConfig } from '../../core/config/load.js';
 import { assertNever } from '../../core/errors.js';
 import type { Sale } from '../../core/sale.js';
 import { notEnded } from './edit-routes.js';
-import { withConnections } from '../../process/connections.js';
-import { createLog } from '../../process/telemetry.js';
+import { withConfigured } from '../../process/connections.js';
 import { readSaleChange, type SaleCancelled, type SaleEdited, type SaleEditor } from '../../sales/edit-sale.js';
 import { CliError, UsageError } from '../../process/cli-error.js';
 import { operatorName, parseSaleId } from '../../process/options.js';
@@ -122,8 +120,7 @@ function endedAs(verb: 'cancel' | 'delete', saleId: string, answer: SaleCancelle
 }
 
 const withEditor = <T>(work: (editor: SaleEditor) => Promise<T>): Promise<T> => {
-  const config = loadConfig(['mysql', 'redis', 'payment'], process.env);
-  return withConnections(config, createLog('sale', 'error'), async (connections) =>
+  return withConfigured('sale', ['mysql', 'redis', 'payment'], async (connections) =>
     work(await openEditor(connections)),
   );
 };

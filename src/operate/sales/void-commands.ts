@@ -1,15 +1,13 @@
 import { Command } from 'commander';
 import { amountText } from '../../core/amount-text.js';
-import { loadConfig } from '../../core/config/load.js';
 import type { VoidWish } from '../../core/ports/order-refunds.js';
 import { createOrderRefunds } from '../../mysql/order-refunds.js';
 import { findSale } from '../../mysql/sale-repository.js';
 import { CliError, UsageError } from '../../process/cli-error.js';
-import { withConnections } from '../../process/connections.js';
+import { withConfigured } from '../../process/connections.js';
 import { operatorName, parseSaleId } from '../../process/options.js';
 import { print, printError } from '../../process/print.js';
 import { systemClock as clock } from '../../process/system-clock.js';
-import { createLog } from '../../process/telemetry.js';
 
 const EXAMPLES = `
 After a mistake in the price, for example: pause or close the sale, count, then void it.
@@ -48,33 +46,29 @@ async function voidSale(saleId: string, flags: VoidFlags): Promise<void> {
   const { unpaid = false, refundAll = false, dryRun = false, reason, json } = flags;
   if (!unpaid && !refundAll) throw new UsageError('give --unpaid, --refund-all or both.');
   const wish: VoidWish = { unpaid, refundAll, dryRun, reason };
-  await withConnections(
-    loadConfig(['mysql', 'redis'], process.env),
-    createLog('sale', 'error'),
-    async (connections) => {
-      const mysql = connections.mysql();
-      const currency = (await findSale(mysql, saleId))?.currency ?? '';
-      const orders = createOrderRefunds(mysql, { clock });
-      let [cancelled, refunding, refundCents] = [0, 0, 0];
-      const said = (): string =>
-        `${cancelled} unpaid orders ${dryRun ? 'to cancel' : 'cancelled'}, ${refunding} paid orders ${dryRun ? 'to refund' : 'refunding'} (${amountText(refundCents, currency)})`;
-      for (let after: string | null = null; ;) {
-        const step = await orders.voidNext(saleId, after, wish, operatorName());
-        if (step.outcome === 'not_found') throw new CliError(`there is no sale ${saleId}.`);
-        if (step.outcome !== 'done')
-          throw new CliError(`sale ${saleId} is open. Pause or close it first, or new orders follow.`);
-        cancelled += step.cancelled;
-        refunding += step.refunding;
-        refundCents += step.refundCents;
-        if (step.next === null) break;
-        if (!json && step.cancelled + step.refunding > 0) printError(`${said()} so far`);
-        after = step.next;
-      }
-      print(
-        json
-          ? JSON.stringify({ saleId, dryRun, cancelled, refunding, refundCents, currency })
-          : `sale ${saleId}: ${said()}.`,
-      );
-    },
-  );
+  await withConfigured('sale', ['mysql', 'redis'], async (connections) => {
+    const mysql = connections.mysql();
+    const currency = (await findSale(mysql, saleId))?.currency ?? '';
+    const orders = createOrderRefunds(mysql, { clock });
+    let [cancelled, refunding, refundCents] = [0, 0, 0];
+    const said = (): string =>
+      `${cancelled} unpaid orders ${dryRun ? 'to cancel' : 'cancelled'}, ${refunding} paid orders ${dryRun ? 'to refund' : 'refunding'} (${amountText(refundCents, currency)})`;
+    for (let after: string | null = null; ;) {
+      const step = await orders.voidNext(saleId, after, wish, operatorName());
+      if (step.outcome === 'not_found') throw new CliError(`there is no sale ${saleId}.`);
+      if (step.outcome !== 'done')
+        throw new CliError(`sale ${saleId} is open. Pause or close it first, or new orders follow.`);
+      cancelled += step.cancelled;
+      refunding += step.refunding;
+      refundCents += step.refundCents;
+      if (step.next === null) break;
+      if (!json && step.cancelled + step.refunding > 0) printError(`${said()} so far`);
+      after = step.next;
+    }
+    print(
+      json
+        ? JSON.stringify({ saleId, dryRun, cancelled, refunding, refundCents, currency })
+        : `sale ${saleId}: ${said()}.`,
+    );
+  });
 }

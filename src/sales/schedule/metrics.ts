@@ -1,4 +1,5 @@
-import { Gauge, type Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
+import { metricMakers } from '../../core/metric-makers.js';
 
 export type ScheduleMetrics = ReturnType<typeof createScheduleMetrics>;
 
@@ -7,12 +8,12 @@ const SALES_MAX = 100;
 
 /** Creates the metrics of the keeper about the sales that it runs. */
 export function createScheduleMetrics(registry: Registry) {
-  const missing = new Gauge({
-    name: 'seckill_sale_not_ready',
-    help: 'Number of problems of a sale that the keeper opens soon, or should have opened. Alert on any.',
-    labelNames: ['sale'],
-    registers: [registry],
-  });
+  const { gauge } = metricMakers(registry);
+  const missing = gauge(
+    'seckill_sale_not_ready',
+    'Number of problems of a sale that the keeper opens soon, or should have opened. Alert on any.',
+    ['sale'],
+  );
   return {
     /** @param sales the sales that are not ready, each with the number of things missing */
     notReady(sales: readonly (readonly [saleId: string, missing: number])[]): void {

@@ -74,7 +74,7 @@ export interface RecordedBatch {
 }
 
 /** Its units are held and its order ids known, but it has no rows yet. */
-export interface HeldBatch extends RecordedBatch {
+interface HeldBatch extends RecordedBatch {
   record(paymentWindowMs: number): Promise<void>;
   /** Marks it as recorded in Redis. */
   markRecorded(): Promise<void>;
@@ -90,18 +90,13 @@ export async function recordBatch(
   size: number,
   paymentWindowMs = 900_000,
 ): Promise<RecordedBatch> {
-  const held = await holdBatch(stack, saleId, size);
-  await held.record(paymentWindowMs);
-  return held;
-}
-
-/** Deducts a batch of `size` buyers; `record` does later what a worker would. */
-export async function holdBatch(stack: StackControls, saleId: string, size: number): Promise<HeldBatch> {
   const tag = randomBytes(4).toString('hex'); // so that two batches of one millisecond differ
   const users = userIds(size, `${tag}-`);
   const batch = await deductBatch(stack, saleId, users);
   const nowMs = Date.now();
-  return heldBatch(stack, batch, (nth) => composeOrderId(nowMs, SLOT, users[nth] as string, nth));
+  const held = heldBatch(stack, batch, (nth) => composeOrderId(nowMs, SLOT, users[nth] as string, nth));
+  await held.record(paymentWindowMs);
+  return held;
 }
 
 function heldBatch(stack: StackControls, batch: Batch, orderIdOf: (nth: number) => string): HeldBatch {

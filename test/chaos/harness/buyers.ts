@@ -4,7 +4,6 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { purchaseKey, splitPurchaseKey } from '../../../src/core/purchase.js';
 import type { Move } from '../../invariants/check-history.js';
-import { expectEqual, expectTrue } from './expect.js';
 import { type Answer, ask } from './http.js';
 import { OpLog } from './op-log.js';
 import type { Program } from './programs.js';
@@ -248,12 +247,6 @@ export const isAccepted = (answer: Answer | null | undefined): boolean => (answe
 /** `accepted`, or the code of the refusal. */
 export const outcomeOf = (answer: Answer | null | undefined): string =>
   isAccepted(answer) ? 'accepted' : String(answer?.json.code ?? 'nothing');
-
-/** @throws AssertionError unless every answer is 2xx for the same request */
-export function expectOneRequest(answers: readonly (Answer | null)[], requestId: string): void {
-  expectTrue(answers.every(isAccepted), 'every answer is 2xx');
-  expectEqual([...new Set(answers.map((answer) => answer?.json.requestId))], [requestId], 'requests in the answers');
-}
 
 export interface DisconnectingBuyers {
   readonly size: number;

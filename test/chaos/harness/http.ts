@@ -1,5 +1,4 @@
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
-import { connect, type Socket } from 'node:net';
 import { afterGranted } from '../../../deploy/local/stack/granted-time.js';
 
 export interface Answer {
@@ -67,38 +66,4 @@ function jsonOf(text: string): Record<string, unknown> {
   } catch {
     return {};
   }
-}
-
-const RAW_TIMEOUT_MS = 15_000;
-
-/** A connection that no HTTP client of ours tidies up; errors on it are of no interest. */
-export function openSocket(url: string): Socket {
-  const { hostname, port } = new URL(url);
-  const socket = connect({ host: hostname, port: Number(port) });
-  socket.on('error', () => undefined);
-  return socket;
-}
-
-/**
- * Sends bytes as they are.
- * @returns the status of the first answer; null when the connection ended without one
- */
-export function sendRaw(url: string, bytes: string | Buffer): Promise<number | null> {
-  return new Promise((resolve) => {
-    const socket = openSocket(url);
-    let received = '';
-    const end = (): void => {
-      cancel();
-      socket.destroy();
-      const status = /^HTTP\/1\.1 (\d{3})/.exec(received)?.[1];
-      resolve(status === undefined ? null : Number(status));
-    };
-    const cancel = afterGranted(RAW_TIMEOUT_MS, end);
-    socket.setEncoding('latin1').on('data', (text: string) => {
-      received += text;
-      if (received.includes('\r\n\r\n')) end();
-    });
-    socket.on('close', end);
-    socket.write(bytes);
-  });
 }

@@ -224,9 +224,6 @@ const preload = (file: string): URL => new URL(`../preload/${file}`, import.meta
 /** Does nothing without `FAILPOINT`. */
 const FAIL_POINTS = preload('fail-points.mjs').href;
 
-/** Gives a program the pid and the network card of the others that load it; its log says which. */
-export const SAME_IDENTITY = preload('same-identity.mjs').href;
-
 /** Collects all garbage of a program before it says how large its heap is. */
 export const COLLECT_GARBAGE = preload('collect-garbage.mjs').href;
 

@@ -1,4 +1,3 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +14,7 @@ import type { Buyers } from './buyers.js';
 import { type CommandEnd, RunningCommand } from './commands.js';
 import { expectEqual, expectTrue } from './expect.js';
 import { openControls, type StackControls } from './stack-controls.js';
-import { grantedClock, until } from './wait.js';
+import { grantedClock } from './wait.js';
 
 const REST_TIMEOUT_MS = 40_000;
 
@@ -117,49 +116,6 @@ async function messagesOf({ servers }: StackControls): Promise<Record<string, nu
     return [topicName, offsets.reduce((sum, offset) => sum + offset, 0)];
   });
   return Object.fromEntries(await Promise.all(counts));
-}
-
-/** Listens on a port if it gets one, reports that, and runs until it is signalled. */
-const SCRIPT = `
-  const { createServer } = require('node:net');
-  const port = Number(process.argv[1]);
-  const up = () => process.send('up');
-  if (port > 0) createServer().listen(port, '127.0.0.1', up);
-  else up();
-  setInterval(() => undefined, 1000);
-`;
-
-/** A process that has nothing to do with any stack. Every signal that ends a process ends it. */
-export class ForeignProcess {
-  readonly pid: number;
-  readonly #child: ChildProcess;
-
-  private constructor(child: ChildProcess) {
-    this.#child = child;
-    this.pid = child.pid as number;
-  }
-
-  /** @param port what it listens on; 0: nothing */
-  static async start(port = 0): Promise<ForeignProcess> {
-    const child = spawn(process.execPath, ['-e', SCRIPT, String(port)], {
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    });
-    let up = false;
-    child.once('message', () => (up = true));
-    await until('the foreign process runs', () => up);
-    return new ForeignProcess(child);
-  }
-
-  get alive(): boolean {
-    return this.#child.exitCode === null && this.#child.signalCode === null;
-  }
-
-  async end(): Promise<void> {
-    if (!this.alive) return;
-    const gone = new Promise((resolve) => this.#child.once('exit', resolve));
-    this.#child.kill('SIGKILL');
-    await gone;
-  }
 }
 
 const LOCAL_MAIN = join(REPO_DIR, 'deploy/local/main.mjs');

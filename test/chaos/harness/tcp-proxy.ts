@@ -7,16 +7,8 @@ interface Pair {
   readonly server: Socket;
 }
 
-/** A connection through the proxy, for code that intercepts it. */
-export interface ProxiedConnection {
-  /** The port that the server sees it come from. */
-  readonly serverSidePort: number | undefined;
-  /** Breaks it, on both sides. */
-  reset(): void;
-}
-
 /** Sees a chunk before it passes. @returns false: it is lost */
-export type Intercept = (what: 'requests' | 'replies', chunk: Buffer, connection: ProxiedConnection) => boolean;
+export type Intercept = (what: 'requests' | 'replies', chunk: Buffer) => boolean;
 
 /** A port that leads to a server, and can stop doing so the way networks do. */
 export class TcpProxy {
@@ -98,14 +90,8 @@ export class TcpProxy {
     const pair = { client, server };
     this.connections += 1;
     this.#pairs.add(pair);
-    const connection: ProxiedConnection = {
-      get serverSidePort() {
-        return server.localPort;
-      },
-      reset: () => [client, server].forEach((socket) => socket.resetAndDestroy()),
-    };
-    this.#carry(client, server, 'requests', connection);
-    this.#carry(server, client, 'replies', connection);
+    this.#carry(client, server, 'requests');
+    this.#carry(server, client, 'replies');
     for (const socket of [client, server]) {
       if (this.#stalled) socket.pause();
       socket.on('error', () => undefined); // `close` follows
@@ -117,12 +103,12 @@ export class TcpProxy {
     }
   }
 
-  #carry(from: Socket, to: Socket, what: 'requests' | 'replies', connection: ProxiedConnection): void {
+  #carry(from: Socket, to: Socket, what: 'requests' | 'replies'): void {
     let dueMs = 0; // of the chunk before: none overtakes it
     const late: Buffer[] = []; // each timer passes the oldest: two that are due together may fire in any order
     let turn: Promise<void> | null = null; // set from the first hook on, so that no request overtakes a waiting one
     from.on('data', (chunk) => {
-      if (this.intercept?.(what, chunk, connection) === false) {
+      if (this.intercept?.(what, chunk) === false) {
         if (what === 'replies') this.droppedBytes += chunk.length;
         return;
       }

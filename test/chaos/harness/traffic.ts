@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readScripts, type ScriptName } from '../../../src/redis/scripts.js';
-import type { ProxiedConnection, TcpProxy } from './tcp-proxy.js';
+import type { TcpProxy } from './tcp-proxy.js';
 
 /** Number of bytes at the start of a script that differ from those of every other script. */
 const HEAD_BYTES = 40;
@@ -68,87 +68,15 @@ export function countDeductReplies(proxy: TcpProxy, word: 'deducted' | 'already_
 // Reads what a program sends to the broker. Bodies and ids travel as text. Headers do not, and are not read.
 
 const BATCH_ID = /"batchId":"([\w-]{22})"/g;
-/** Version 1, MAC, pid, seconds, sequence number: 17 bytes in hex. */
-const MESSAGE_ID = /01[0-9A-F]{32}/g;
 
 /** Ids of batches in message bodies; more as they pass. */
-export const batchIdsOn = (proxy: TcpProxy): ReadonlySet<string> => collect(proxy, BATCH_ID);
-
-/** Ids that the client gave to its messages; more as they pass. */
-export const messageIdsOn = (proxy: TcpProxy): ReadonlySet<string> => collect(proxy, MESSAGE_ID);
-
-/** The part of a message id that time and process decide: all but version and MAC. */
-export const withoutMac = (messageId: string): string => messageId.slice(14);
-
-function collect(proxy: TcpProxy, pattern: RegExp): ReadonlySet<string> {
+export function batchIdsOn(proxy: TcpProxy): ReadonlySet<string> {
   const found = new Set<string>();
   proxy.intercept = (what, chunk) => {
     if (what === 'requests') {
-      for (const [whole, part] of chunk.toString('latin1').matchAll(pattern)) found.add(part ?? whole);
+      for (const [, batchId] of chunk.toString('latin1').matchAll(BATCH_ID)) found.add(batchId as string);
     }
     return true;
   };
   return found;
-}
-
-/** An error that the server answered. */
-export interface WireError {
-  readonly errno: number;
-  /** Its message, with the value and the key of a duplicate. */
-  readonly text: string;
-}
-
-/** Offsets in an error packet: after the length (3 bytes) and the sequence come the error mark and the number. */
-const MARK_AT = 4;
-const MARK = 0xff;
-const ERRNO_AT = 5;
-/** A statement follows the same header and the number of the command. */
-const TEXT_AT = 5;
-
-/** Reads the traffic of a proxy before MySQL: statements as text, and errors with their number. */
-export class MysqlWire {
-  /** Every error so far. */
-  readonly errors: WireError[] = [];
-  /** Called with each statement before it passes; false: it is lost. */
-  onStatement: ((text: string, connection: ProxiedConnection) => boolean) | null = null;
-  readonly #statements = new Map<string, number>();
-  readonly #replyless = new WeakSet<ProxiedConnection>();
-
-  /** @param counted how statements start that are to be counted */
-  constructor(proxy: TcpProxy, counted: readonly string[] = []) {
-    for (const start of counted) this.#statements.set(start, 0);
-    proxy.intercept = (what, chunk, connection) => {
-      return what === 'requests' ? this.#onRequest(chunk, connection) : this.#onReply(chunk, connection);
-    };
-  }
-
-  /** Loses replies on this connection from now on. */
-  dropReplies(connection: ProxiedConnection): void {
-    this.#replyless.add(connection);
-  }
-
-  /** Errors so far with this number and, if given, this text. */
-  count(errno: number, text = ''): number {
-    return this.errors.filter((error) => error.errno === errno && error.text.includes(text)).length;
-  }
-
-  /** Counts statements that start with this text. The text must be one of the counted ones. */
-  sent(start: string): number {
-    return this.#statements.get(start) ?? Number.NaN;
-  }
-
-  #onRequest(chunk: Buffer, connection: ProxiedConnection): boolean {
-    const text = chunk.subarray(TEXT_AT).toString('latin1');
-    for (const [start, count] of this.#statements) {
-      if (text.startsWith(start)) this.#statements.set(start, count + 1);
-    }
-    return this.onStatement?.(text, connection) ?? true;
-  }
-
-  #onReply(chunk: Buffer, connection: ProxiedConnection): boolean {
-    if (chunk.length > ERRNO_AT + 2 && chunk[MARK_AT] === MARK) {
-      this.errors.push({ errno: chunk.readUInt16LE(ERRNO_AT), text: chunk.toString('utf8', ERRNO_AT + 2) });
-    }
-    return !this.#replyless.has(connection);
-  }
 }

@@ -126,40 +126,6 @@ const LONG_AGO: Scenario = {
   },
 };
 
-const SOLD_OUT: Scenario = {
-  name: 'T12/sold_out',
-  title: 'the clock of an api steps back 80 h while its sold-out flag is set: a unit that is released is sold again',
-  async run(context) {
-    const [{ saleId }, wrong] = await Promise.all([
-      context.openSale({ stock: 1 }),
-      context.start('api', { preload: [clockStep(LONG_AGO_MS)], env: LONG_LIFE }),
-      context.healthyPrograms(),
-    ]);
-    const buyers = context.buyers(saleId, [wrong]);
-    buyers.issuedAgoMs = ISSUED_AGO_MS;
-    const { opLog } = buyers;
-    await buyers.buy('ann', { tries: 20 });
-    const { json } = await buyers.status('ann', 'k1', 20);
-    const load = buyers.startLoad({ parallel: 2, pauseMs: 10, tries: 1 });
-    // buyers are refused while no batch ends: they are refused from memory
-    let [batches, refused] = [Number.NaN, 0];
-    await context.until('the sold-out flag is set', async () => {
-      const batchesBefore = batches;
-      batches = await readMetric(wrong, 'seckill_batches_total');
-      if (batches !== batchesBefore) refused = opLog.soldOut.size;
-      return opLog.soldOut.size > refused + 10;
-    });
-    await setWrong(context, wrong, LONG_AGO_MS);
-    const soldOut = opLog.soldOut.size;
-    await context.observed('it refuses buyers afterwards', () => opLog.soldOut.size > soldOut + 10);
-    expectEqual((await buyers.move('cancel', 'ann', String(json.orderId)))?.status, 200, 'the cancellation');
-    context.faultEnded();
-    await context.until('the released unit is sold again', () => opLog.count('ok') > 1);
-    await load.stop();
-    await context.expectFigures(saleId, { rows: 2, sold: 1, unitsLeft: 0 }, 'the unit, sold again');
-  },
-};
-
 const START_UP: Scenario = {
   name: 'T12/start_up',
   title: 'programs start with a clock 60 s ahead, 10 s or 80 h behind: each refuses to start and says why',
@@ -180,4 +146,4 @@ const START_UP: Scenario = {
   },
 };
 
-export const API_CLOCKS_SCENARIOS: readonly Scenario[] = [...CHECKED_EARLY, LONG_AGO, SOLD_OUT, START_UP];
+export const API_CLOCKS_SCENARIOS: readonly Scenario[] = [...CHECKED_EARLY, LONG_AGO, START_UP];

@@ -3,7 +3,7 @@ import { silentLog } from '../../helpers/silent-log.js';
 import { createStockStore } from '../../../src/redis/stock-store.js';
 import type { ScenarioContext } from '../context.js';
 import { batchOf } from '../harness/batches.js';
-import { disconnectingBuyers, expectOneRequest, outcomeOf, userIds } from '../harness/buyers.js';
+import { disconnectingBuyers, outcomeOf, userIds } from '../harness/buyers.js';
 import { expectAtLeast, expectBelow, expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
 import {
   batchesInFlight,
@@ -191,45 +191,6 @@ const LOST_REFUSAL: Scenario = {
     const verdict = await createStockStore(stack.redis, silentLog).deduct(batchOf(saleId, users, aborted[0]));
     expectEqual(verdict.outcome, 'aborted', 'a late copy of the refused deduct');
     await context.expectFigures(saleId, { rows: users.length + 2, failedRows: 0 }, 'one order each');
-  },
-};
-
-const EQUAL_KEYS: Scenario = {
-  name: 'G5',
-  title:
-    'one batch has two keys of a buyer with limit 1, and one key three times: one is held, equal keys equal answers',
-  async run(context) {
-    const [{ saleId }, held] = await Promise.all([
-      context.openSale({ stock: 100 }),
-      HeldApis.start(context, 1),
-      context.healthyPrograms(),
-    ]);
-    const [api] = held.apis as [Program];
-    const buyers = context.buyers(saleId, [api]);
-    await held.hold(buyers);
-    const users = userIds(context.random.whole(3, 20));
-    const buyAll = (userId: string, keys: readonly string[]) =>
-      Promise.all(keys.map((requestId) => buyers.buy(userId, { requestId, ...TRIES })));
-    const sent = Promise.all([
-      buyers.rush(users, users.length, TRIES),
-      buyAll('two', ['k1', 'k2']),
-      buyAll('twice', ['k1', 'k1', 'k1']),
-    ]);
-    await held.untilQueued(users.length + 3);
-    await held.proceed();
-    const [others, two, twice] = await sent;
-    const batches = (): Promise<unknown> =>
-      context.stack.mysql.query(
-        'SELECT COUNT(*) AS purchases FROM orders WHERE sale_id = ? GROUP BY batch_id ORDER BY purchases',
-        [saleId],
-      );
-    const shared = JSON.stringify([{ purchases: '1' }, { purchases: String(users.length + 2) }]);
-    await context.observed('they shared one batch', async () => JSON.stringify(await batches()) === shared);
-    context.faultEnded();
-    expectEqual(two.map(outcomeOf).sort(), ['accepted', 'limit_reached'], 'two keys of one buyer');
-    expectOneRequest(twice, 'k1');
-    for (const answer of others) expectEqual(outcomeOf(answer), 'accepted', 'the answer');
-    await context.expectFigures(saleId, { rows: users.length + 3, failedRows: 0 }, 'one order each');
   },
 };
 
@@ -421,7 +382,6 @@ export const BATCHES_SCENARIOS: readonly Scenario[] = [
   REFUSED_LATE,
   BEFORE_RESUBMIT,
   LOST_REFUSAL,
-  EQUAL_KEYS,
   ALL_PROGRAMS_KILLED,
   DISCONNECTED,
   REFUSED_BY_MYSQL,

@@ -1,10 +1,9 @@
-import { bucketKeys } from '../../../src/redis/keys.js';
 import type { ScenarioContext } from '../context.js';
 import { isGivenUp, withBrokerSetting } from '../harness/broker.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectBelow, expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
 import { expectOneOrderEach, expectRowPerAccepted } from '../harness/load.js';
-import { NO_REDRIVE, readMetric, SHORT_TIMES, type Program } from '../harness/programs.js';
+import { NO_REDRIVE, readMetric, type Program } from '../harness/programs.js';
 import {
   abortedBatchesOf,
   batchesWithRows,
@@ -15,17 +14,14 @@ import {
 } from '../harness/sale-state.js';
 import type { TcpProxy } from '../harness/tcp-proxy.js';
 import { atScriptCall, batchIdsOn, countDeductReplies } from '../harness/traffic.js';
-import { until } from '../harness/wait.js';
 import type { Scenario } from '../scenario.js';
 
-// T7, T10, T11, T13: a check-back is late, goes wrong or gets no answer; an api is stopped or stalls.
+// T10, T11, T13: a check-back is late, goes wrong or gets no answer; an api is stopped or stalls.
 
 const STOCK = 20;
 const DRAIN_MS = 10_000;
 /** The longest that can be set: a slow deduct does not time out. */
 const PATIENT = { REDIS_REPLY_TIMEOUT_MS: '30000' };
-/** The broker may first ask an api that has just ended, and the check-back comes too late. */
-const TRIES_MAX = 3;
 
 /** An api dies with a batch that is deducted and not committed; then none runs. @returns its buyers */
 async function leaveOneOpen(context: ScenarioContext): Promise<Buyers> {
@@ -91,80 +87,6 @@ export async function abortBeforeDeduct(
   expectEqual(both, [], 'aborted batches with rows');
 }
 
-const ABORTED_FIRST: Scenario = {
-  name: 'T7/aborted_first',
-  title: 'a check-back aborts a batch before its deduct arrives: the deduct takes nothing, the same key is accepted',
-  alone: true,
-  drainFirst: true,
-  async run(context) {
-    const users = userIds(context.random.whole(1, 6));
-    const [other, { saleId }, { proxy, env }] = await Promise.all([
-      context.start('api'),
-      context.openSale({ stock: STOCK }),
-      context.proxy('redis'),
-      context.start('worker'),
-      context.start('keeper', { env: NO_REDRIVE }),
-    ]);
-    const buyers = context.buyers(saleId, [await context.start('api', { env: { ...env, ...PATIENT } })]);
-    await abortBeforeDeduct(context, proxy, buyers, users);
-    context.faultEnded();
-    await expectOneOrderEach(context, buyers, users, other);
-  },
-};
-
-const DEDUCTED_FIRST: Scenario = {
-  name: 'T7/deducted_first',
-  title: 'Redis stalls with a deduct queued until the check-back arrives: deducted and committed, one order each',
-  alone: true,
-  drainFirst: true,
-  async run(context) {
-    const { stack } = context;
-    const [{ saleId }, { proxy, env }] = await Promise.all([
-      context.openSale({ stock: STOCK }),
-      context.proxy('redis'),
-    ]);
-    const [api] = await Promise.all([
-      context.start('api', { env: { ...env, ...PATIENT } }),
-      context.start('worker'),
-      context.start('keeper', { env: NO_REDRIVE }),
-    ]);
-    const buyers = context.buyers(saleId, [api]);
-    const redis = stack.servers.server('redis');
-    const haveRows = (): Promise<boolean> => isRecorded(stack, saleId);
-    let deducts = (): number => 0;
-    const users: string[] = [];
-    await context.observedInTries('the check-back came while the deduct was queued', TRIES_MAX, async (tries) => {
-      const some = userIds(context.random.whole(1, 6), `${tries}-`);
-      users.push(...some);
-      let asked = false;
-      deducts = countDeductReplies(proxy, 'deducted');
-      atScriptCall(proxy, 'deduct', () => {
-        redis.kill('SIGSTOP');
-        // behind the deduct, on its connection
-        atScriptCall(proxy, 'resolve', () => void (asked = true), 1, bucketKeys({ saleId, bucket: 0 }).tx);
-      });
-      const answers = buyers.rush(some, some.length);
-      await until('the check-back comes', () => asked).catch(() => undefined);
-      expectEqual(deducts(), 0, 'deducts that were answered');
-      const inTime = asked;
-      redis.kill('SIGCONT');
-      context.faultEnded();
-      await answers;
-      if (!inTime) {
-        await buyers.rush(some, some.length, { tries: 20 });
-        await context.until('their batches become orders', haveRows);
-      }
-      return inTime;
-    });
-    await context.until('its batch becomes orders', haveRows);
-    const answered = async () => (await readMetric(api, 'seckill_check_backs_total{answer="commit"}')) > 0;
-    await context.until('the check-back committed, too', answered);
-    expectEqual(await abortedBatchesOf(stack, saleId), [], 'batches that were aborted');
-    expectAtLeast(deducts(), 1, 'deducts that took units');
-    await expectOneOrderEach(context, buyers, users);
-  },
-};
-
 const DEATHS: Scenario = {
   name: 'T10/deaths',
   title: 'the api that answers a check-back dies before and after resolve: no rollback, another api is asked',
@@ -199,31 +121,6 @@ const THROWS: Scenario = {
     await untilUnanswered(context, asked);
     expectEqual(await isRecorded(context.stack, buyers.saleId), false, `an answer after ${point}`);
     await expectAskedAgain(context, buyers, asked);
-  },
-};
-
-const REDIS_SILENT: Scenario = {
-  name: 'T10/redis',
-  title: 'Redis is silent during a check-back: the broker gets no answer and asks again, orders follow',
-  alone: true,
-  drainFirst: true,
-  async run(context) {
-    const buyers = await leaveOneOpen(context);
-    const { proxy, env } = await context.proxy('redis');
-    let asked = false;
-    const api = await context.start('api', { env: { ...env, ...SHORT_TIMES } });
-    atScriptCall(proxy, 'resolve', () => {
-      asked = true;
-      proxy.dropReplies = true;
-    });
-    const isUnanswered = (): boolean => asked && proxy.droppedBytes > 0;
-    await context.observed('a check-back got no reply of Redis', isUnanswered);
-    expectEqual(await isRecorded(context.stack, buyers.saleId), false, 'an answer without Redis');
-    proxy.dropReplies = false;
-    proxy.reset();
-    context.faultEnded();
-    await untilUnanswered(context, api);
-    await expectAskedAgain(context, buyers, api);
   },
 };
 
@@ -350,13 +247,4 @@ const STALL: Scenario = {
   },
 };
 
-export const CHECK_BACKS_SCENARIOS: readonly Scenario[] = [
-  ABORTED_FIRST,
-  DEDUCTED_FIRST,
-  DEATHS,
-  THROWS,
-  REDIS_SILENT,
-  NO_API,
-  TERM,
-  STALL,
-];
+export const CHECK_BACKS_SCENARIOS: readonly Scenario[] = [DEATHS, THROWS, NO_API, TERM, STALL];

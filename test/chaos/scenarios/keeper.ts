@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ScenarioContext } from '../context.js';
-import { expectAllBack, recordBatch, soldToUnpaid } from '../harness/batches.js';
+import { recordBatch, soldToUnpaid } from '../harness/batches.js';
 import { drainDeliveries } from '../harness/broker.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectOneOf, expectTrue } from '../harness/expect.js';
@@ -121,39 +121,6 @@ const RELEASE: Scenario = {
       await context.expectFigures(saleId, { rows: SIZE, sold: 0, unitsLeft: 10 }, 'released once');
       await expectExpiredOnce(context, recorded);
     }),
-};
-
-const MANY_ORDERS = 10_000;
-
-const MANY: Scenario = {
-  name: 'C3/many',
-  title: 'the keeper dies in the middle of expiring 10,000 orders: the next one goes on, each is released once',
-  alone: true,
-  async run(context) {
-    const { stack, programs, random } = context;
-    // all are due when the keeper starts, so that it is at work on them when it dies
-    const { sale } = await soldToUnpaid(stack, { count: MANY_ORDERS, paymentWindowMs: 1 });
-    const { saleId } = sale;
-    context.addSale(sale);
-    const ended = async (): Promise<number> => (await statesOf(stack, saleId)).expired ?? 0;
-    const env = { ...NO_REDRIVE, KEEPER_EVERY_MS: '50', EXPIRE_SWEEP_EVERY_MS: '50' };
-    const victim = context.start('keeper', { env });
-    victim.catch(() => undefined); // it is killed, perhaps before it is ready
-    const before = random.whole(0, 1000);
-    await context.until('some orders have ended', async () => (await ended()) > before, { everyMs: 5 });
-    for (const program of programs.running) await program.crash();
-    await victim.catch(() => undefined);
-    const [some, promised] = [await ended(), await stack.audit.repository.undoneReleases(saleId)];
-    expectAtLeast(some, 1, 'orders that had ended');
-    await context.observed('a keeper was killed and left work', () => some < MANY_ORDERS || promised > 0);
-
-    await context.start('keeper', { env });
-    context.faultEnded();
-    await context.until('every order has ended', async () => (await ended()) === MANY_ORDERS);
-    const figures = { sold: 0, liveRows: 0, unitsLeft: MANY_ORDERS, rows: MANY_ORDERS };
-    await context.expectFigures(saleId, figures, 'all units back');
-    await expectAllBack(stack, saleId, MANY_ORDERS);
-  },
 };
 
 const PAIRS = 500;
@@ -315,4 +282,4 @@ const ENDED_BEFORE: Scenario = {
   },
 };
 
-export const KEEPER_SCENARIOS: readonly Scenario[] = [AFTER_PUBLISH, RELEASE, MANY, ONE_END, ENDED_BEFORE];
+export const KEEPER_SCENARIOS: readonly Scenario[] = [AFTER_PUBLISH, RELEASE, ONE_END, ENDED_BEFORE];

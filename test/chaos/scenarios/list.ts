@@ -6,8 +6,6 @@ import { BROKER_SCENARIOS } from './broker.js';
 import { BUCKETS_SCENARIOS } from './buckets.js';
 import { CHECK_BACKS_SCENARIOS } from './check-backs.js';
 import { FULL_DISKS_SCENARIOS } from './full-disks.js';
-import { HOSTILE_REQUESTS_SCENARIOS } from './hostile-requests.js';
-import { IDS_SCENARIOS } from './ids.js';
 import { KEEPER_SCENARIOS } from './keeper.js';
 import { LOCAL_STACK_SCENARIOS } from './local-stack.js';
 import { MESSAGES_SCENARIOS } from './messages.js';
@@ -47,12 +45,10 @@ export const SCENARIOS: readonly Scenario[] = [
   ...FULL_DISKS_SCENARIOS,
   ...MESSAGES_SCENARIOS,
   ...WORKERS_SCENARIOS,
-  ...IDS_SCENARIOS,
   ...MYSQL_SCENARIOS,
   ...MYSQL_FAIL_OVER_SCENARIOS,
   ...RECONCILE_SCENARIOS,
   ...KEEPER_SCENARIOS,
-  ...HOSTILE_REQUESTS_SCENARIOS,
   ...LOCAL_STACK_SCENARIOS,
   ...RESTORE_SCENARIOS,
   ...UPGRADE_SCENARIOS,

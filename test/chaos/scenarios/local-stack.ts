@@ -1,13 +1,12 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { claimedPorts, listeningPorts, pickFreePorts } from '../../../deploy/local/stack/ports.js';
-import { identityOf, readPidFile } from '../../../deploy/local/stack/processes.js';
+import { readPidFile } from '../../../deploy/local/stack/processes.js';
 import { SERVER_NAMES } from '../../../deploy/local/stack/servers/server-spec.js';
 import { rememberInstance } from '../../../deploy/local/stack/settings.js';
 import { openStack } from '../../../deploy/local/stack/stack.js';
 import type { ScenarioContext } from '../context.js';
 import { Buyers, userIds } from '../harness/buyers.js';
-import { expectEqual, expectTrue } from '../harness/expect.js';
+import { expectEqual } from '../harness/expect.js';
 import { KILLS_MAX, startSystem, underLoad } from '../harness/load.js';
 import type { Program } from '../harness/programs.js';
 import { endOfAof } from '../harness/redis.js';
@@ -17,7 +16,6 @@ import {
   bootSecondStack,
   checkSecondStack,
   fingerprintOf,
-  ForeignProcess,
   NONE_RUNNING,
   resultOf,
   siblingFolder,
@@ -26,7 +24,7 @@ import {
 import { restoreServers, type StackControls } from '../harness/stack-controls.js';
 import type { Scenario } from '../scenario.js';
 
-// L1, L2, L4: starts that must fail, that are interrupted, or follow a crash; and two stacks on one machine.
+// L2, L4: a start is interrupted or follows a crash; two stacks run on one machine.
 
 const LONG_MS = 400_000;
 
@@ -40,83 +38,6 @@ function stackIn(context: ScenarioContext, name: string): StackCommands {
   });
   return new StackCommands(context, dir);
 }
-
-/** A foreign process listens on a port of the folder. The command prints one sentence and starts no server. */
-async function expectPortRefused(context: ScenarioContext, stack: StackCommands): Promise<void> {
-  const ports = pickFreePorts(listeningPorts());
-  rememberInstance(stack.paths.instanceFile, { ports });
-  const { port, label } = context.random.pick(claimedPorts(ports));
-  const holder = await ForeignProcess.start(port);
-  context.atEnd(() => holder.end());
-  const isTaken = (): boolean => listeningPorts().some((one) => one.port === port);
-  await context.observed(`a foreign process listens on port ${port}`, isTaken);
-
-  const { code, result, error } = await stack.run('up');
-  expectEqual([code, result], [1, 'failed'], 'the end of `stack up`');
-  const named = String(error).startsWith(`Port ${port} (${label}) is in use by pid ${holder.pid} (`);
-  expectTrue(named, `it names port and holder: ${String(error)}`);
-  expectEqual(await stack.pids(), [...NONE_RUNNING], 'servers that run');
-  expectTrue(!existsSync(dirname(stack.paths.data('redis'))), 'nothing was written beside the choice of ports');
-  expectTrue(holder.alive, 'the holder of the port lives');
-  await holder.end();
-}
-
-/** Every pid file and the lock of a start name a process that later got the pid of one of ours. */
-function plantStalePids({ paths }: StackCommands, { pid }: ForeignProcess): void {
-  const stale = { ...identityOf(pid), startTicks: '1' };
-  for (const file of [...SERVER_NAMES.map((name) => paths.pidFile(name)), paths.lockFile]) {
-    mkdirSync(dirname(file), { recursive: true });
-    writeFileSync(file, JSON.stringify(stale));
-  }
-}
-
-/** A second `up` during the first, and one after it, say so and start nothing. */
-async function expectStartedOnce(context: ScenarioContext, stack: StackCommands): Promise<void> {
-  const first = stack.start('up');
-  const starter = (): number | undefined => readPidFile(stack.paths.lockFile)?.pid;
-  await context.observed('the first `stack up` is at work', () => starter() !== undefined);
-  const pid = starter();
-  const during = await stack.run('up');
-  expectEqual([during.code, during.result], [1, 'failed'], 'the end of the second');
-  const sentence = `Process ${pid} is already starting this stack; wait until it is done.`;
-  expectEqual(during.error, sentence, 'what the second says');
-
-  const up = resultOf(await first.end);
-  expectEqual([up.code, up.result, up.started], [0, 'up', [...SERVER_NAMES]], 'the end of the first');
-  const pids = await stack.pids();
-  const after = await stack.run('up');
-  expectEqual([after.code, after.result, after.started], [0, 'up', []], 'the end of the third');
-  expectEqual(await stack.pids(), pids, 'servers that run');
-}
-
-const STARTS: Scenario = {
-  name: 'L1',
-  title: 'a port in use, stale pid files, `stack up` twice: one sentence each, nothing half started or signalled',
-  alone: true,
-  noSale: true,
-  timeoutMs: LONG_MS,
-  async run(context) {
-    const stack = stackIn(context, 'starts');
-    await expectPortRefused(context, stack);
-
-    const foreign = await ForeignProcess.start();
-    context.atEnd(() => foreign.end());
-    plantStalePids(stack, foreign);
-    const nothing = await stack.run('down');
-    expectEqual([nothing.code, nothing.stopped], [0, []], 'what `stack down` stopped');
-    await context.observed('every pid file named a foreign process', () => foreign.alive);
-    plantStalePids(stack, foreign);
-    await expectStartedOnce(context, stack);
-
-    const down = await stack.run('down');
-    const stopped = [...(down.stopped as string[])].sort();
-    expectEqual([down.code, stopped], [0, [...SERVER_NAMES].sort()], 'the stopped servers');
-    const ours = new Set(claimedPorts(openStack({ dir: stack.paths.dir }).ports).map(({ port }) => port));
-    expectTrue(!listeningPorts().some(({ port }) => ours.has(port)), 'its ports are free');
-    expectTrue(foreign.alive, 'the foreign process was never signalled');
-    context.faultEnded();
-  },
-};
 
 /** Processes whose command line names the folder: servers, and what prepares their data. */
 function processesOf(dir: string): number[] {
@@ -275,4 +196,4 @@ const SECOND_STACK: Scenario = {
   },
 };
 
-export const LOCAL_STACK_SCENARIOS: readonly Scenario[] = [STARTS, EVERYTHING, INTERRUPTED, SECOND_STACK];
+export const LOCAL_STACK_SCENARIOS: readonly Scenario[] = [EVERYTHING, INTERRUPTED, SECOND_STACK];

@@ -1,17 +1,10 @@
-import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { ScenarioContext } from '../context.js';
-import { deductBatch, publishBatches } from '../harness/batches.js';
-import { outcomeOf, userIds } from '../harness/buyers.js';
-import { expectBelow, expectEqual, expectOneOf, expectTrue } from '../harness/expect.js';
-import { ask, openSocket } from '../harness/http.js';
+import { expectBelow, expectEqual } from '../harness/expect.js';
 import { batchesInFlight, expectRowPerAccepted, queuedPurchases, startSystem } from '../harness/load.js';
-import { readMetric, type Program } from '../harness/programs.js';
+import { readMetric } from '../harness/programs.js';
 import type { Scenario } from '../scenario.js';
 
-// G8, G9, S7, S9: more requests than an api can serve, and slow clients.
+// G8, G9: more requests than an api can serve.
 
 const rssMib = (pid: number): number =>
   Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
@@ -99,134 +92,4 @@ const SLOTS_STALLED: Scenario = {
   },
 };
 
-const IDLE = 2000;
-const SHORT_TIMEOUTS = {
-  HTTP_CONNECTIONS_MAX: '2400',
-  EVENTS_STREAMS_MAX: '100',
-  HTTP_HEADERS_TIMEOUT_MS: '5000',
-  HTTP_REQUEST_TIMEOUT_MS: '6000',
-  HTTP_KEEP_ALIVE_TIMEOUT_MS: '3000',
-};
-const TRICKLE_MS = 200;
-
-const allClosed = (sockets: readonly Socket[]): boolean => sockets.every((socket) => socket.closed);
-
-/** Sends the start of a request, then a byte now and then, until the server closes the connection. */
-function trickle(url: string, start: string): Socket {
-  const socket = openSocket(url);
-  socket.write(start);
-  const timer = setInterval(() => socket.write('x'), TRICKLE_MS);
-  socket.on('close', () => clearInterval(timer));
-  return socket.resume();
-}
-
-const SLOW_CLIENTS: Scenario = {
-  name: 'S7',
-  title: '2,000 idle sockets, slow headers, slow bodies, long polls: closed by time-out or cap, others are served',
-  async run(context) {
-    const { stack } = context;
-    const [api, { saleId }] = await Promise.all([
-      context.start('api', { env: SHORT_TIMEOUTS }),
-      context.openSale({ stock: 500 }),
-      context.healthyPrograms(),
-    ]);
-    const waiters = userIds(10, 'waiter-');
-    const unpublished = await deductBatch(stack, saleId, waiters);
-    const buyers = context.buyers(saleId, [api]);
-    const poll = async (waiter: string) => {
-      for (;;) {
-        const answer = await buyers.status(waiter, 'k1', 30);
-        if (answer.json.status !== 'pending') return answer; // on a slow machine the batch is published after 30 s
-      }
-    };
-    const polls = waiters.flatMap((waiter) => Array.from({ length: 10 }, () => poll(waiter))); // the most per buyer
-    await buyers.rush(userIds(5, 'behind'), 5, { tries: 5 }); // the polls have been read by then
-    const idle = Array.from({ length: IDLE }, () => openSocket(api.url).resume());
-    const areOpen = (): boolean => idle.every((socket) => !socket.connecting && !socket.closed);
-    await context.observed('2,000 sockets are open', areOpen);
-    const head = `POST /v1/sales/${saleId}/purchases HTTP/1.1\r\nHost: a-test\r\nIdempotency-Key: k1\r\n`;
-    const body = `Authorization: Bearer ${buyers.token('slow')}\r\nContent-Type: application/json\r\nContent-Length: 2000\r\n\r\n`;
-    const slow = Array.from({ length: 100 }, (_, i) => trickle(api.url, i % 2 ? `${head}X-Slow: ` : head + body));
-    const users = userIds(context.random.whole(50, 150));
-    for (const answer of await buyers.rush(users, 16, { tries: 5 })) {
-      expectEqual(outcomeOf(answer), 'accepted', 'the answer to others');
-    }
-    await context.observed('idle sockets are closed by time-out', () => allClosed(idle));
-    await context.observed('slow requests are closed by time-out', () => allClosed(slow));
-
-    const many = Array.from({ length: 2500 }, () => openSocket(api.url).resume());
-    await context.until('all of them are closed', () => allClosed(many));
-    const dropped = () => readMetric(api, 'seckill_http_connections_dropped_total');
-    await context.observed('connections beyond the cap were closed', async () => (await dropped()) >= 1);
-    await publishBatches(stack, [unpublished]);
-    context.faultEnded();
-    for (const { status, json } of await Promise.all(polls)) {
-      expectEqual([status, json.status], [200, 'ordered'], 'the answer to a long poll');
-    }
-    await context.expectFigures(saleId, { rows: users.length + 5 + waiters.length, failedRows: 0 }, 'one order each');
-  },
-};
-
-const FLOOD: Scenario = {
-  name: 'S9',
-  title: 'one buyer floods with a forged X-Forwarded-For: others are served; no secret, no user id in logs or metrics',
-  async run(context) {
-    const [api, healthy, { saleId }] = await Promise.all([
-      context.start('api', { env: { LOG_LEVEL: 'debug' } }),
-      context.healthyPrograms(),
-      context.openSale({ stock: 500 }),
-    ]);
-    const buyers = context.buyers(saleId, [api]);
-    const flooder = `flooder-${randomBytes(6).toString('hex')}`;
-    const token = buyers.token(flooder);
-    const address = `203.0.113.${context.random.whole(1, 254)}`;
-    const purchases = `${api.url}/v1/sales/${saleId}/purchases`;
-    const forged = { 'X-Forwarded-For': address, Forwarded: `for=${address}` };
-    let running = true;
-    const statuses = new Map<number, number>();
-    const lane = async (number: number): Promise<void> => {
-      for (let nth = 0; running; nth++) {
-        const headers = { 'Idempotency-Key': `${number}-${nth}`, ...forged };
-        const { status } = await ask(purchases, { method: 'POST', token, headers, body: { quantity: 1 } });
-        statuses.set(status, (statuses.get(status) ?? 0) + 1);
-        await sleep(2);
-      }
-    };
-    const lanes = Array.from({ length: 16 }, (_, number) => lane(number));
-    const users = userIds(context.random.whole(50, 150), `other-${saleId}-`);
-    const answers = await buyers.rush(users, 8, { tries: 3 });
-    const flooded = (): number => [...statuses.values()].reduce((total, count) => total + count, 0);
-    await context.observed('one buyer sent more than all others', () => flooded() > 2 * users.length);
-    running = false;
-    await Promise.all(lanes);
-    context.faultEnded();
-    for (const answer of answers) expectEqual(outcomeOf(answer), 'accepted', 'the answer to another buyer');
-    expectEqual(statuses.get(202), 1, 'purchases of the flooder that were accepted');
-    for (const status of statuses.keys()) expectOneOf(status, [202, 409, 429], 'answers to the flooder');
-    await context.expectFigures(saleId, { rows: users.length + 1, failedRows: 0 }, 'one order each');
-    const signature = token.slice(token.lastIndexOf('.') + 1);
-    await expectNoneLeaked(
-      [api, healthy.api, healthy.keeper, ...healthy.workers],
-      [flooder, `other-${saleId}-`, address, token, signature, ...secretsOf(context)],
-    );
-  },
-};
-
-/** Secrets of the environment: the key of the tokens and the passwords of the servers. */
-function secretsOf({ stack: { env } }: ScenarioContext): string[] {
-  const passwords = [env.MYSQL_URL, env.REDIS_URL].map((url) => decodeURIComponent(new URL(url).password));
-  return [env.JWT_SECRET, ...passwords].filter((secret) => secret.length >= 6);
-}
-
-async function expectNoneLeaked(programs: readonly Program[], secrets: readonly string[]): Promise<void> {
-  for (const program of programs) {
-    const { text: metrics } = await ask(`${program.operatorsUrl}/metrics`);
-    expectTrue(metrics.includes('seckill_') && program.log.length > 0, `the ${program.name} has a log and metrics`);
-    for (const secret of secrets) {
-      expectTrue(!program.log.includes(secret), `the log of the ${program.name} holds ${secret.slice(0, 8)}…`);
-      expectTrue(!metrics.includes(secret), `the metrics of the ${program.name} hold ${secret.slice(0, 8)}…`);
-    }
-  }
-}
-
-export const OVERLOAD_SCENARIOS: readonly Scenario[] = [QUEUE_FULL, SLOTS_STALLED, SLOW_CLIENTS, FLOOD];
+export const OVERLOAD_SCENARIOS: readonly Scenario[] = [QUEUE_FULL, SLOTS_STALLED];

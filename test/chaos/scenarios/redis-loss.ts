@@ -3,8 +3,7 @@ import { bucketKeys } from '../../../src/redis/keys.js';
 import { createStockStore } from '../../../src/redis/stock-store.js';
 import type { ScenarioContext } from '../context.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
-import { RunningCommand } from '../harness/commands.js';
-import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
+import { expectEqual } from '../harness/expect.js';
 import { expectRowPerAccepted, startSystem } from '../harness/load.js';
 import { SHORT_TIMES } from '../harness/programs.js';
 import {
@@ -17,16 +16,13 @@ import {
   startSpareRedis,
   untilRebuilt,
 } from '../harness/redis.js';
-import { batchesWithRows, markersOf, requestStateOf, rowsOf, unitsLeftOf } from '../harness/sale-state.js';
-import { ACTOR, draftSale } from '../harness/sales.js';
+import { batchesWithRows, markersOf, rowsOf, unitsLeftOf } from '../harness/sale-state.js';
+import { ACTOR } from '../harness/sales.js';
 import { TcpProxy } from '../harness/tcp-proxy.js';
-import { atScriptCall } from '../harness/traffic.js';
 import type { Scenario } from '../scenario.js';
 
-// R2 to R5, R7, R11: Redis comes back without its last writes, or without anything.
+// R2 to R5, R7: Redis comes back without its last writes, or without anything.
 
-/** Long enough to read what is left before it is rebuilt. */
-const SLOW_REPAIR = { REPAIR_QUIET_MS: '4000' };
 /** The workers that a repair waits for do not run, or have nothing to do. */
 const FAST_REPAIR = { REPAIR_QUIET_MS: '300' };
 
@@ -161,65 +157,6 @@ const ANSWERED_LOST: Scenario = {
   },
 };
 
-/** An api, and a worker and a keeper that reach Redis through proxies of their own. */
-async function startBehindProxies(context: ScenarioContext) {
-  const [forWorker, forKeeper] = [await context.proxy('redis'), await context.proxy('redis')];
-  const [api] = await Promise.all([
-    context.start('api'),
-    context.start('worker', { env: forWorker.env }),
-    context.start('keeper', { env: { ...forKeeper.env, ...SLOW_REPAIR } }),
-  ]);
-  const { saleId } = await context.openSale();
-  return { saleId, buyers: context.buyers(saleId, [api]), forWorker, forKeeper };
-}
-
-const LOST_RECORD: Scenario = {
-  name: 'R11/settle',
-  title: 'the lost tail holds a mark-recorded: the batch is held again, then recorded as the same order, once',
-  alone: true,
-  async run(context) {
-    const { stack } = context;
-    const { saleId, buyers, forWorker } = await startBehindProxies(context);
-    let end = 0;
-    atScriptCall(forWorker.proxy, 'mark-recorded', async () => void (end = await endOfAof(stack)));
-    await expectAllAccepted(buyers, ['ann']);
-    const isIn = async (state: string): Promise<boolean> => (await requestStateOf(stack, saleId, 'ann')) === state;
-    await context.until('it is recorded in Redis', () => isIn('ordered'));
-    const before = await context.expectInvariants(saleId);
-    await observeLostWrites(context, end, 'its units are only held again', () => isIn('held'));
-    context.faultEnded();
-    await untilRebuilt(stack, saleId);
-    expectEqual(await context.expectInvariants(saleId), before, 'the figures');
-    expectFields(before, { liveRows: 1, unitsLeft: 9 }, 'and they are right');
-  },
-};
-
-const LOST_RELEASE: Scenario = {
-  name: 'R11/release',
-  title: 'the lost tail holds a release: the units of a cancelled order go back exactly once',
-  alone: true,
-  async run(context) {
-    const { stack } = context;
-    const { saleId, buyers, forKeeper } = await startBehindProxies(context);
-    await expectAllAccepted(buyers, ['ann', 'bob']);
-    await context.until('both are recorded', async () => (await rowsOf(stack, saleId)) === 2);
-    await context.expectInvariants(saleId);
-    let end = 0;
-    atScriptCall(forKeeper.proxy, 'release', async () => void (end = await endOfAof(stack)));
-    const { json } = await buyers.status('ann');
-    expectEqual((await buyers.move('cancel', 'ann', String(json.orderId)))?.status, 200, 'the cancellation');
-    const isIn = async (state: string): Promise<boolean> => (await requestStateOf(stack, saleId, 'ann')) === state;
-    await context.until('it is released', () => isIn('released'));
-    const before = await context.expectInvariants(saleId);
-    await observeLostWrites(context, end, 'the unit is held by the order again', () => isIn('ordered'));
-    context.faultEnded();
-    await untilRebuilt(stack, saleId);
-    expectEqual(await context.expectInvariants(saleId), before, 'the figures');
-    expectFields(before, { liveRows: 1, unitsLeft: 9 }, 'and they are right');
-    expectAtLeast(end, 1, 'the end of the log before the release');
-  },
-};
-
 /** Everything that Redis has of a sale is lost under load; the rest is the same for each way to lose it. */
 function emptied(
   variant: string,
@@ -263,37 +200,6 @@ async function deleteKeys({ stack }: ScenarioContext, saleId: string): Promise<v
   const markers = [...(await markersOf(stack, saleId)).keys()].map((batchId) => tx + batchId);
   await stack.redis.redis.del(stock, sale, buyers, requests, pending, ...markers);
 }
-
-const WARM_KILLED: Scenario = {
-  name: 'R5/warm_killed',
-  title: 'warm is killed between Redis and MySQL, then repeated: loaded once, never again once the sale is open',
-  async run(context) {
-    const { stack, env } = context;
-    const [{ api }, redis, sale] = await Promise.all([
-      context.healthyPrograms(),
-      context.proxy('redis'),
-      draftSale(stack, { stock: context.random.whole(5, 20) }),
-    ]);
-    const { saleId, stock } = sale;
-    context.addSale(sale);
-    atScriptCall(redis.proxy, 'warm', () => void (redis.proxy.dropReplies = true));
-    const command = new RunningCommand(['sale', 'warm', saleId], { ...env, ...redis.env });
-    await context.until('Redis has it', async () => (await bucketStatusOf(stack, saleId)).state === 'warm');
-    const { signal } = await command.signalAfter(0, 'SIGKILL');
-    const stateInMysql = (await stack.admin.show(saleId))?.state;
-    await context.observed('warm was killed midway', () => signal === 'SIGKILL' && stateInMysql === 'draft');
-    context.faultEnded();
-
-    for (const time of ['second', 'third']) {
-      expectEqual((await stack.admin.warm(saleId, ACTOR)).outcome, 'done', `the ${time} warm`);
-    }
-    expectEqual((await stack.admin.open(saleId, ACTOR)).outcome, 'done', 'open');
-    const buyers = context.buyers(saleId, [api]);
-    await buyers.rush(userIds(3), 3, { tries: 20 });
-    expectEqual((await stack.admin.warm(saleId, ACTOR)).outcome, 'wrong_state', 'warm, of an open sale');
-    await context.expectFigures(saleId, { stock, rows: 3, unitsLeft: stock - 3 }, 'the stock, loaded once');
-  },
-};
 
 const FAILOVER: Scenario = {
   name: 'R7',
@@ -356,8 +262,5 @@ export const REDIS_LOSS_SCENARIOS: readonly Scenario[] = [
   emptied('keys_deleted', 'the keys of one sale are deleted', deleteKeys),
   emptied('flushall', 'FLUSHALL', ({ stack }) => stack.redis.redis.flushall()),
   emptied('empty_restart', 'Redis is killed and comes back empty', ({ stack }) => loseWritesAfter(stack, 0)),
-  WARM_KILLED,
   FAILOVER,
-  LOST_RECORD,
-  LOST_RELEASE,
 ];

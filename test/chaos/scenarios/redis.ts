@@ -1,9 +1,6 @@
-import { mkdirSync, rmdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
-import { stackPaths } from '../../../deploy/local/stack/paths.js';
 import type { ScenarioContext } from '../context.js';
 import type { Buyers } from '../harness/buyers.js';
-import { expectBelow, expectEqual, expectFields, expectTrue } from '../harness/expect.js';
+import { expectBelow, expectEqual, expectFields } from '../harness/expect.js';
 import { ask } from '../harness/http.js';
 import { expectRowPerAccepted, startSystem } from '../harness/load.js';
 import { SHORT_TIMES, type Program } from '../harness/programs.js';
@@ -11,7 +8,7 @@ import { bucketStatusOf, untilRebuilt } from '../harness/redis.js';
 import type { TcpProxy } from '../harness/tcp-proxy.js';
 import type { Scenario } from '../scenario.js';
 
-// R1, R8, R9: Redis is killed, silent, cut off, full, or refuses writes, and loses nothing.
+// R1, R8: Redis is killed, silent or cut off, and loses nothing.
 
 const REPLY_TIMEOUT_MS = Number(SHORT_TIMES.REDIS_REPLY_TIMEOUT_MS);
 /** Precheck, deduct and resolve may each wait for a reply; the rest is for a shared machine. */
@@ -152,111 +149,4 @@ const RESETS: Scenario = {
   },
 };
 
-interface Refusal {
-  readonly variant: string;
-  readonly what: string;
-  /** How the error of a write starts. */
-  readonly word: string;
-  readonly start: (context: ScenarioContext) => Promise<unknown>;
-  readonly end: (context: ScenarioContext) => Promise<unknown>;
-  /** Afterwards Redis may have lost something, so each sale is repaired. */
-  readonly needsRepair?: true;
-}
-
-const setConfig = ({ stack }: ScenarioContext, name: string, value: string): Promise<unknown> =>
-  stack.redis.masters()[0]?.config('SET', name, value) ?? Promise.reject(new Error('no connection'));
-/** A folder in the place of the snapshot: saving fails. */
-const snapshotFile = ({ stack }: ScenarioContext): string =>
-  join(stackPaths(stack.servers.dir).data('redis'), 'dump.rdb');
-
-const REFUSALS: readonly Refusal[] = [
-  {
-    variant: 'full',
-    what: 'maxmemory is reached',
-    word: 'OOM',
-    start: (context) => setConfig(context, 'maxmemory', '1'),
-    end: (context) => setConfig(context, 'maxmemory', '0'),
-  },
-  {
-    variant: 'read_only',
-    what: 'Redis became a replica',
-    word: 'READONLY',
-    start: ({ stack }) => stack.redis.masters()[0]?.replicaof('127.0.0.1', 1) ?? Promise.resolve(),
-    end: ({ stack }) => stack.redis.masters()[0]?.replicaof('NO', 'ONE') ?? Promise.resolve(),
-    needsRepair: true, // a promoted replica may lack what its primary had confirmed
-  },
-  {
-    variant: 'no_replicas',
-    what: 'Redis misses its replicas',
-    word: 'NOREPLICAS',
-    start: (context) => setConfig(context, 'min-replicas-to-write', '1'),
-    end: (context) => setConfig(context, 'min-replicas-to-write', '0'),
-  },
-  {
-    variant: 'misconf',
-    what: 'Redis cannot save its snapshot',
-    word: 'MISCONF',
-    async start(context) {
-      const { redis } = context.stack.redis;
-      rmSync(snapshotFile(context), { force: true }); // a full sync of a replica left one; the log is what counts
-      mkdirSync(snapshotFile(context));
-      await setConfig(context, 'save', '3600 1000000');
-      await redis.bgsave();
-      const hasFailed = async (): Promise<boolean> =>
-        /rdb_last_bgsave_status:err/.test(await redis.info('persistence'));
-      await context.until('saving failed', hasFailed);
-    },
-    async end(context) {
-      await setConfig(context, 'save', '');
-      rmdirSync(snapshotFile(context));
-    },
-  },
-];
-
-const REFUSED = REFUSALS.map(({ variant, what, word, start, end, needsRepair }): Scenario => ({
-  name: `R9/${variant}`,
-  title: `${what}: an error before the first write, 503, nothing is half done`,
-  alone: true,
-  async run(context) {
-    const { redis } = context.stack.redis;
-    const loaded = await startUnderLoad(context);
-    const { buyers } = loaded;
-    await start(context);
-    try {
-      const refusal = await redis.set('sk:probe', '1').then(String, (error: Error) => error.message);
-      await context.observed(`writes are refused: ${word}`, () => refusal.startsWith(word));
-      const is503 = async (): Promise<boolean> => (await buyers.buy('first'))?.status === 503;
-      await context.until('purchases are answered 503', is503);
-      for (let time = 0; time < 5; time++) {
-        expectEqual((await buyers.buy(`refused-${time}`))?.status, 503, 'the answer to a purchase');
-      }
-    } finally {
-      await end(context);
-    }
-    context.faultEnded();
-    await expectServedAgain(context, loaded, needsRepair ? 2 : 1);
-  },
-}));
-
-const EVICTS: Scenario = {
-  name: 'R9/evicts',
-  title: 'Redis may evict keys: no program starts',
-  alone: true,
-  noSale: true,
-  async run(context) {
-    await setConfig(context, 'maxmemory-policy', 'allkeys-lru');
-    try {
-      const names = ['api', 'worker', 'keeper'] as const;
-      const refusals = await Promise.all(names.map((name) => context.startRefused(name)));
-      const explained = context.programs.all.every(({ log }) => log.includes('noeviction'));
-      await context.observed('each refused to start, and said why', () => refusals.every((one) => one) && explained);
-    } finally {
-      await setConfig(context, 'maxmemory-policy', 'noeviction');
-    }
-    context.faultEnded();
-    await context.start('api');
-    expectTrue(context.programs.running.length === 1, 'an api starts afterwards');
-  },
-};
-
-export const REDIS_SCENARIOS: readonly Scenario[] = [KILLED, ...SILENT, RESETS, ...REFUSED, EVICTS];
+export const REDIS_SCENARIOS: readonly Scenario[] = [KILLED, ...SILENT, RESETS];

@@ -6,18 +6,15 @@ import type { SaleFigures } from '../../invariants/check-sale.js';
 import type { ScenarioContext } from '../context.js';
 import { deductBatch } from '../harness/batches.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
-import { runCommand, RunningCommand } from '../harness/commands.js';
-import { expectAtMost, expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
-import { readMetric, sumMetric } from '../harness/programs.js';
+import { runCommand } from '../harness/commands.js';
+import { expectAtMost, expectEqual } from '../harness/expect.js';
 import { bucketStatusOf, endOfAof, observeLostWrites, restartRedis, untilRebuilt } from '../harness/redis.js';
 import { rowsOf, unitsLeftOf } from '../harness/sale-state.js';
-import type { TcpProxy } from '../harness/tcp-proxy.js';
-import { atScriptCall } from '../harness/traffic.js';
 import { found } from '../harness/wait.js';
 import { startSystem } from '../harness/load.js';
 import type { Scenario } from '../scenario.js';
 
-// R6, R10, R12: repairs that die, come late or meet other commands, and what a repair keeps.
+// R6, R10, R12: repairs that die, and what a repair keeps.
 
 /** Another keeper takes over after two seconds; a lease has to be longer than one statement of MySQL. */
 const REPAIR = {
@@ -26,13 +23,6 @@ const REPAIR = {
   REPAIR_LEASE_MS: '2000',
   MYSQL_QUERY_TIMEOUT_MS: '1500',
 };
-/** A command that the proxy holds back does not time out. */
-const PATIENT = { REDIS_REPLY_TIMEOUT_MS: '15000' };
-
-/** Part of every key of a sale: a keeper repairs other sales too. */
-const keyOf = (saleId: string): string => `{${saleId}:`;
-/** A repair that needs no restart of Redis. */
-const repairCommand = (saleId: string): string[] => ['sale', 'repair', saleId, '--force', '--json'];
 
 interface Sold {
   readonly saleId: string;
@@ -101,168 +91,6 @@ const DEATHS = (['repair_after_lock', 'repair_after_epoch', 'repair_after_stock'
     await expectUnchanged(context, sold, sold.figures);
   },
 }));
-
-const LATE_COMMAND: Scenario = {
-  name: 'R10/late_command',
-  also: ['R6'],
-  title: 'a repair command is delayed until another repair has ended and the sale sells: it changes nothing',
-  alone: true,
-  async run(context) {
-    const { stack, random } = context;
-    const redis = await context.proxy('redis');
-    const [sold, slow] = await Promise.all([
-      startAndSell(context),
-      context.start('keeper', { env: { ...REPAIR, ...PATIENT, ...redis.env } }),
-    ]);
-    const { saleId, buyers } = sold;
-    const script = random.pick(['lock', 'stage', 'swap'] as const);
-    let isHeld = false;
-    let goOn: () => void = () => undefined;
-    const held = new Promise<void>((resolve) => (goOn = resolve));
-    atScriptCall(redis.proxy, script, () => ((isHeld = true), held), 1, keyOf(saleId));
-    await restartRedis(stack);
-    await context.observed(`${script} of a keeper is under way`, () => isHeld);
-
-    context.faultEnded(); // Redis is back, and purchases under way must need no repair
-    await context.start('keeper', { env: REPAIR });
-    const epoch = await untilRebuilt(stack, saleId);
-    await buyers.rush(userIds(5, 'between-'), 5, { tries: 30 });
-    const before = await context.expectInvariants(saleId);
-    goOn();
-    await context.until('the slow keeper gives up its repair', async () => {
-      const repairs = (result: string) => readMetric(slow, `seckill_sale_repairs_total{result="${result}"}`);
-      return (await repairs('superseded')) + (await repairs('busy')) > 0;
-    });
-    expectFields(await bucketStatusOf(stack, saleId), { state: 'open', epoch, sameServer: true }, 'the sale');
-    await expectUnchanged(context, sold, before);
-  },
-};
-
-/** One of two keepers may have finished before the other polls. */
-const RESTARTS_MAX = 5;
-
-const TWO_KEEPERS: Scenario = {
-  name: 'R10/two_keepers',
-  title: 'two keepers find the same sale in need of repair: it is repaired once',
-  alone: true,
-  async run(context) {
-    const { stack } = context;
-    const [sold, ...keepers] = await Promise.all([
-      startAndSell(context),
-      context.start('keeper', { env: REPAIR }),
-      context.start('keeper', { env: REPAIR }),
-    ]);
-    const { saleId } = sold;
-    const met = async (): Promise<boolean> => {
-      const repairs = (result: string) => sumMetric(keepers, `seckill_sale_repairs_total{result="${result}"}`);
-      return (await repairs('busy')) + (await repairs('superseded')) > 0;
-    };
-    let epoch = 1;
-    await context.observedInTries('they met', RESTARTS_MAX, async () => {
-      await restartRedis(stack);
-      context.faultEnded();
-      expectEqual(await untilRebuilt(stack, saleId, epoch), epoch + 1, 'its epoch');
-      epoch++;
-      return met();
-    });
-    await expectUnchanged(context, sold, sold.figures);
-    expectEqual((await bucketStatusOf(stack, saleId)).epoch, epoch, 'its epoch: repaired once');
-  },
-};
-
-const LATE_DEDUCT: Scenario = {
-  name: 'R10/late_deduct',
-  title: 'a deduct is delayed until its sale is repaired: it gets stale_epoch, the purchase is sent again, one order',
-  alone: true,
-  async run(context) {
-    const redis = await context.proxy('redis');
-    const [{ saleId, buyers, figures }] = await Promise.all([
-      startAndSell(context, { ...PATIENT, ...redis.env }),
-      context.start('keeper'),
-    ]);
-    let epoch: unknown;
-    atScriptCall(redis.proxy, 'deduct', async () => {
-      const { lines } = await runCommand(repairCommand(saleId), { ...context.env, ...REPAIR });
-      epoch = lines.at(-1)?.epoch;
-    });
-    const answer = await buyers.buy('ann');
-    await context.observed('the sale was repaired before deduct arrived', () => epoch === 2);
-    context.faultEnded();
-    expectOneOf(answer?.status ?? 503, [202, 503], 'the answer to ann');
-    await buyers.rush(['ann'], 1, { tries: 30 });
-    const rows = figures.rows + 1;
-    await context.expectFigures(saleId, { rows, liveRows: rows, failedRows: 0 }, 'one order for ann');
-  },
-};
-
-/**
- * Delays a script of a worker or keeper until the sale is locked, or until its repair is over.
- * @returns asserts that it happened and that the repair succeeded
- */
-function delayUntilRepair(
-  context: ScenarioContext,
-  saleId: string,
-  proxy: TcpProxy,
-  script: 'mark-recorded' | 'release',
-): () => Promise<void> {
-  const { stack, env } = context;
-  const moment = context.random.pick(['locked', 'repaired'] as const);
-  let repair: RunningCommand | undefined;
-  let stateThen = '';
-  const stateOf = async (): Promise<string> => (await bucketStatusOf(stack, saleId)).state ?? '';
-  const delay = async (): Promise<void> => {
-    repair = new RunningCommand(repairCommand(saleId), { ...env, ...REPAIR, REPAIR_QUIET_MS: '1500' });
-    if (moment === 'repaired') await repair.end;
-    else await context.until('it is locked', async () => (await stateOf()) === 'repair');
-    stateThen = await stateOf();
-  };
-  atScriptCall(proxy, script, delay, 1, keyOf(saleId));
-  return async () => {
-    const wanted = moment === 'locked' ? 'repair' : 'open';
-    await context.observed(`${script} met a sale in the state ${wanted}`, () => stateThen === wanted);
-    const { lines } = (await repair?.end) ?? {};
-    expectEqual(lines?.at(-1)?.outcome, 'repaired', 'the repair');
-    context.faultEnded();
-  };
-}
-
-const LATE_RECORD: Scenario = {
-  name: 'R10/late_mark_recorded',
-  title: 'mark-recorded arrives while its sale is locked, or after its repair: the order stands, once',
-  alone: true,
-  async run(context) {
-    const redis = await context.proxy('redis');
-    const [api] = await Promise.all([
-      context.start('api'),
-      context.start('worker', { env: { ...PATIENT, ...redis.env } }),
-      context.start('keeper', { env: { REDRIVE_AFTER_MS: '5000' } }),
-    ]);
-    const { saleId } = await context.openSale();
-    const expectDelayed = delayUntilRepair(context, saleId, redis.proxy, 'mark-recorded');
-    const buyers = context.buyers(saleId, [api]);
-    await buyers.buy('ann', { tries: 20 });
-    await expectDelayed();
-    await context.expectFigures(saleId, { rows: 1, liveRows: 1, unitsLeft: 9 }, 'one order');
-    expectEqual((await buyers.status('ann')).json.status, 'ordered', 'the status of ann');
-  },
-};
-
-const LATE_RELEASE: Scenario = {
-  name: 'R10/late_release',
-  title: 'a release arrives while its sale is locked, or after its repair: the unit goes back once',
-  alone: true,
-  async run(context) {
-    const redis = await context.proxy('redis');
-    const { saleId, buyers } = await startSystem(context, {}, { keeper: { ...PATIENT, ...redis.env } });
-    await buyers.rush(['ann', 'bob'], 2, { tries: 20 });
-    await context.expectInvariants(saleId);
-    const expectDelayed = delayUntilRepair(context, saleId, redis.proxy, 'release');
-    const { json } = await buyers.status('ann');
-    expectEqual((await buyers.move('cancel', 'ann', String(json.orderId)))?.status, 200, 'the cancellation');
-    await expectDelayed();
-    await context.expectFigures(saleId, { rows: 2, liveRows: 1, unitsLeft: 9 }, 'the unit is back');
-  },
-};
 
 /**
  * Parks a purchase as the keeper parks a dead letter: it has a row, it is not in `pending`, and its units stay held.
@@ -377,13 +205,4 @@ const SEVERAL_BUCKETS: Scenario = {
   },
 };
 
-export const REPAIR_SCENARIOS: readonly Scenario[] = [
-  KEEPS_HELD,
-  ...DEATHS,
-  LATE_COMMAND,
-  TWO_KEEPERS,
-  LATE_DEDUCT,
-  LATE_RECORD,
-  LATE_RELEASE,
-  SEVERAL_BUCKETS,
-];
+export const REPAIR_SCENARIOS: readonly Scenario[] = [KEEPS_HELD, ...DEATHS, SEVERAL_BUCKETS];

@@ -2,20 +2,18 @@ import type { ScenarioContext } from '../context.js';
 import { userIds, type Buyers, isAccepted } from '../harness/buyers.js';
 import { expectAtLeast, expectBelow, expectEqual, expectFields, expectOneOf, expectTrue } from '../harness/expect.js';
 import { expectOneOrderEach } from '../harness/load.js';
-import { NO_REDRIVE, SHORT_TIMES } from '../harness/programs.js';
 import {
   abortedBatchesOf,
   isRecorded,
   markersOf,
   pendingBatchesOf,
-  pendingCountOf,
   unitsLeftOf,
   type Markers,
 } from '../harness/sale-state.js';
 import { atScriptCall } from '../harness/traffic.js';
 import type { Scenario } from '../scenario.js';
 
-// T1 to T9: an api dies between half message and commit, or a commit, a rollback or a reply is lost.
+// T1 to T8: an api dies between precheck and commit, or a reply is lost.
 
 const STOCK = 20;
 /** A broker that starves beside other scenarios may refuse a half message (503) before the api is where it dies. */
@@ -108,17 +106,6 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
     },
   },
   {
-    name: 'T3/before_answer',
-    title: 'the api dies before it answers: buyers without an answer still get their orders',
-    alone: true, // the same
-    async run(context) {
-      const { buyers, users, unitsLeft } = await killAt(context, 'before_answer');
-      expectBelow(unitsLeft, STOCK, 'units were taken');
-      expectEqual(buyers.opLog.count('ok'), 0, 'purchases that were answered');
-      await expectOneOrderEach(context, buyers, users);
-    },
-  },
-  {
     name: 'T3/after_commit',
     title: 'the api dies after commit: the worker records the batch, with or without an answer to its buyers',
     fast: true,
@@ -127,58 +114,6 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
       expectBelow(unitsLeft, STOCK, 'units were taken');
       expectOneOf('deducted', [...markers.values()], 'markers');
       await expectOneOrderEach(context, buyers, users);
-    },
-  },
-  {
-    name: 'T4',
-    title: 'a commit is lost: the 202 stands, the check-back commits, each buyer has one order',
-    alone: true, // apis that die beside it would get its check-backs
-    async run(context) {
-      const { stack } = context;
-      const users = userIds(context.random.whole(1, 6));
-      const [{ api: other }, { saleId }, lossy] = await Promise.all([
-        context.healthyPrograms(),
-        context.openSale({ stock: STOCK }),
-        context.start('api', { failPoint: 'drop_commit' }),
-      ]);
-      const buyers = context.buyers(saleId, [lossy]);
-      const polling = buyers.pollStatus(users.slice(0, 1));
-      for (const answer of await buyers.rush(users, users.length)) expectEqual(answer?.status, 202, 'the purchase');
-      await context.reached(lossy, 'drop_commit');
-      context.faultEnded();
-      expectAtLeast(await pendingCountOf(stack, saleId), 1, 'batches deducted and not committed');
-      await context.until('the check-back commits', () => isRecorded(stack, saleId));
-      await polling.stop();
-      await context.expectInvariants(saleId);
-      await expectOneOrderEach(context, buyers, users, other);
-    },
-  },
-  {
-    name: 'T5',
-    title: 'the rollback of a refused batch is lost: the buyer gets outcome_unknown, then sold_out with the same key',
-    async run(context) {
-      const stock = context.random.whole(1, 5);
-      const [{ api: other }, { saleId }, redis] = await Promise.all([
-        context.healthyPrograms(),
-        context.openSale({ stock }),
-        context.proxy('redis'),
-      ]);
-      const env = { ...redis.env, REDIS_REPLY_TIMEOUT_MS: '10000' };
-      const lossy = await context.start('api', { env, failPoint: 'drop_rollback' });
-      const [late, rivals] = [context.buyers(saleId, [lossy]), context.buyers(saleId, [other])];
-      // between precheck and deduct others buy every unit
-      atScriptCall(redis.proxy, 'deduct', async () => {
-        await rivals.rush(userIds(stock, 'rival-'), stock, { tries: 5 });
-      });
-      const answer = await late.buy('ann');
-      await context.reached(lossy, 'drop_rollback');
-      context.faultEnded();
-      expectEqual(rivals.opLog.count('ok'), stock, 'rivals who won');
-      expectFields({ ...answer?.json }, { code: 'outcome_unknown' }, 'not the refusal');
-      await untilAborted(context, saleId);
-      const retried = await late.buy('ann', { url: other.url });
-      expectFields({ ...retried?.json }, { code: 'sold_out' }, 'the same key then');
-      await context.expectFigures(saleId, { rows: stock, sold: stock, unitsLeft: 0 }, 'orders of the rivals');
     },
   },
   {
@@ -229,39 +164,6 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
       const late = await buyers.buy('bob', { tries: 5 });
       expectFields({ ...late?.json }, { code: 'sold_out' }, 'the next buyer');
       await expectOneOrderEach(context, buyers, ['ann'], other);
-    },
-  },
-  {
-    name: 'T9',
-    title: 'the reply to a deduct is lost, then Redis is silent: outcome_unknown, the check-back commits, one order',
-    alone: true, // its api would swallow check-backs of scenarios beside it
-    drainFirst: true,
-    async run(context) {
-      const { stack } = context;
-      const [other, { saleId }, { proxy, env }] = await Promise.all([
-        context.start('api'),
-        context.openSale({ stock: STOCK }),
-        context.proxy('redis'),
-        context.start('worker'),
-        context.start('keeper', { env: NO_REDRIVE }),
-      ]);
-      const cutOff = await context.start('api', { env: { ...env, ...SHORT_TIMES } });
-      const buyers = context.buyers(saleId, [cutOff]);
-      atScriptCall(proxy, 'deduct', () => void (proxy.dropReplies = true));
-      const bought = buyers.buy('ann');
-      const isLost = async (): Promise<boolean> =>
-        proxy.droppedBytes > 0 && (await unitsLeftOf(stack, saleId)) === STOCK - 1;
-      await context.observed('the reply of a deduct was dropped, then Redis was silent', isLost);
-      proxy.stall();
-      expectFields({ ...(await bought)?.json }, { code: 'outcome_unknown' }, 'the purchase');
-      expectEqual(await pendingCountOf(stack, saleId), 1, 'batches deducted and neither committed nor rolled back');
-      await context.until('the check-back commits', () => isRecorded(stack, saleId));
-      proxy.dropReplies = false;
-      proxy.resume();
-      context.faultEnded();
-      await expectOneOrderEach(context, buyers, ['ann'], other);
-      const isServed = async (): Promise<boolean> => (await buyers.buy('bob'))?.status === 202;
-      await context.until('the api that was cut off serves again', isServed);
     },
   },
 ];

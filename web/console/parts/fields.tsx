@@ -187,6 +187,14 @@ export type FilterField =
       readonly options: readonly (readonly [string, string])[];
     };
 
+/** A field with a choice of `options`, each shown by its word. */
+export const choice = <O extends string>(
+  name: string,
+  label: string,
+  options: readonly O[],
+  words: Readonly<Record<O, string>>,
+): FilterField => ({ name, label, kind: 'choice', options: options.map((option) => [option, words[option]]) });
+
 /** Fields of a filter that are shown at once. More fields appear on request, or when they are set. */
 const FIELDS_FIRST = 5;
 

@@ -75,17 +75,12 @@ export function AuditScreen() {
         <Table
           label={t.audit.title}
           columns={columns}
-          rows={entries.rows}
+          {...entries.list}
           keyOf={({ auditId }) => auditId}
           nameOf={({ auditId }) => t.audit.entry(auditId)}
           onOpen={setOpen}
           isOpen={({ auditId }) => auditId === open?.auditId}
           empty={<Empty title={t.audit.empty} text={t.audit.emptyText} icon="audit" />}
-          error={entries.error}
-          isLoading={entries.isLoading}
-          onRetry={entries.reload}
-          hasMore={entries.hasMore}
-          onMore={entries.more}
         />
       </Panel>
       {open && (

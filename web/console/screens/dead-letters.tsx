@@ -13,7 +13,7 @@ import type { Tone } from '../logic/time-line.js';
 import { Ago, Badge, Button, Cut, Facts, Id, Link, Panel, SaleLink, ScreenHead, Time } from '../parts/basics.js';
 import { Confirm } from '../parts/confirm.js';
 import { Dialog } from '../parts/dialog.js';
-import { FilterBar } from '../parts/fields.js';
+import { choice, FilterBar } from '../parts/fields.js';
 import { SaveButton } from '../parts/save.js';
 import { Empty, Failure, Freshness, Loading, Note } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
@@ -125,18 +125,8 @@ export function DeadLettersScreen({ openId }: { readonly openId: string | null }
       <Panel flush>
         <FilterBar
           fields={[
-            {
-              name: 'state',
-              label: t.common.state,
-              kind: 'choice',
-              options: DEAD_LETTER_STATES.map((one) => [one, t.deadLetters.states[one]] as const),
-            },
-            {
-              name: 'reason',
-              label: t.common.reason,
-              kind: 'choice',
-              options: DEAD_LETTER_REASONS.map((one) => [one, t.deadLetters.reasons[one]] as const),
-            },
+            choice('state', t.common.state, DEAD_LETTER_STATES, t.deadLetters.states),
+            choice('reason', t.common.reason, DEAD_LETTER_REASONS, t.deadLetters.reasons),
             { name: 'saleId', label: t.common.sale, kind: 'text' },
             { name: 'key', label: t.common.key, kind: 'text', hint: t.deadLetters.keyHint },
             { name: 'text', label: t.deadLetters.errorText, kind: 'text' },
@@ -178,7 +168,7 @@ export function DeadLettersScreen({ openId }: { readonly openId: string | null }
         <Table
           label={t.deadLetters.title}
           columns={columns}
-          rows={letters.rows}
+          {...letters.list}
           keyOf={({ deadLetterId }) => deadLetterId}
           nameOf={({ deadLetterId }) => t.deadLetters.one(deadLetterId)}
           onOpen={({ deadLetterId }) => open(deadLetterId)}
@@ -190,11 +180,6 @@ export function DeadLettersScreen({ openId }: { readonly openId: string | null }
               text={t.deadLetters.emptyText}
             />
           }
-          error={letters.error}
-          isLoading={letters.isLoading}
-          onRetry={letters.reload}
-          hasMore={letters.hasMore}
-          onMore={letters.more}
         />
       </Panel>
       {openId !== null && (

@@ -55,14 +55,9 @@ export function PaymentCases() {
       <Table
         label={words.title}
         columns={columns}
-        rows={cases.rows}
+        {...cases.list}
         keyOf={({ caseId }) => caseId}
         empty={<Empty title={words.empty} text={words.emptyText} />}
-        error={cases.error}
-        isLoading={cases.isLoading}
-        onRetry={cases.reload}
-        hasMore={cases.hasMore}
-        onMore={cases.more}
       />
       {picked && (
         <Confirm

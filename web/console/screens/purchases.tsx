@@ -435,7 +435,7 @@ function OrdersOf({ user }: { readonly user: string }) {
       <Table
         label={t.purchases.ordersOf(user)}
         columns={columns}
-        rows={orders.rows}
+        {...orders.list}
         keyOf={({ orderId }) => orderId}
         onOpen={({ orderId }) => navigate(pathOf({ screen: 'purchases', id: orderId }))}
         empty={
@@ -447,11 +447,6 @@ function OrdersOf({ user }: { readonly user: string }) {
             )}
           </Empty>
         }
-        error={orders.error}
-        isLoading={orders.isLoading}
-        onRetry={orders.reload}
-        hasMore={orders.hasMore}
-        onMore={orders.more}
       />
     </Panel>
   );

@@ -17,7 +17,7 @@ import type { Tone } from '../logic/time-line.js';
 import { Ago, Badge, Button, Cut, Facts, Id, Link, Panel, SaleLink, ScreenHead, Tabs, Time } from '../parts/basics.js';
 import { Confirm } from '../parts/confirm.js';
 import { Dialog } from '../parts/dialog.js';
-import { Choice, FilterBar, TextField } from '../parts/fields.js';
+import { Choice, choice, FilterBar, TextField } from '../parts/fields.js';
 import { Empty, Freshness, Note } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
 import { navigate, useApp, useFilter, usePages, useWords } from '../shell/hooks.js';
@@ -141,17 +141,12 @@ function Runs({ openId }: { readonly openId: string | null }) {
       <Table
         label={t.reconcile.runs}
         columns={columns}
-        rows={runs.rows}
+        {...runs.list}
         keyOf={({ runId }) => runId}
         nameOf={({ runId }) => t.reconcile.run(runId)}
         onOpen={({ runId }) => show(runId)}
         isOpen={({ runId }) => runId === openId}
         empty={<Empty title={t.reconcile.emptyRuns} text={t.reconcile.emptyRunsText} icon="reconcile" />}
-        error={runs.error}
-        isLoading={runs.isLoading}
-        onRetry={runs.reload}
-        hasMore={runs.hasMore}
-        onMore={runs.more}
       />
       {openId !== null && !(runs.isLoading && open === undefined) && (
         <Dialog title={t.reconcile.run(openId)} onClose={() => show(null)} shape="side">
@@ -366,18 +361,8 @@ function Jobs() {
     <Panel flush>
       <FilterBar
         fields={[
-          {
-            name: 'state',
-            label: t.common.state,
-            kind: 'choice',
-            options: JOB_STATES.map((one) => [one, t.reconcile.jobStates[one]] as const),
-          },
-          {
-            name: 'kind',
-            label: t.reconcile.kind,
-            kind: 'choice',
-            options: JOB_KINDS.map((one) => [one, t.reconcile.kinds[one]] as const),
-          },
+          choice('state', t.common.state, JOB_STATES, t.reconcile.jobStates),
+          choice('kind', t.reconcile.kind, JOB_KINDS, t.reconcile.kinds),
           { name: 'saleId', label: t.common.sale, kind: 'text' },
         ]}
         values={filter}
@@ -388,14 +373,9 @@ function Jobs() {
       <Table
         label={t.reconcile.jobs}
         columns={jobColumns(t, f, may(me.role, 'operator') ? setPicked : null)}
-        rows={jobs.rows}
+        {...jobs.list}
         keyOf={({ jobId }) => jobId}
         empty={<Empty title={t.reconcile.emptyJobs} text={t.reconcile.emptyJobsText} />}
-        error={jobs.error}
-        isLoading={jobs.isLoading}
-        onRetry={jobs.reload}
-        hasMore={jobs.hasMore}
-        onMore={jobs.more}
       />
       {picked && (
         <Confirm

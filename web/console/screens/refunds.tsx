@@ -3,7 +3,7 @@ import { REFUND_STATES, type ListedRefund } from '../api/types.js';
 import { may } from '../logic/permissions.js';
 import { pathOf } from '../logic/routes.js';
 import { Ago, Cut, Id, Panel, ScreenHead } from '../parts/basics.js';
-import { FilterBar } from '../parts/fields.js';
+import { choice, FilterBar } from '../parts/fields.js';
 import { Empty, Freshness } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
 import { PaymentCases } from './payment-cases.js';
@@ -85,12 +85,7 @@ export function RefundsScreen() {
       <Panel flush>
         <FilterBar
           fields={[
-            {
-              name: 'state',
-              label: t.common.state,
-              kind: 'choice',
-              options: REFUND_STATES.map((one) => [one, t.refunds.states[one]] as const),
-            },
+            choice('state', t.common.state, REFUND_STATES, t.refunds.states),
             { name: 'sale', label: t.reconcile.saleId, kind: 'text' },
           ]}
           values={filter}
@@ -101,14 +96,9 @@ export function RefundsScreen() {
         <Table
           label={t.refunds.title}
           columns={columns}
-          rows={refunds.rows}
+          {...refunds.list}
           keyOf={({ paymentId, refundId }) => refundId ?? paymentId}
           empty={<Empty title={t.refunds.empty} text={t.refunds.emptyText} />}
-          error={refunds.error}
-          isLoading={refunds.isLoading}
-          onRetry={refunds.reload}
-          hasMore={refunds.hasMore}
-          onMore={refunds.more}
         />
       </Panel>
       {picked && <RefundDialog picked={picked} onClose={() => setPicked(null)} onDone={refunds.reload} />}

@@ -5,7 +5,7 @@ import { may } from '../logic/permissions.js';
 import { pathOf, SALE_TABS } from '../logic/routes.js';
 import type { Tone } from '../logic/time-line.js';
 import { Ago, Badge, Button, Cut, Link, Panel, ScreenHead, Tabs, Time } from '../parts/basics.js';
-import { FilterBar } from '../parts/fields.js';
+import { choice, FilterBar } from '../parts/fields.js';
 import { Empty, Freshness, Shown } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
 import { SaleState } from '../parts/words.js';
@@ -237,12 +237,7 @@ function AllSales() {
     <Panel flush>
       <FilterBar
         fields={[
-          {
-            name: 'state',
-            label: t.common.state,
-            kind: 'choice',
-            options: SALE_STATES.map((state) => [state, t.sale.states[state]] as const),
-          },
+          choice('state', t.common.state, SALE_STATES, t.sale.states),
           { name: 'sku', label: t.common.sku, kind: 'text' },
           { name: 'opensFrom', label: t.sales.opensFrom, kind: 'time' },
           { name: 'opensTo', label: t.sales.opensTo, kind: 'time' },
@@ -255,15 +250,10 @@ function AllSales() {
       <Table
         label={t.sales.all}
         columns={columns}
-        rows={sales.rows}
+        {...sales.list}
         keyOf={({ saleId }) => saleId}
         onOpen={({ saleId }) => navigate(pathOf({ screen: 'sale', saleId }))}
         empty={<Empty title={t.sales.emptyAll} text={t.sales.emptyAllText} icon="sales" />}
-        error={sales.error}
-        isLoading={sales.isLoading}
-        onRetry={sales.reload}
-        hasMore={sales.hasMore}
-        onMore={sales.more}
       />
     </Panel>
   );

@@ -191,6 +191,15 @@ export interface Pages<T> {
   readonly hasMore: boolean;
   readonly more: () => void;
   readonly reload: () => void;
+  /** The same, as a `Table` takes it. */
+  readonly list: {
+    readonly rows: readonly T[];
+    readonly error: ApiError | null;
+    readonly isLoading: boolean;
+    readonly hasMore: boolean;
+    readonly onMore: () => void;
+    readonly onRetry: () => void;
+  };
 }
 
 /** Rows that a page of the screen asks for. */
@@ -270,13 +279,10 @@ export function usePages<T, A>(
     return () => clearInterval(timer);
   }, [key, isFollowed]);
 
-  return {
-    rows: state.rows,
-    error: state.error,
-    isLoading: state.isLoading,
-    readAtMs: state.readAtMs,
-    hasMore: state.next !== null,
-    more: () => void load(state.next),
-    reload: () => setAsked((count) => count + 1),
-  };
+  const { rows, error, isLoading, readAtMs } = state;
+  const hasMore = state.next !== null;
+  const more = (): void => void load(state.next);
+  const reload = (): void => setAsked((count) => count + 1);
+  const list = { rows, error, isLoading, hasMore, onMore: more, onRetry: reload };
+  return { rows, error, isLoading, readAtMs, hasMore, more, reload, list };
 }

@@ -246,34 +246,6 @@ describe('sale page', () => {
       expect(screenAt(page)).to.equal('held');
     });
 
-    it('is sent again after a success that did not come from our server', async () => {
-      const welcome = (): Response => new Response('<h1>Welcome</h1>', { headers: { 'content-type': 'text/html' } });
-      shop.on(
-        BUY,
-        welcome,
-        () => json({}),
-        () => json({ status: 'pending' }, 202),
-      );
-      const page = await openAndBuy();
-      expect(screenOf(page.state, page.nowMs())).to.deep.equal({ name: 'asking', code: 'no_answer' });
-      expect(shop.count(BUY), 'after a pause').to.equal(1);
-      await clock.tickAsync(10_000);
-      expect(screenAt(page)).to.equal('held');
-      expect(keysSent()).to.deep.equal(['key-2', 'key-2', 'key-2']);
-    });
-
-    it('is looked up before a refusal after a lost answer is shown', async () => {
-      shop.on(
-        BUY,
-        () => 'fails',
-        () => problem(409, 'sold_out'),
-      );
-      shop.on('GET /purchases/key-2', () => json({ status: 'ordered', orderId: '9' }));
-      shop.on('GET /v1/orders/9', () => json(order()));
-      const page = await openAndBuy(5000);
-      expect(screenAt(page)).to.equal('to_pay');
-    });
-
     it('includes the quantity, which stays fixed while the purchase is under way', async () => {
       holds();
       const page = await open();
@@ -367,20 +339,6 @@ describe('sale page', () => {
       const again = await open(null);
       await clock.tickAsync(1000);
       expect(screenAt(again), 'loaded again').to.equal('to_pay');
-    });
-
-    it('shows a denial, instead of an endless spinner, when the buyer is now denied', async () => {
-      shop.on(
-        BUY,
-        () => 'fails',
-        () => problem(403, 'denied'),
-      );
-      for (const path of ['/purchases/key-2', '/v1/me/orders?limit=50'])
-        shop.on(`GET ${path}`, () => problem(403, 'denied'));
-      const page = await openAndBuy(MINUTE_MS);
-      expect(screenAt(page)).to.equal('refused');
-      expect(shop.count('GET /purchases/key-2')).to.equal(1);
-      expect(shop.count('GET /v1/me/orders?limit=50')).to.equal(1);
     });
 
     it('shows the refusal to a buyer without an order, and asks again only when the buyer does', async () => {
@@ -763,16 +721,6 @@ describe('sale page', () => {
       await clock.tickAsync(100);
       expect(screenAt(page)).to.equal('paid');
       expect(new Set(keysSent('POST /v1/orders/9/pay')).size).to.equal(1);
-    });
-
-    it('does not try a refused token that is handed over again', async () => {
-      shop.on(BUY, () => problem(401, 'unauthorized'));
-      const page = await openAndBuy();
-      const asked = shop.asked.length;
-      for (let nth = 0; nth < 5; nth++) page.signIn(signInOf('ann'));
-      await clock.tickAsync(1000);
-      expect(screenAt(page)).to.equal('signed_out');
-      expect(shop.asked.length).to.equal(asked);
     });
 
     it('keeps the buyer when a link is for another buyer, until the present buyer agrees', async () => {
