@@ -85,7 +85,7 @@ export function judgeDisk(whose: string, free: FreeShare): Judged | null {
   return free < FREE_RISKY ? risky(says, todo) : ok(`${percentUsed(free)} full`);
 }
 
-const percentUsed = (free: number): string => `${Math.round((1 - free) * 100)} %`;
+const percentUsed = (free: number): string => `${Math.ceil((1 - free) * 100)} %`;
 
 export const DISK_WRONG_IF = `less than ${FREE_WRONG * 100} % is free`;
 export const DISK_RISKY_IF = `less than ${FREE_RISKY * 100} % is free`;
