@@ -71,6 +71,24 @@ const patches = {
   },
 };
 
+/**
+ * Keeps one mapping per line, and none of packages. Node parses the map of a whole chunk when it first prints the stack of
+ * an error, while everything else waits, and keeps the result on its heap.
+ */
+function thinMap(text, { decode, encode }) {
+  const map = JSON.parse(text);
+  const isOwn = map.sources.map((source) => !source.includes('node_modules/'));
+  let isMapped = false;
+  const lines = decode(map.mappings).map((segments) => {
+    const [, source, line] = segments.find((segment) => isOwn[segment[1]]) ?? [];
+    const wasMapped = isMapped;
+    isMapped = source !== undefined;
+    if (isMapped) return [[0, source, line, 0]];
+    return wasMapped ? [[0]] : []; // a position without a source: otherwise the mapping of the line before holds
+  });
+  return JSON.stringify({ ...map, mappings: encode(lines) });
+}
+
 /** CommonJS inside of a module: packages call `require` of what is built in. */
 const REQUIRE = "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);";
 
@@ -79,7 +97,7 @@ const REQUIRE = "import { createRequire } from 'node:module'; const require = cr
  * @throws Error with a sentence when the sources do not compile
  */
 async function bundle({ folder, entry, packages = 'bundle' }, { dist = join(REPO_DIR, 'dist'), plugins = [] } = {}) {
-  const { build } = await import('esbuild');
+  const [{ build }, codec] = await Promise.all([import('esbuild'), import('@jridgewell/sourcemap-codec')]);
   const startedAt = new Date();
   const outdir = join(dist, folder);
   const { outputFiles } = await build({
@@ -108,7 +126,9 @@ async function bundle({ folder, entry, packages = 'bundle' }, { dist = join(REPO
   });
   mkdirSync(outdir, { recursive: true });
   const isEntry = ({ path }) => basename(path, '.js') === basename(entry, '.ts');
-  for (const { path, contents } of [...outputFiles.filter((file) => !isEntry(file)), ...outputFiles.filter(isEntry)]) {
+  for (const file of [...outputFiles.filter((file) => !isEntry(file)), ...outputFiles.filter(isEntry)]) {
+    const { path } = file;
+    const contents = path.endsWith('.map') ? thinMap(file.text, codec) : file.contents;
     writeFileSync(`${path}.${process.pid}`, contents);
     renameSync(`${path}.${process.pid}`, path);
     utimesSync(path, startedAt, startedAt); // a source that changes during the build is newer

@@ -16,3 +16,9 @@ export function utf8Of(bytes: Buffer): string | null {
  * Says whether a text is whole: it has neither half of a surrogate pair, nor the trace of bytes that were not UTF-8.
  */
 export const isWhole = (text: string): boolean => text.isWellFormed() && !text.includes(REPLACEMENT);
+
+/** Starts a text with a capital letter and ends it with a full stop, unless it ends a sentence already. */
+export const sentence = (text: string): string =>
+  `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? '' : '.'}`;
+
+export const withoutPoint = (text: string): string => text.replace(/\.$/, '');

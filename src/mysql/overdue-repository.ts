@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { CLOCK_SKEW_MAX_MS } from '../core/doctor/reach.js';
+import { CLOCK_SKEW_MAX_MS } from '../core/clock-skew.js';
 import type { AgedState, Overdue, OverdueRepository } from '../core/waiting-states.js';
 import { statesBefore } from '../core/order.js';
 import { OUTBOX_KINDS } from '../core/ports/outbox.js';

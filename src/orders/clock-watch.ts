@@ -1,4 +1,4 @@
-import { CLOCK_SKEW_MAX_MS } from '../core/doctor/reach.js';
+import { CLOCK_SKEW_MAX_MS } from '../core/clock-skew.js';
 import { OperationalError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import type { Clock } from '../core/ports/clock.js';

@@ -9,6 +9,7 @@ import { PACKAGE_ROOT } from '../core/package-root.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import { OutageLog } from '../core/outage-log.js';
+import { withoutPoint } from '../core/text.js';
 import type { OwnReport, ProgramKind, ProgramReports } from '../core/ports/program-reports.js';
 import type { ReadyReport } from '../http/services.js';
 import { version } from '../process/version.js';
@@ -76,7 +77,8 @@ export async function reportProgram(parts: ReportProgramParts, signal: AbortSign
 
 const problemsOf = (ready: () => Promise<ReadyReport>): Promise<string[]> =>
   ready().then(
-    ({ dependencies }) => dependencies.filter(({ ok }) => !ok).map(({ name, detail }) => `${name}: ${detail}.`),
+    ({ dependencies }) =>
+      dependencies.filter(({ ok }) => !ok).map(({ name, detail }) => `${name}: ${withoutPoint(detail)}.`),
     (error: unknown) => [error instanceof Error ? error.message : String(error)],
   );
 

@@ -1,6 +1,6 @@
 import { Cluster, type Redis } from 'ioredis';
 import { startProblems } from '../core/doctor/check.js';
-import { CLOCK_SKEW_MAX_MS } from '../core/doctor/reach.js';
+import { CLOCK_SKEW_MAX_MS } from '../core/clock-skew.js';
 import { REDIS_START_CHECKS } from '../core/doctor/redis-checks.js';
 import { reasonOf, type RedisConnection } from './connection.js';
 import { writeProbeKey } from './keys.js';

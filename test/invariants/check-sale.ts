@@ -62,6 +62,8 @@ export interface SaleCheck {
 
 /** More would only repeat the first ones. */
 const FINDINGS_MAX = 50;
+/** A sale that changes during as many checks is not at rest. */
+const CHECKS_MAX = 20;
 
 /**
  * Compares Redis, MySQL and what clients were answered, for one sale that is at rest (see `waitUntilAtRest`).
@@ -75,14 +77,24 @@ export async function checkSale(
   opLog?: OpLog,
   more: CheckMore = {},
 ): Promise<SaleCheck> {
-  const sale = await ports.repository.findSale(saleId);
-  if (sale === null) throw new Error(`there is no sale ${saleId} to check`);
-  const store = mergeBuckets(
-    await Promise.all(Array.from({ length: sale.buckets }, (_, bucket) => ports.store.snapshot({ saleId, bucket }))),
-  );
-  const audit = new Audit(sale, store);
-  for await (const chunk of ports.repository.orders(saleId)) for (const row of chunk) audit.readRow(row);
-  return audit.conclude(opLog, more);
+  const { repository } = ports;
+  let sale = await repository.findSale(saleId);
+  for (let n = 1; ; n++) {
+    if (sale === null) throw new Error(`there is no sale ${saleId} to check`);
+    const audit = await auditSale(sale, ports);
+    const now = await repository.findSale(saleId);
+    // A batch that only the broker still had may be written while rows are read after the count of sold units.
+    if (n === CHECKS_MAX || (now?.sold === sale.sold && now.epoch === sale.epoch)) return audit.conclude(opLog, more);
+    sale = now;
+  }
+}
+
+async function auditSale(sale: Sale, { store, repository }: CheckPorts): Promise<Audit> {
+  const { saleId } = sale;
+  const buckets = Array.from({ length: sale.buckets }, (_, bucket) => store.snapshot({ saleId, bucket }));
+  const audit = new Audit(sale, mergeBuckets(await Promise.all(buckets)));
+  for await (const chunk of repository.orders(saleId)) for (const row of chunk) audit.readRow(row);
+  return audit;
 }
 
 /** Waits until nothing is pending, every release is done and no units are in transit. @returns false when `timeoutMs` was not enough */

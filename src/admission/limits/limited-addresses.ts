@@ -1,7 +1,7 @@
 import { readAddress } from '../../core/ip-address.js';
 import type { AddressShare } from '../../core/places.js';
 import type { NetworkSet } from '../lists/network-set.js';
-import { addressKey } from './limits.js';
+import { addressKey } from './address-key.js';
 
 /** Returns the limited addresses that a client address counts for. Empty if the address is not counted. */
 export type LimitedAddress = (address: string) => readonly AddressShare[];

@@ -9,12 +9,12 @@ import {
   type Mode,
   type AdmissionRequest,
 } from '../layer.js';
-import { readAddress } from '../../core/ip-address.js';
 import type { LimitSet, BucketLimit, LimitVerdict, WindowLimit } from '../../core/limits.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { LimitCaller, LimitStore } from '../../core/ports/admission-stores.js';
 import type { AdmissionMetrics } from '../metrics.js';
 import type { Log } from '../../core/ports/log.js';
+import { addressKey } from './address-key.js';
 import { LeakyBucket } from './leaky-bucket.js';
 import { FallbackLimitStore, LimitBatcher } from './shared-limits.js';
 import { LocalLimitStore } from './local-limit-store.js';
@@ -174,19 +174,6 @@ export class Limits implements Layer {
 }
 
 const hasAny = ({ ip, user, global }: LimitSet): boolean => ip !== null || user !== null || global !== null;
-
-/**
- * Returns the key under which an address is counted: the address itself, or its /64 network for IPv6, since a client
- * usually has a whole /64.
- * @param address IPv4 or IPv6; IPv4-mapped IPv6 addresses are normalised to IPv4
- */
-export function addressKey(address: string): string {
-  const read = address.includes(':') ? readAddress(address) : null;
-  if (read === null) return address;
-  if (read.family === 4) return [24, 16, 8, 0].map((shift) => (read.value >>> shift) & 0xff).join('.');
-  const network = [112n, 96n, 80n, 64n].map((shift) => ((read.value >> shift) & 0xffffn).toString(16));
-  return `${network.join(':')}::/64`;
-}
 
 const MS_PER_S = 1000;
 

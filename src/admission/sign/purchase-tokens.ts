@@ -2,7 +2,7 @@ import { assertNever, OperationalError } from '../../core/errors.js';
 import type { PurchaseTokenStore, Redeemed } from '../../core/ports/admission-stores.js';
 import type { Clock } from '../../core/ports/clock.js';
 import { modeFor } from '../layer.js';
-import { addressKey } from '../limits/limits.js';
+import { addressKey } from '../limits/address-key.js';
 import type { AdmissionMetrics } from '../metrics.js';
 import type { TokenRules } from './request-signatures.js';
 import type { SealOf, Seals } from './seals.js';

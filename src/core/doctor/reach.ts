@@ -1,4 +1,5 @@
 import { BlockList, isIP, isIPv6 } from 'node:net';
+import { CLOCK_SKEW_MAX_MS } from '../clock-skew.js';
 import { ok, risky, wrong, type Judged } from './check.js';
 
 /** The location of a server, seen from this machine. */
@@ -84,13 +85,10 @@ export function judgeDisk(whose: string, free: FreeShare): Judged | null {
   return free < FREE_RISKY ? risky(says, todo) : ok(`${percentUsed(free)} full`);
 }
 
-const percentUsed = (free: number): string => `${Math.round((1 - free) * 100)} %`;
+const percentUsed = (free: number): string => `${Math.ceil((1 - free) * 100)} %`;
 
 export const DISK_WRONG_IF = `less than ${FREE_WRONG * 100} % is free`;
 export const DISK_RISKY_IF = `less than ${FREE_RISKY * 100} % is free`;
-
-/** Maximum clock difference: the clock of Redis opens a sale, the clock of MySQL ends orders, ours only measures. */
-export const CLOCK_SKEW_MAX_MS = 2000;
 
 /** @param skewMs our clock minus the clock of the server */
 export function judgeClock(skewMs: number): Judged {

@@ -73,6 +73,8 @@ export class RocketmqInspection {
   readonly #cluster: string | null;
   readonly #onDown: (broker: BrokerReport) => void;
   readonly #seen: SeenBrokers;
+  /** The brokers that a name server last named. */
+  #last: readonly BrokerAddress[] = [];
 
   /**
    * @param namesrvAddr one or more `host:port`, separated by `;`
@@ -105,7 +107,10 @@ export class RocketmqInspection {
     return this.#look((brokers) => statusOf(brokers, groups));
   }
 
-  /** Returns the part of `status` that the keeper publishes, at a lower cost. Without a known broker, it counts as down. */
+  /**
+   * Returns the part of `status` that the keeper publishes, at a lower cost. Without a known broker, it counts as down.
+   * Without a name server, the brokers that it last named are asked.
+   */
   async figures(groups: readonly NamedGroup[]): Promise<MessageFigures> {
     try {
       return await this.#look(async (brokers) => {
@@ -113,9 +118,12 @@ export class RocketmqInspection {
         return { brokers: brokers.reports, held };
       });
     } catch (error) {
-      if (!(error instanceof NoBrokerKnown)) throw error;
-      const gone = this.#seen.gone([]).map(({ why }) => ({ down: why }));
-      return { brokers: gone.length > 0 ? gone : [{ down: error.message }], held: null };
+      const isSilent = !(error instanceof NoBrokerKnown);
+      const asked = isSilent ? this.#last : [];
+      const gone = this.#seen.gone([]).filter(({ name }) => !asked.some((broker) => broker.name === name));
+      const brokers = [...(await Promise.all(asked.map(reportOf))), ...gone.map(({ why }) => ({ down: why }))];
+      if (isSilent && brokers.every(({ down }) => down === null)) throw error;
+      return { brokers: brokers.length > 0 ? brokers : [{ down: (error as Error).message }], held: null };
     }
   }
 
@@ -212,6 +220,7 @@ export class RocketmqInspection {
   /** @throws OperationalError when no name server knows a broker of the cluster */
   async #brokers(): Promise<Brokers> {
     const brokers = await brokersKnownTo(this.#namesrvAddr, this.#access, this.#cluster);
+    this.#last = brokers;
     const answers = await Promise.all(brokers.map(reportOf));
     const gone = this.#seen.gone(brokers).map(({ name, address, why }) => downReport(name, address, why));
     const reports = [...answers, ...gone].sort((one, other) => (one.name < other.name ? -1 : 1));

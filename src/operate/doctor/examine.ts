@@ -9,6 +9,7 @@ import { OperationalError } from '../../core/errors.js';
 import { NOT_SET } from '../../core/live.js';
 import type { Log } from '../../core/ports/log.js';
 import type { ProgramKind } from '../../core/ports/program-reports.js';
+import { sentence, withoutPoint } from '../../core/text.js';
 import { TOPICS } from '../../core/topics.js';
 import { openMysqlPool } from '../../mysql/pool.js';
 import { readMysqlFacts } from '../../mysql/read-facts.js';
@@ -28,7 +29,7 @@ import { freeShareOf, reachOf } from './machine.js';
 import { readBrokerFacts, type BrokerSays } from './read-broker-facts.js';
 import { reportOn, type Report } from './report.js';
 import type { BrokerFacts, OpenPort, RocketmqFacts } from './rocketmq-checks.js';
-import { readSection, sectionOf, sentence, settingsIn, withoutPoint } from './settings.js';
+import { readSection, sectionOf, settingsIn } from './settings.js';
 
 export interface DoctorOptions {
   /** The programs whose settings are required. */

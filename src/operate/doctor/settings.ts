@@ -5,6 +5,7 @@ import { kindOfAddress } from '../../core/doctor/reach.js';
 import { judgeVersion } from '../../core/doctor/versions.js';
 import { readKeyList } from '../../core/hmac.js';
 import type { ProgramKind } from '../../core/ports/program-reports.js';
+import { sentence, withoutPoint } from '../../core/text.js';
 
 // The settings, and what `seckill doctor` finds in them before it asks a server.
 
@@ -219,8 +220,3 @@ function textsIn(name: string, value: string, isNeeded: boolean): string[] {
     return []; // `settings.read` reports the error
   }
 }
-
-export const sentence = (text: string): string =>
-  `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? '' : '.'}`;
-
-export const withoutPoint = (text: string): string => text.replace(/\.$/, '');

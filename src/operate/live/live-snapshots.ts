@@ -3,6 +3,7 @@ import { assert, OperationalError } from '../../core/errors.js';
 import { bugLog } from '../../core/job.js';
 import type { SeenProgram } from '../../core/vanished-programs.js';
 import { mergedConditions, type Condition } from '../../core/conditions.js';
+import { withoutPoint } from '../../core/text.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
 import type { LiveProgram, OwnReport, ProgramReports } from '../../core/ports/program-reports.js';
@@ -158,7 +159,7 @@ export class LiveSnapshots {
       });
     const seen = [...programs.flatMap(({ conditions }) => conditions), ...notReady];
     if (unknown !== null) {
-      const text = `Other programs may run unseen, because Redis does not keep their reports: ${unknown}.`;
+      const text = `Other programs may run unseen, because Redis does not keep their reports: ${withoutPoint(unknown)}.`;
       seen.push(own('ProgramsUnknown', { name: 'ProgramsUnknown', about: 'redis', text }, NOT_READY_MS));
     } else {
       for (const { kind: missing, name, text, afterMs } of ABSENT) {

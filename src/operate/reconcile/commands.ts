@@ -213,6 +213,7 @@ async function reconcileSales(admin: ReconcileAdmin, { sale, apply = false, wait
   if (result.outcome !== 'match') process.exitCode = EXIT_PARTLY;
 }
 
+const NOT_IN_REDIS = 'Only the rows of this closed sale were checked, because Redis has not loaded it.';
 const saleLine = tableLine(18, 10, 9, 9, 9, 9, 10, 8, 8);
 
 const printSaleHeading = (): void =>
@@ -233,6 +234,7 @@ function printSale(result: SaleResult): void {
       const units = [stock, sold, unitsLeft, unitsOfBuyers].map(String);
       print(saleLine(saleId, outcome, ...units, apart, String(young), String(waiting)));
       if (unseen > 0) print(`  ${unseen} more differences were not read a second time. Run the command again.`);
+      else if (outcome === 'partly') print(`  ${NOT_IN_REDIS}`);
       for (const finding of findings.slice(0, FINDINGS_SHOWN)) {
         print(inLine(`  ${finding.kind.padEnd(15)} ${describeFinding(finding)}`));
       }

@@ -210,9 +210,17 @@ export const FAULTS: readonly OnCallFault[] = [
       await redis.start();
       await shop.start(...all);
       const readyMs = performance.now();
-      await until('the sale sells again', () => shop.buyOne(), { everyMs: 20 });
-      const tookMs = Math.round(performance.now() - readyMs);
-      if (tookMs > SELLS_AGAIN_MS) throw new Error(`the sale sold again ${tookMs} ms after all programs were ready`);
+      const sellsAgainMs = async (sale: 'busy' | 'idle'): Promise<number> => {
+        await until(`the ${sale} sale sells again`, () => shop.buyOne(sale), { everyMs: 20 });
+        return Math.round(performance.now() - readyMs);
+      };
+      const [idleMs, busyMs] = await Promise.all([sellsAgainMs('idle'), sellsAgainMs('busy')]);
+      console.error(
+        `after all programs were ready, the idle sale sold again in ${idleMs} ms, the busy one in ${busyMs} ms`,
+      );
+      // the busy one first waits until the workers have written what was bought before
+      if (idleMs > SELLS_AGAIN_MS)
+        throw new Error(`the idle sale sold again ${idleMs} ms after all programs were ready`);
     },
   },
 ];

@@ -38,27 +38,35 @@ export interface Tally {
 
 const NOTHING: Tally = { tries: 0, refused: 0, slowestMs: 0 };
 
+interface SaleIds {
+  readonly busy: string;
+  readonly idle: string;
+}
+
 /** A shop under steady load: nginx as shipped in front of two apis, two workers, two keepers. Half of its buyers pay. */
 export class Shop {
   readonly stack: StackControls;
   readonly nginx: Nginx;
-  /** The figures of `closeBooks`. */
+  /** The figures of `closeBooks`, of the busy sale. */
   books = '';
   readonly #programs: Programs;
   readonly #ports: Ports;
   readonly #running = new Map<Place, Program>();
   readonly #buyers: Buyers;
+  /** Of a sale without load. Only `buyOne` buys there. */
+  readonly #idle: Buyers;
   #tally = NOTHING;
   #made = 0;
   #load: NodeJS.Timeout | null = null;
   readonly #selling = new Set<Promise<void>>();
 
-  private constructor(stack: StackControls, programs: Programs, ports: Ports, nginx: Nginx, saleId: string) {
+  private constructor(stack: StackControls, programs: Programs, ports: Ports, nginx: Nginx, saleIds: SaleIds) {
     this.stack = stack;
     this.nginx = nginx;
     this.#programs = programs;
     this.#ports = ports;
-    this.#buyers = new Buyers(saleId, stack.env.JWT_SECRET, () => [nginx.url]);
+    this.#buyers = new Buyers(saleIds.busy, stack.env.JWT_SECRET, () => [nginx.url]);
+    this.#idle = new Buyers(saleIds.idle, stack.env.JWT_SECRET, () => [nginx.url]);
   }
 
   /** @throws Error if there is no nginx on this machine */
@@ -71,12 +79,13 @@ export class Shop {
       return { port, operatorsPort };
     });
     const programs = new Programs({ ...process.env, ...stack.env }, stack.servers.dir);
-    const { saleId } = await openSale(stack, { stock: STOCK, closesAtMs: Date.now() + 6 * 3_600_000 });
+    const open = () => openSale(stack, { stock: STOCK, closesAtMs: Date.now() + 6 * 3_600_000 });
+    const [busy, idle] = await Promise.all([open(), open()]);
     const running = await Promise.all(
       PLACES.map(async (place) => [place, await startAt(programs, ports, place)] as const),
     );
     const nginx = await Nginx.start(found, { upstreams, unlimitedNetworks: '127.0.0.1/32 1;\n' });
-    const opened = new Shop(stack, programs, ports, nginx, saleId);
+    const opened = new Shop(stack, programs, ports, nginx, { busy: busy.saleId, idle: idle.saleId });
     for (const [place, program] of running) opened.#running.set(place, program);
     return opened;
   }
@@ -125,6 +134,7 @@ export class Shop {
       this.#selling.add(selling);
     };
     this.#load = setInterval(sellOne, 1000 / BUYERS_PER_SECOND);
+    await until('the idle sale sells', () => this.buyOne('idle'));
     await until('the shop sells', () => this.#buyers.opLog.count('ok') >= WARM_PURCHASES, { everyMs: 1000 });
   }
 
@@ -145,11 +155,16 @@ export class Shop {
    * @returns what is wrong
    */
   async closeBooks(): Promise<string[]> {
-    const { stack } = this;
-    const { saleId, opLog } = this.#buyers;
     if (this.#load !== null) clearInterval(this.#load);
     await Promise.all(this.#selling);
-    await this.#buyers.retryUnknown();
+    const idle = await this.#closeBooksOf(this.#idle);
+    return [...idle, ...(await this.#closeBooksOf(this.#buyers))];
+  }
+
+  async #closeBooksOf(buyers: Buyers): Promise<string[]> {
+    const { stack } = this;
+    const { saleId, opLog } = buyers;
+    await buyers.retryUnknown();
     const ports = { ...stack.audit, clock: grantedClock() };
     if (!(await waitUntilAtRest(saleId, ports, GRANTED_MS))) return ['the sale is not at rest'];
     const unpaid = "SELECT COUNT(*) AS open FROM orders WHERE sale_id = ? AND state = 'pending_payment'";
@@ -175,13 +190,14 @@ export class Shop {
   }
 
   /** Asks for one unit for a new buyer. @returns whether it was accepted */
-  async buyOne(): Promise<boolean> {
-    return isAccepted(await this.#buyers.buy(`single-${this.#made++}`, { timeoutMs: 2000 }));
+  async buyOne(sale: keyof SaleIds): Promise<boolean> {
+    const buyers = sale === 'busy' ? this.#buyers : this.#idle;
+    return isAccepted(await buyers.buy(`single-${this.#made++}`, { timeoutMs: 2000 }));
   }
 
   async close(): Promise<void> {
     if (this.#load !== null) clearInterval(this.#load);
-    await this.#buyers.close();
+    await Promise.all([this.#buyers.close(), this.#idle.close()]);
     await this.nginx.stop();
     await this.#programs.close();
   }

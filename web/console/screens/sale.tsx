@@ -84,7 +84,9 @@ export function SaleScreen({ saleId }: { readonly saleId: string }) {
         under={
           <>
             <Id text={saleId} /> <code>{data.sku}</code>{' '}
-            <WindowLeft opensAtMs={Date.parse(data.opensAt)} closesAtMs={Date.parse(data.closesAt)} />
+            {data.state !== 'closed' && (
+              <WindowLeft opensAtMs={Date.parse(data.opensAt)} closesAtMs={Date.parse(data.closesAt)} />
+            )}
             {stale !== null && <span class="stale">{stale}</span>}
           </>
         }

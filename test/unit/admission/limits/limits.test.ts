@@ -4,10 +4,10 @@ import {
   limitsRules,
   type LimitsRules,
   Limits,
-  addressKey,
   rateLimitHeaders,
   rateLimitPolicy,
 } from '../../../../src/admission/limits/limits.js';
+import { addressKey } from '../../../../src/admission/limits/address-key.js';
 import { LocalLimitStore } from '../../../../src/admission/limits/local-limit-store.js';
 import type { LimitCall } from '../../../../src/core/ports/admission-stores.js';
 import { noAdmissionMetrics } from '../../../helpers/no-metrics.js';

@@ -150,6 +150,21 @@ describe('figures for the keeper', () => {
       .that.matches(/closed the connection/);
   });
 
+  it('count a broker as down when neither it nor its name server answers, whichever died first', async () => {
+    const afterItsNameServer = async (): Promise<boolean[]> => {
+      cluster.close();
+      return (await inspection.figures([])).brokers.map(({ down }) => down !== null);
+    };
+    await downs();
+    expect(await afterItsNameServer()).to.deep.equal([true]);
+    cluster = await StandInCluster.start({ 'broker-a': () => ({ code: 0, body: '{"table":{},"offsetTable":{}}' }) });
+    inspection = new RocketmqInspection(cluster.namesrvAddr, null);
+    await downs();
+    cluster.forget('broker-a');
+    await downs();
+    expect(await afterItsNameServer()).to.deep.equal([true]);
+  });
+
   it('fail when no name server answers, because the broker may run', async () => {
     cluster.close();
     const error = await inspection.figures([]).catch((reason: unknown) => reason);
