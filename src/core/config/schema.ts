@@ -7,8 +7,8 @@ import { repair } from './sections/repair.js';
 import { brokerAccess, messages, mysql, redis, rocketmq } from './sections/servers.js';
 
 /**
- * Holds every key of the configuration, in the order of the path of a purchase. A program reads only the sections that
- * it uses.
+ * Every key of the configuration. Sections are in the order in which a purchase passes through them. A program reads
+ * only the sections that it uses.
  */
 export const SCHEMA = {
   http,

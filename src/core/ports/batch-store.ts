@@ -3,30 +3,30 @@ import type { Order } from '../order.js';
 import type { BucketRef } from '../bucket.js';
 import type { OperationalError } from '../errors.js';
 
-/** A purchase of a batch, with the live order that it became. */
+/** A purchase of a batch, with the live order that came of it. */
 export type LiveOrder = Pick<Order, 'userId' | 'requestId' | 'orderId' | 'state'>;
 
 /**
- * A request whose row has ended, so that its units may go back. `bucket` is the bucket of the request when the release
- * was written to the outbox.
+ * A request whose row has ended, so that its units may go back. `bucket` is the bucket that the request had when the
+ * release was written to the outbox.
  */
 export interface Release extends BucketRef {
   readonly userId: string;
   readonly requestId: string;
   /** The row that ended the request. */
   readonly orderId: string;
-  /** Gives back only units held by this batch (or already `ordered`). An empty string means any batch. */
+  /** If set, only units held by this batch (or already `ordered`) go back. Empty: any batch. */
   readonly batchId: string;
-  /** False for a purchase whose unit never existed: the request is closed, and nothing goes back. */
+  /** False for a purchase that never had units: the request is closed, and no units go back. */
   readonly withUnits: boolean;
 }
 
-/** A batch that was deducted and is not marked as recorded yet. */
+/** A batch whose units were deducted but which is not yet marked as recorded. */
 export interface PendingBatch {
   readonly batchId: string;
   /** Time since the deduct, on the clock of Redis. */
   readonly ageMs: number;
-  /** The body that a re-drive sends. Null when the marker is gone or has no body. */
+  /** The body that a re-drive sends. Null if the marker is gone or has no body. */
   readonly body: string | null;
 }
 
