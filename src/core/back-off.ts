@@ -1,8 +1,8 @@
 /** Pause after the first delivery of a message, ms. */
 export const RETRY_FIRST_MS = 1_000;
 /**
- * Pause after the n-th delivery, as a multiple of the first pause. The broker gives up after 5 retries: about 2 minutes
- * of tries.
+ * Pause after the n-th delivery, as a multiple of the first pause. The broker gives up after 5 retries, about 2
+ * minutes.
  */
 const STEPS = [1, 5, 15, 30, 60] as const;
 const JITTER = 0.2;

@@ -94,8 +94,7 @@ function isAsymmetricKey(text: string): boolean {
 
 /**
  * Reads `id:secret,id:secret` in list order. An empty text is an empty list.
- * @throws RangeError that names a key by its position and never shows what may be a secret, not even a secret in the
- * wrong place
+ * @throws RangeError; its message never shows what may be a secret, not even a secret in the wrong place
  */
 export function readKeyList(text: string): ReadonlyMap<string, string> {
   const keys = new Map<string, string>();

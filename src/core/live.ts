@@ -22,7 +22,7 @@ export function liveText(first: string, read: (last: string) => string): Live {
     readAtMs = nowMs;
     try {
       const now = read(text);
-      if (now !== text) text = now; // comparing a string with itself is instant, comparing it with an equal string takes a look at each character
+      if (now !== text) text = now; // an equal string would be compared letter by letter each time
     } catch {
       // keep using the last good text
     }

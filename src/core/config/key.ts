@@ -141,7 +141,7 @@ export function url<const O extends Common<string> & { protocols: readonly strin
     parse: (value) => {
       const isUrl = URL.canParse(value) && protocols.includes(new URL(value).protocol);
       if (!isUrl && !forms.some(({ pattern }) => pattern.test(value))) {
-        throw new Error(`must be a URL ${range}, but is not`); // the address may contain a password, so it is never shown
+        throw new Error(`must be a URL ${range}, but is not`); // may contain a password, so never shown
       }
       if (!canDecode(value)) throw new Error('must write a literal % as %25');
       return value;

@@ -16,7 +16,7 @@ import {
 } from './reach.js';
 import { judgeVersion } from './versions.js';
 
-/** Facts about a server that a program needs before it puts stock into it. */
+/** Facts about a server that a program needs before it stores stock there. */
 export interface RedisStartFacts {
   /** The setting `maxmemory-policy`. */
   readonly evictionPolicy: string;

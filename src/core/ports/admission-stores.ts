@@ -95,7 +95,7 @@ export interface TokenIssue {
   /** A token's lifetime begins at this time, or when the token is issued if that is later. */
   readonly opensAtMs: number;
   readonly lifeMs: number;
-  /** Maximum number of tokens whose life has not ended. */
+  /** Maximum number of tokens whose lifetime has not ended. */
   readonly tokensMax: number;
   /** Maximum number of tokens that one buyer gets, one after the other. */
   readonly perBuyer: number;
