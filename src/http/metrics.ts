@@ -2,7 +2,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import { AnswerTimes, registerTimes } from './answer-times.js';
 import { Tally } from './tally.js';
 
-/** The parts of the API with separate counters. Contains no ids, because their number has no limit. */
+/** The parts of the API that are counted separately. They contain no ids, whose number is unlimited. */
 export type HttpRoute =
   | 'purchase'
   | 'purchase_status'
@@ -21,8 +21,8 @@ export type HttpRoute =
 export type AnswerClass = 'ok' | 'refused' | 'failed';
 
 /**
- * Creates the metrics of the API. Counting an answer costs some nanoseconds, because the figures reach the registry only
- * when it collects them.
+ * Creates the metrics of the API. Counting an answer costs a few nanoseconds, because the registry fetches the figures
+ * only when it collects.
  */
 export function createHttpMetrics(registry: Registry) {
   const registers = [registry];
@@ -34,8 +34,8 @@ export function createHttpMetrics(registry: Registry) {
   );
   const times = new Map<string, AnswerTimes>();
   registerTimes(registry, times);
-  // Creates the series for objectives and alerts at the start. A series that appears with its first value has no rate for
-  // that value.
+  // Creates the series for objectives and alerts at the start: a series that appears only with its first value has no
+  // rate for that value.
   for (const code of ['accepted', 'sold_out', 'refused_by_store', 'unavailable', 'outcome_unknown', 'internal']) {
     answers.bind(['purchase', code]);
   }
@@ -51,7 +51,7 @@ export function createHttpMetrics(registry: Registry) {
     registers,
   });
   return {
-    /** Binds a counter. The hot path binds each pair once and calls the function per answer. */
+    /** Binds a counter. The hot path binds each pair once, then calls the returned function for each answer. */
     answered: (route: HttpRoute, code: string): (() => void) => answers.bind([route, code]),
     /** Binds the histogram of the answer times. */
     took(route: HttpRoute, answerClass: AnswerClass): (tookMs: number) => void {
@@ -67,7 +67,7 @@ export function createHttpMetrics(registry: Registry) {
 
 export type HttpMetrics = ReturnType<typeof createHttpMetrics>;
 
-/** Creates the metrics of the keys of identity providers. */
+/** Creates the metrics about the keys of identity providers. */
 export function createIdentityMetrics(registry: Registry) {
   const registers = [registry];
   const reads = new Counter({
