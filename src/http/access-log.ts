@@ -150,7 +150,7 @@ function lineOf({ atMs, counter, requestId, userId, params, traceId, answer, too
     route: counter.route,
     status,
     code: word,
-    reason: status < REFUSED_FROM || word === 'bad_request' ? undefined : reasonIn(answer.body), // bad_request may quote input
+    reason: status < REFUSED_FROM || word === 'bad_request' ? undefined : reasonIn(answer.body), // quotes input
     request: requestId ?? undefined,
     user: userId === '' ? undefined : userId,
     sale: saleId?.slice(0, ID_SHOWN),

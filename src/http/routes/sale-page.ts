@@ -52,7 +52,7 @@ export const readSalePage = defineRoute({
         missing: () => (outcome === 'loading' ? 'loading' : 'not_found'),
         ...(isFresh ? {} : { whole: (body) => sharedAnswer(body, req.headers['if-none-match']) }),
         async source() {
-          const answer = await services.getSale.get(saleId, isFresh || services.degrade.isOn); // a copy tells its own age
+          const answer = await services.getSale.get(saleId, isFresh || services.degrade.isOn); // a copy tells its age
           outcome = answer.outcome;
           return answer.outcome === 'found' ? bodyOf(answer.view, proofsOf(saleId, services)) : null;
         },

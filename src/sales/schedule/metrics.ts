@@ -2,10 +2,10 @@ import { Gauge, type Registry } from 'prom-client';
 
 export type ScheduleMetrics = ReturnType<typeof createScheduleMetrics>;
 
-/** The most sales named. A single sale is enough for an alert. */
+/** Maximum number of sales named. A single sale is enough for an alert. */
 const SALES_MAX = 100;
 
-/** Creates the metrics of the keeper about the sales that it runs. */
+/** Creates the keeper's metrics about the sales that it runs. */
 export function createScheduleMetrics(registry: Registry) {
   const missing = new Gauge({
     name: 'seckill_sale_not_ready',
