@@ -10,7 +10,7 @@ export type RecoveryMetrics = ReturnType<typeof createRecoveryMetrics>;
 export interface MessageFigures {
   /** `down` says why a broker does not answer. */
   readonly brokers: readonly { readonly down: string | null }[];
-  /** Null: no broker answers. */
+  /** Null if no broker answers. */
   readonly held: HeldMessages | null;
 }
 
@@ -26,9 +26,9 @@ interface HeldMessages {
     readonly lag: number;
     readonly oldestMs: number | null;
   }[];
-  /** Half messages without an answer. */
+  /** Half messages that have not been committed or rolled back. */
   readonly halves: { readonly open: number; readonly oldestMs: number | null };
-  /** Half messages that the broker gave up on. */
+  /** Number of half messages that the broker has given up. */
   readonly discarded: number;
 }
 
@@ -71,15 +71,15 @@ function batchMetrics(registry: Registry) {
     registers,
   });
   return {
-    /** Batches published again because no worker recorded them. */
+    /** Counts batches that were published again because no worker recorded them. */
     redriven: (batches: number): void => redriven.inc(batches),
-    /** Batches that MySQL had while Redis still held them in `pending`. */
+    /** Counts batches that MySQL had while Redis still held them in `pending`. */
     markedLate: (batches: number): void => marked.inc(batches),
-    /** Messages parked in `dead_letters`. */
+    /** Counts messages parked in `dead_letters`. */
     parked: (messages: number): void => parked.inc(messages),
-    /** Messages in `dead_letters` that wait for an operator. */
+    /** Sets the number of messages in `dead_letters` that wait for an operator. */
     deadLettersParked: (messages: number): void => waiting.set(messages),
-    /** Batches in `pending` over all sales, and the age of the oldest batch in ms. */
+    /** Sets the number of batches in `pending` over all sales, and the age of the oldest in ms. */
     pending(batches: number, oldestMs: number): void {
       pending.set(batches);
       oldest.set(oldestMs / 1000);
@@ -92,7 +92,10 @@ function overdueMetric(registry: Registry) {
     new Gauge({ name, help, labelNames: ['state'], registers: [registry] });
   const counts = level('seckill_overdue', 'Items in a state past its deadline.');
   const oldest = level('seckill_overdue_oldest_seconds', 'Delay of the oldest item past its deadline.');
-  /** How many entries are in this state beyond its deadline, and how long ago the oldest should have ended, in ms. */
+  /**
+   * Sets how many entries have stayed in this state beyond its deadline, and how long ago the oldest should have left
+   * it, in ms.
+   */
   return (state: WatchedState, count: number, oldestMs: number): void => {
     counts.labels(state).set(count);
     oldest.labels(state).set(oldestMs / 1000);
@@ -133,12 +136,12 @@ function repairMetrics(registry: Registry) {
     registers,
   });
   return {
-    /** @param tookMs from the first command of the repair to its last */
+    /** @param tookMs time from the first command of the repair to its last */
     repairTried(result: 'repaired' | 'busy' | 'superseded' | 'failed', tookMs: number): void {
       tries.labels(result).inc();
       if (result === 'repaired') seconds.observe(tookMs / 1000);
     },
-    /** Sales that wait for a repair. The live sales cannot sell until then. */
+    /** Sets the number of sales that wait for a repair. The live ones cannot sell until then. */
     salesInRepair(live: number, closed: number): void {
       waiting.labels('live').set(live);
       waiting.labels('closed').set(closed);
@@ -178,7 +181,7 @@ function memoryMetric(registry: Registry) {
     'Memory that a Redis master may use: `maxmemory`, or the memory of its machine.',
   );
   const days = level('seckill_redis_memory_days_left', 'Days until the memory is full, at the growth of the last day.');
-  /** Memory of every master. `daysLeft` is null if no rate is known yet. */
+  /** Sets the memory of every master. `daysLeft` is null if no rate is known yet. */
   return (servers: readonly (ServerMemory & { readonly daysLeft: number | null })[]): void => {
     for (const gauge of [used, max, days]) gauge.reset(); // removes servers that are gone
     for (const { server, usedBytes, maxBytes, daysLeft } of servers) {
@@ -207,7 +210,7 @@ function messageMetrics(registry: Registry) {
     for (const gauge of [open, openOldest, discarded, down]) gauge.remove(); // `reset` would set it to 0
   };
   forget();
-  /** Null: this process does not know. */
+  /** Null if this process does not know the figures. */
   return (figures: MessageFigures | null): void => {
     forget();
     if (figures === null) return;
@@ -251,7 +254,10 @@ function reconcileMetrics(registry: Registry) {
     },
   });
   return {
-    /** Records the end of a comparison. @param findings how many of each kind; a missing kind counts as 0 */
+    /**
+     * Records the end of a comparison.
+     * @param findings number of findings of each kind; a missing kind counts as 0
+     */
     reconciled(findings: Readonly<Partial<Record<FindingKind, number>>>): void {
       lastRunMs = performance.now();
       for (const kind of FINDING_KINDS) found.labels(kind).set(findings[kind] ?? 0);
