@@ -43,7 +43,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     maxConnections: OPERATORS_CONNECTIONS_MAX,
   });
   const buyers = createBuyersServer(api, lifecycle, config.http);
-  const { port: operatorsPort } = await operators.listen(); // opened first, so that no buyer has connected yet if this port is taken
+  const { port: operatorsPort } = await operators.listen(); // first, so that no buyer is connected if it fails
   const { port } = await buyers.listen();
 
   return {

@@ -131,7 +131,7 @@ async function open(config: OpenConfig, { log, fail, opened }: OpenParts): Promi
     ready,
     metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
     async drain(): Promise<void> {
-      const closed = Promise.all(consumers.map(({ source }) => source.close())); // receives that are under way end by themselves
+      const closed = Promise.all(consumers.map(({ source }) => source.close())); // receives in progress end by themselves
       await Promise.all(consumers.map(({ loop }) => loop.stop()));
       await closed;
       stopReporting.abort();

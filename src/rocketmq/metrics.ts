@@ -28,16 +28,16 @@ export function createChannelMetrics(registry: Registry) {
     registers,
   });
   return {
-    /** @param elapsedMs from the call to its answer */
+    /** @param elapsedMs time from the call to its answer */
     halfSent: (outcome: 'stored' | 'unavailable' | 'outcome_unknown', elapsedMs: number): void =>
       sends.labels(outcome).observe(elapsedMs / 1000),
     checkedBack: (answer: CheckBackAnswer): void => checks.labels(answer).inc(),
-    /** Counts an end of a half message that the broker did not confirm. A check-back follows. */
+    /** Counts a commit or rollback of a half message that the broker did not confirm. A check-back follows. */
     endFailed: (verb: 'commit' | 'rollback'): void => failed.labels(verb).inc(),
   };
 }
 
-/** Counts messages that no program of ours has signed. */
+/** Counts messages that none of our programs signed. */
 export function createSignatureMetrics(registry: Registry): SignatureMetrics {
   const forged = new Counter({
     name: 'seckill_forged_messages_total',
@@ -51,7 +51,7 @@ export function createSignatureMetrics(registry: Registry): SignatureMetrics {
     labelNames: ['topic'],
     registers: [registry],
   });
-  // Creates every series at 0: an alert on an increase would miss the first increase of a new series.
+  // Creates every series at 0, because an alert on an increase would miss the first increase of a new series.
   for (const topic of Object.values(TOPICS)) for (const reason of FORGERIES) forged.labels(topic, reason).inc(0);
   return {
     forged: (topic, reason) => forged.labels(topic, reason).inc(),
