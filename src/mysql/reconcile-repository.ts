@@ -110,7 +110,7 @@ async function undoneReleases(pool: MysqlPool, saleId: string): Promise<number> 
 
 async function isRestocked(pool: MysqlPool, { saleId, stock }: Pick<Sale, 'saleId' | 'stock'>): Promise<boolean> {
   const begun = await select(pool, knex('sale_edits').select('id').where({ sale_id: saleId, state: 'begun' }).limit(1));
-  return begun.length > 0 || (await findSale(pool, saleId))?.stock !== stock; // in this order: writing the stock ends an edit
+  return begun.length > 0 || (await findSale(pool, saleId))?.stock !== stock; // in this order: the stock ends an edit
 }
 
 /**

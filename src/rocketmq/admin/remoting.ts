@@ -313,7 +313,7 @@ class Connection {
     if (code === 'ECONNRESET' || code === 'EPIPE') {
       return new ClosedError(`${this.#server} closed the connection${this.#hint} (${message})`, { cause });
     }
-    return new RemotingError(message || `${this.#server}: ${code ?? 'no connection'}`, { cause }); // '' for two addresses
+    return new RemotingError(message || `${this.#server}: ${code ?? 'no connection'}`, { cause }); // may be ''
   }
 
   #end(error: Error): void {
