@@ -55,9 +55,9 @@ interface Range {
 }
 
 /**
- * Reads the open half messages of a queue. In a rush nearly all half messages have their answer, and each has a body of
- * many purchases. So only unanswered half messages are read, unless a copy is among them: then its earlier copy may be
- * among the answered half messages.
+ * Reads the open half messages of a queue. In a rush, nearly all half messages have been answered, and each has a body
+ * of many purchases, so only the unanswered ones are read. If one of them has been checked back, all are read, because
+ * its earlier copy may be among the answered ones.
  */
 async function openInQueue(
   broker: BrokerAddress,

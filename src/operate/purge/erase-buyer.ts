@@ -99,7 +99,7 @@ export async function eraseBuyer(
   for (const table of ['order_metadata', 'order_metadata_archive', 'order_traces', 'order_traces_archive']) {
     await changeOfOrders(table, `DELETE FROM ${table}`);
   }
-  await changeOfOrders('order_refunds', "UPDATE order_refunds SET reason = 'erased'"); // an operator may have named them
+  await changeOfOrders('order_refunds', "UPDATE order_refunds SET reason = 'erased'"); // it may name the buyer
   for (const table of ['coupon_codes', 'coupons', 'coupons_archive', ...ORDERS]) await change(table, 'user_id = ?');
   return { outcome: rows.length > 0 ? 'erased' : 'unknown', name, rows };
 }
