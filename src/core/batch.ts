@@ -100,8 +100,8 @@ export function logFieldsOf({
 }
 
 /**
- * Lists every bucket that may have units of a batch, its own bucket first. A batch of the present epoch has units only
- * in its own bucket. After a reshard the units of its buyers are in other buckets as well.
+ * Lists every bucket that may have units of a batch, with its own bucket first. A batch of the current epoch has units
+ * only in its own bucket. After a reshard the units of its buyers are in other buckets as well.
  */
 export function bucketsOfBatch(batch: Batch, now: { readonly epoch: number; readonly buckets: number }): number[] {
   if (now.buckets <= 1 || now.epoch <= batch.epoch) return [batch.bucket];

@@ -36,7 +36,7 @@ export class BucketFaults {
   }
 
   /**
-   * Works on every item, several at the same time, however many fail.
+   * Works on every item, several at the same time. Continues even if some fail.
    * @throws the first error that is not a fault of Redis, once all started items have ended
    */
   async forEach<T>(items: readonly T[], work: (item: T) => Promise<void>, atOnce = AT_ONCE): Promise<void> {

@@ -62,7 +62,7 @@ export const storedAs = (state: OrderState): readonly [PurchaseState, MoneyState
 };
 const isMoneyState = (state: OrderState): state is MoneyState => MONEY_STATES.some((one) => one === state);
 
-/** Says whether the units of an order in this state count as sold. */
+/** Returns whether the units of an order in this state count as sold. */
 export const isLive = (state: OrderState): boolean => {
   const [stored] = storedAs(state);
   return stored === 'pending_payment' || stored === 'paid';

@@ -56,7 +56,7 @@ export const newOperatorPlaces = () => ({
   /** Each bulk replay or discard occupies the workers. */
   bulks: new Places({ max: 1 }),
   /**
-   * The first search for an id may read much of Redis. An operator who searches for a second id meanwhile needs a
+   * The first search for an id may read much of Redis. An operator who searches for another id at the same time needs a
    * second place.
    */
   traces: new Places({ max: 4, perUserMax: 2 }),

@@ -99,7 +99,7 @@ async function move(
   }
   const isLeft = (await idsIn(tx, saleId, windowsOf(taken, START.readTo), 1)).length > 0;
   if (taken.ranges.length > 0 && !isLeft) {
-    // by first id: a worker may meanwhile have committed another range between these
+    // by first id, because a worker may have committed another range between these
     const names = taken.ranges.map((range) => bigint(range.first_id));
     await execute(tx, knex('order_ranges').where({ sale_id: saleId }).whereIn('first_id', names).delete());
   }

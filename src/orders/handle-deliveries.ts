@@ -70,6 +70,7 @@ interface Recorded extends BatchDelivery {
 // - parked: it is not a batch, belongs to no sale, or was tried too often. It is in `dead_letters`, and acked
 // - retried: the batch itself is at fault. It is redelivered after a pause, and parked after its last attempt
 // - postponed: MySQL or the sale is not usable at present. It stays with the worker, which tries it again
+//
 // If the worker dies between two steps, only steps that are safe to repeat are done again.
 
 /**

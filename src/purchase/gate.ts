@@ -57,7 +57,7 @@ export class PurchaseGate {
     this.#parts = parts;
   }
 
-  /** Counts an attempt to buy that reached the sale, whatever its outcome. These attempts make a sale hot. */
+  /** Counts a purchase attempt that reached the sale, no matter how it ends. These attempts make a sale hot. */
   countAttempt(saleId: string): void {
     this.#parts.hot?.countAttempt(saleId);
   }

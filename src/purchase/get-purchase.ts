@@ -27,12 +27,12 @@ export interface PurchaseQuery extends RequestRef {
  * of Redis.
  */
 const WAITERS_MAX = 2000;
-/** The most waiting long polls of one buyer. A buyer waits for one or a few purchases. */
+/** Maximum number of waiting long polls of one buyer. A buyer waits for one or a few purchases. */
 const WAITERS_PER_BUYER_MAX = 10;
-/** The most waiting long polls of one address. An address may be a household or an office. */
+/** Maximum number of waiting long polls of one address, which may be a household or an office. */
 const WAITERS_PER_ADDRESS_MAX = 200;
 
-/** The status of a purchase, at once or as soon as it is more than `pending`. */
+/** Returns the status of a purchase, at once or as soon as it is more than `pending`. */
 export class GetPurchase {
   readonly #ports: GetPurchasePorts;
   readonly #pollMaxMs: number;
@@ -42,7 +42,7 @@ export class GetPurchase {
     perAddressMax: WAITERS_PER_ADDRESS_MAX,
   });
 
-  /** @param pollMaxMs the longest pause between two reads for a waiting caller without a notification, ms */
+  /** @param pollMaxMs maximum pause between two reads for a waiting caller without a notification, ms */
   constructor(ports: GetPurchasePorts, pollMaxMs: number) {
     this.#ports = ports;
     this.#pollMaxMs = pollMaxMs;

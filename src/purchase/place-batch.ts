@@ -131,7 +131,8 @@ async function precheckAll(
 /**
  * Places purchases that Redis refuses when they are together. Redis would refuse the same batch again, so each half
  * becomes a batch, and so on, down to the single purchase that Redis refuses. Only its buyer gets a refusal. Both
- * halves run at once, so a batch of 192 occupies its slot for the time of nine batches, however many purchases are bad.
+ * halves run at once, so a batch of 192 occupies its slot for the time of nine batches, no matter how many purchases
+ * are bad.
  * @throws OperationalError like `placeBatch`, but only when both halves have ended, because they deliver results until
  * then Source: docs/decisions/0058-a-refused-purchase-fails-alone.md
  */

@@ -15,10 +15,10 @@ export const liveUnitsOf = (rows: readonly AgedOrder[]): number =>
   rows.reduce((sum, { state, quantity }) => sum + (isLive(state) ? quantity : 0), 0);
 
 /**
- * Reads every row of a sale in chunks, in time proportional to this sale. If `sold` has not changed meanwhile and its
- * live orders do not add up to it, some rows are missing from the ranges that writers record, and all of `orders` is
- * searched for them. If `sold` has changed, the search starts only if the sum is below both values; a smaller gap may
- * stay undetected until the next comparison.
+ * Reads every row of a sale in chunks, in time proportional to this sale. If `sold` has not changed during the read and
+ * the live orders do not add up to it, some rows are missing from the ranges that writers record, and all of `orders`
+ * is searched for them. If `sold` has changed, the search starts only if the sum is below both values; a smaller gap
+ * may stay undetected until the next comparison.
  * @param sale the sale as it was read before its rows
  * @throws OperationalError mysql, after some attempts
  */

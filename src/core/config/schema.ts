@@ -47,7 +47,7 @@ type ValueOf<K> = K extends Key<infer T> ? T : never;
 export type Section<S extends SectionName> = { readonly [K in keyof Schema[S]]: ValueOf<Schema[S][K]> };
 export type Config<S extends SectionName = SectionName> = { readonly [N in S]: Section<N> };
 
-/** Returns the keys of some sections, fixed values included. */
+/** Returns the keys of some sections, including fixed values. */
 export const keysOf = (sections: readonly SectionName[]): Key<unknown>[] =>
   sections.flatMap((name) => Object.values(SCHEMA[name]) as Key<unknown>[]);
 

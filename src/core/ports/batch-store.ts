@@ -102,8 +102,8 @@ export interface BatchStore {
   release(releases: readonly Release[]): Promise<('released' | 'nothing')[]>;
 
   /**
-   * Lists batches that were deducted more than `olderThanMs` ago and are not marked as recorded, oldest first: those of
-   * the first `max` that are wanted.
+   * Lists batches that were deducted more than `olderThanMs` ago and are not marked as recorded, oldest first. Of the
+   * first `max`, returns only the wanted ones.
    * @param wanted selects batches; called once, if there are any batches. The bodies of the others are not read.
    * Absent: all are wanted
    * @param skip number of the oldest batches to skip

@@ -100,7 +100,7 @@ export interface OrderRepository {
   writtenBatches(batchIds: readonly string[]): Promise<Set<string>>;
 
   /**
-   * Returns those of the buyers that hold a live order in a sale with limit 1.
+   * Returns which of these buyers hold a live order in a sale with limit 1.
    * @throws OperationalError mysql
    */
   liveBuyers(saleId: string, userIds: readonly string[]): Promise<Set<string>>;
@@ -115,7 +115,7 @@ export interface OrderRepository {
   countCancelled(saleId: string, userId: string): Promise<number>;
 
   /**
-   * Finds those of the buyers that let orders of this sale expire unpaid.
+   * Finds which of these buyers let orders of this sale expire unpaid.
    * @throws OperationalError mysql
    */
   expiredOf(saleId: string, userIds: readonly string[]): Promise<Map<string, ExpiredOrders>>;
@@ -155,7 +155,7 @@ export interface CouponRepository {
   issue(orderIds: readonly string[]): Promise<{ readonly issued: number; readonly unpaid: readonly string[] }>;
 
   /**
-   * Returns those of the orders that have no coupon, including unpaid orders and orders that do not exist.
+   * Returns which of these orders have no coupon, including unpaid orders and orders that do not exist.
    * @throws OperationalError mysql
    */
   withoutCoupon(orderIds: readonly string[]): Promise<string[]>;

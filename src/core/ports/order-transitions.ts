@@ -35,7 +35,7 @@ export interface OrderTransitions {
   cancel(orderId: string): Promise<CancelOutcome>;
 
   /**
-   * Expires those of the orders that are unpaid and past their deadline, by the clock of MySQL as well as by ours.
+   * Expires the orders in this list that are unpaid and past their deadline, by the clock of MySQL as well as by ours.
    * Leaves all other orders alone.
    * @returns the number of expired orders
    * @throws OperationalError mysql; some orders may have expired, so call again
@@ -58,7 +58,7 @@ export interface OrderStates {
   statesOf(orderIds: readonly string[]): Promise<Map<string, OrderState>>;
 
   /**
-   * Returns those of the orders that are unpaid and past their deadline, by the time of MySQL.
+   * Returns which of these orders are unpaid and past their deadline, by the time of MySQL.
    * @throws OperationalError mysql
    */
   dueOf(orderIds: readonly string[]): Promise<string[]>;

@@ -42,7 +42,7 @@ export interface PurchaseNotificationsSender {
 export interface OrderNotificationRows {
   /**
    * @param orderIds at most a few hundred
-   * @returns the orders that exist, in their present state
+   * @returns the orders that exist, in their current state
    * @throws OperationalError mysql
    */
   notificationsOf(orderIds: readonly string[]): Promise<OrderNotification[]>;

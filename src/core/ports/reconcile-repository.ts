@@ -81,7 +81,7 @@ export interface ReconcileRepository extends SaleRows {
   isRestocked(sale: Pick<Sale, 'saleId' | 'stock'>): Promise<boolean>;
 
   /**
-   * Returns those of the batches that have a parked dead letter.
+   * Returns which of these batches have a parked dead letter.
    * @throws OperationalError mysql
    */
   parkedBatches(batchIds: readonly string[]): Promise<Set<string>>;

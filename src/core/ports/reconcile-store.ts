@@ -76,7 +76,7 @@ export interface ReconcileStore {
   batch(ref: BucketRef, batchId: string): Promise<StoredBatch>;
 
   /**
-   * Returns those of the batches that are in `pending`.
+   * Returns which of these batches are in `pending`.
    * @throws OperationalError redis
    */
   pendingAmong(ref: BucketRef, batchIds: readonly string[]): Promise<ReadonlyMap<string, PendingAge>>;
@@ -95,7 +95,7 @@ export interface ReconcileStore {
   adjust(ref: BucketRef, unitsLeft: AdjustedUnits): Promise<Adjusted>;
 
   /**
-   * Returns those of the batches that are recorded: they have a marker without a body and are not in `pending`.
+   * Returns which of these batches are recorded: they have a marker without a body and are not in `pending`.
    * @throws OperationalError redis
    */
   recordedMarkers(ref: BucketRef, batchIds: readonly string[]): Promise<string[]>;

@@ -107,7 +107,7 @@ export class SeenBrokers {
 
   /**
    * @param known brokers that a name server knows at present
-   * @returns brokers that were known within the last hour but are not known now
+   * @returns brokers that were known within the last hour but no longer are
    */
   gone(known: readonly BrokerAddress[]): GoneBroker[] {
     const nowMs = performance.now();
