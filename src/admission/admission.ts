@@ -2,7 +2,10 @@ import type { AdmissionCode, AdmissionRequest, Layer, Mode, Refused, Verdict } f
 import type { AdmissionMetrics } from './metrics.js';
 import type { CurrentRules } from './rules/current-rules.js';
 
-/** The answers by which a buyer notices admission. `unavailable` is an outage, which no rule causes. */
+/**
+ * The answers in which a buyer notices admission. `unavailable` is not among them: it is an outage, which no rule
+ * causes.
+ */
 const REFUSALS: ReadonlySet<string> = new Set<AdmissionCode | 'unpaid_pause'>([
   'denied',
   'rate_limited',
@@ -37,18 +40,18 @@ export class Admission {
     return this.#ask(0, userId, (layer) => layer.buyer(request, userId));
   }
 
-  /** Notes the answer to a buyer, to compare a canary of rules with the rules in force. */
+  /** Records the answer to a buyer, to compare a canary with the main rules. */
   answered(userId: string, word: string): void {
     this.#current.count(userId, REFUSALS.has(word) ? 'refused' : 'accepted');
   }
 
   /**
-   * Checks an operator after the token was checked. The deny list can refuse operators, but no limit may lock them out
-   * of a system in trouble.
+   * Checks an operator after the token was checked. The deny list may refuse operators, but no limit may lock them out
+   * of a system that is in trouble.
    */
   operator(userId: string): Refused | null {
     for (const layer of this.#layers) {
-      const mode = layer.modeOf(null); // a canary judges buyers only
+      const mode = layer.modeOf(null); // a canary judges only buyers
       if (mode === 'off' || layer.operator === undefined) continue;
       const refused = this.#count(layer, mode, layer.operator(userId));
       if (refused !== null) return refused;
@@ -71,7 +74,7 @@ export class Admission {
     return null;
   }
 
-  /** @returns the refusal if it is in force; a dry run only counts it */
+  /** @returns the refusal if the layer is on; a dry run only counts it */
   #count(layer: Layer, mode: Exclude<Mode, 'off'>, refused: Refused | null): Refused | null {
     if (refused === null) return null;
     this.#metrics.refused(layer.name, refused.word, mode);

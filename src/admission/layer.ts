@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { isSaleId } from '../core/ids.js';
 
-/** `dry_run` counts what a layer would have refused, and refuses nothing. */
+/** In `dry_run`, a layer counts what it would have refused, but refuses nothing. */
 export const mode = z.enum(['off', 'dry_run', 'on']);
 export type Mode = z.infer<typeof mode>;
 
-/** The requests of buyers, as the rules name them. Operators, probes and webhooks have no endpoint. */
+/** Requests of buyers, as the rules name them. Operators, probes and webhooks have no endpoint. */
 export const ENDPOINTS = ['purchase', 'status', 'sale', 'order'] as const;
 export type Endpoint = (typeof ENDPOINTS)[number];
 
@@ -13,7 +13,7 @@ export type Endpoint = (typeof ENDPOINTS)[number];
 export interface AdmissionRequest {
   readonly endpoint: Endpoint;
   /**
-   * IP address of the client as text. An IPv4-mapped IPv6 address is normalised to IPv4. Empty if the connection is
+   * IP address of the client as text. An IPv4-mapped IPv6 address is converted to IPv4. Empty if the connection is
    * gone.
    */
   readonly address: string;
@@ -30,13 +30,13 @@ export type AdmissionCode = 'denied' | 'rate_limited' | 'degraded' | 'unavailabl
 /** A refusal, as the buyer sees it. */
 export interface Refused {
   readonly word: AdmissionCode;
-  /** When the same request may succeed, in ms. Null: never, or the table of codes says when. */
+  /** When the same request may succeed, in ms. Null if never, or if the table of codes says when. */
   readonly retryAfterMs: number | null;
-  /** More headers of the answer: a flat list of names and values. */
+  /** Further headers of the answer: a flat list of names and values. */
   readonly headers?: readonly string[];
 }
 
-/** Null: proceed. A layer that must call a server answers with a promise. */
+/** Null to proceed. A layer that must call a server returns a promise. */
 export type Verdict = Refused | null | Promise<Refused | null>;
 
 /**
@@ -44,20 +44,22 @@ export type Verdict = Refused | null | Promise<Refused | null>;
  */
 export interface Layer {
   readonly name: LayerName | 'rules';
-  /** The mode in the rules that judge this user. Null: the user is not known. */
+  /** The mode according to the rules that judge this user. The user is null if unknown. */
   modeOf(userId: string | null): Mode;
   /** Checks a request before its token is checked. */
   anonymous(request: AdmissionRequest): Verdict;
   /** Checks a request whose token is valid and names this user. */
   buyer(request: AdmissionRequest, userId: string): Verdict;
-  /** Checks an operator. Omitted if the layer is for buyers only. */
+  /** Checks an operator. Omitted if the layer applies only to buyers. */
   operator?(userId: string): Refused | null;
 }
 
-/** Returns a part of the rules that judge a user. Null: the user is not known, or the part judges all users. */
+/**
+ * Returns a part of the rules that judge a user. The user is null if unknown, or if the part is the same for all users.
+ */
 export type RulesOf<R> = (userId: string | null) => R;
 
-/** More sales than ever sell at once. Every request reads the list from its start. */
+/** More sales than ever sell at the same time. Every request searches the list from its start. */
 const SALES_MAX = 100;
 
 /** The sales to which a layer applies. */
@@ -67,6 +69,6 @@ export const saleScope = z.union([
 ]);
 export type SaleScope = z.infer<typeof saleScope>;
 
-/** Returns the mode of a layer, or of a part of it, for this sale. Off if the layer is for other sales. */
+/** Returns the mode of a layer, or of a part of it, for this sale. `off` if the layer applies to other sales. */
 export const modeFor = ({ mode, sales }: { readonly mode: Mode; readonly sales: SaleScope }, saleId: string): Mode =>
   mode !== 'off' && (sales === 'all' || sales.includes(saleId)) ? mode : 'off';

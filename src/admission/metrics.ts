@@ -6,14 +6,16 @@ import type { BreakerState } from '../core/ports/admission-stores.js';
 import type { Line, PerClass } from '../core/ports/line-store.js';
 import type { Mode } from './layer.js';
 
-/** The modes that count. A layer that is off counts nothing. */
+/** The modes in which a layer counts. A layer that is off counts nothing. */
 type CountedMode = Exclude<Mode, 'off'>;
 
 const BREAKER_LEVELS: Readonly<Record<BreakerState, number>> = { closed: 0, half_open: 1, open: 2 };
 
 export type AdmissionMetrics = ReturnType<typeof createAdmissionMetrics>;
 
-/** Creates the metrics of admission for an api. Labels hold words of the rules only: no buyer, no sale, no address. */
+/**
+ * Creates the metrics of admission for an api. Labels contain only words of the rules: no buyer, no sale, no address.
+ */
 export function createAdmissionMetrics(registry: Registry) {
   const { counter, gauge } = metricMakers(registry);
   const refusals = counter(
@@ -87,7 +89,7 @@ export function createAdmissionMetrics(registry: Registry) {
     },
     canaryAnswered: (users: 'tried' | 'others', answer: 'accepted' | 'refused'): void =>
       canaryAnswers.labels(users, answer).inc(),
-    /** @param by Redis for all processes, or this process alone */
+    /** @param by which side counted: `redis`, for all processes, or `local`, for this process alone */
     requestsCounted: (by: 'redis' | 'local', requests: number): void => countedBy[by].inc(requests),
     /** @param limit the limit with the longest wait */
     limitRefused: (endpoint: string, limit: LimitName | 'leaky' | 'address', mode: CountedMode): void =>
@@ -103,13 +105,13 @@ export function createAdmissionMetrics(registry: Registry) {
   };
 }
 
-/** Metrics of the pace of the lines. */
+/** Metrics about the rate at which the lines move. */
 export interface RoomMetrics {
-  /** @param forMs time between the two looks, on the clock of this process */
+  /** @param forMs time between the two reads, on the clock of this process */
   moved(from: Line, to: Line, perSecond: number, forMs: number): void;
 }
 
-/** Counts how many buyers the lines admit, and how many the rules order. */
+/** Counts how many buyers the lines admit, and how many they should admit according to the rules. */
 export function createRoomMetrics(registry: Registry): RoomMetrics {
   const { counter } = metricMakers(registry);
   const admitted = counter(
@@ -133,7 +135,7 @@ export function createRoomMetrics(registry: Registry): RoomMetrics {
 
 const sum = ([first, second, third]: PerClass): number => first + second + third;
 
-/** @param waiting returns the number of waiting buyers, read when the metrics are collected */
+/** @param waiting returns the number of waiting buyers; called when the metrics are collected */
 export function createWaitingRoomMetrics(registry: Registry, waiting: () => number): void {
   const { readGauge } = metricMakers(registry);
   readGauge(

@@ -5,27 +5,27 @@ import type { Log } from '../core/ports/log.js';
 import type { Revocation, RevocationRepository } from '../core/ports/revocations.js';
 
 /**
- * Interval between two reads, so that every api follows a new revocation well within a second. A read looks at the end
- * of a primary key.
+ * Interval between two reads, so that every api follows a new revocation well within a second. A read only looks at the
+ * end of a primary key.
  */
 const POLL_MS = 400;
-/** Revocations per read. More revocations take several reads. */
+/** Number of revocations per read. If there are more, it takes several reads. */
 const PAGE = 1000;
-/** Interval at which ended revocations are forgotten. */
+/** Interval at which expired revocations are forgotten. */
 const FORGET_MS = 60_000;
 
-/** The greatest difference between MySQL's clock and ours. A revocation is kept for this time longer. */
+/** The largest expected difference between MySQL's clock and ours. Revocations are kept longer by this much. */
 const SLACK_MS = 600_000;
 
 interface RevocationsParts {
   readonly repository: RevocationRepository;
   readonly clock: Clock;
   readonly log: Log;
-  /** The longest life of a token, ms. A revocation is useless after that. */
+  /** Maximum lifetime of a token, ms. After that, a revocation is useless. */
   readonly lifeMaxMs: number;
 }
 
-/** The properties by which a revocation is found. */
+/** The properties of a token by which a revocation is found. */
 export interface RevocableToken {
   readonly userId: string;
   /** Claim `jti`. Null if the token has none. */
@@ -35,8 +35,8 @@ export interface RevocableToken {
 }
 
 /**
- * The revocations in force, in memory. MySQL holds them and announces nothing: polling MySQL costs less than keeping a
- * correct copy in Redis. While MySQL is down, no token can be revoked, and known revocations stay.
+ * The revocations that are in force, in memory. They are stored in MySQL, which is polled, because that costs less than
+ * keeping a correct copy in Redis. While MySQL is down, no token can be revoked, and known revocations stay in force.
  */
 export class Revocations {
   readonly #parts: RevocationsParts;
@@ -54,7 +54,7 @@ export class Revocations {
     });
   }
 
-  /** Whether a token is revoked. Synchronous, called for every request. */
+  /** Returns whether a token is revoked. Synchronous, because it is called for every request. */
   isRevoked(token: RevocableToken): boolean {
     if (token.tokenId !== null && this.#byToken.has(token.tokenId)) return true;
     const ofUser = this.#byUser.get(token.userId);
@@ -103,7 +103,7 @@ export class Revocations {
     }
   }
 
-  /** Notes a revocation. If a user has two, the later time counts, in any order of arrival. */
+  /** Applies a revocation. If a user has two, the later time counts, no matter which arrives first. */
   #take(one: Revocation): void {
     this.#read = one.number;
     const endsAtMs = one.atMs + this.#parts.lifeMaxMs + SLACK_MS;

@@ -41,7 +41,7 @@ function addressesOf(env: Environment): Readonly<Record<ProgramKind, string>> {
 
 type Asked = 'alive' | 'ready';
 
-/** @throws CliError when no program is healthy */
+/** @throws CliError if no program is healthy */
 export async function askHealth(addresses: readonly string[], asked: Asked): Promise<void> {
   const answers = await Promise.all(addresses.map((address) => askOne(address, asked)));
   if (!answers.some(({ isYes }) => isYes)) throw new CliError(answers.map(({ sentence }) => sentence).join('; '));
@@ -62,7 +62,7 @@ async function askOne(address: string, asked: Asked): Promise<{ readonly isYes: 
   }
 }
 
-/** Returns the reasons for unready servers from the body of `/readyz`. */
+/** Returns why servers are not ready, from the body of `/readyz`. */
 function reasonsIn(body: string): string {
   try {
     const { dependencies = [] } = JSON.parse(body) as {

@@ -6,7 +6,7 @@ import type { Log } from '../core/ports/log.js';
 import { createLog } from '../process/telemetry.js';
 import { runUnderSystemd } from './run-under-systemd.js';
 
-// Each command loads its own program only, so a start does not load the libraries of the other two.
+// Each command loads only its own program, so that a start does not load the libraries of the other two.
 
 const metricsPort = (port: number): string =>
   `port of /metrics, /healthz and /readyz; 0 picks a free one (default: METRICS_PORT or ${port})`;
@@ -48,7 +48,7 @@ interface WorkerFlags {
   readonly for?: number;
 }
 
-/** A week: longer, and the broker has forgotten the first messages. */
+/** A week. If it ran longer, the broker would have forgotten the first messages. */
 const RUN_MAX_MS = 7 * 86_400_000;
 
 function parseRunTime(text: string): number {

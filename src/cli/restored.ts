@@ -25,7 +25,7 @@ export function restoredCommand(): Command {
     .addHelpText('after', DETAILS)
     .action(async ({ json }: { readonly json?: boolean }) => {
       const config = loadConfig(['mysql'], process.env);
-      const mysql = openMysqlPool(config.mysql); // without the check of other commands: this one mends what it finds
+      const mysql = openMysqlPool(config.mysql); // unchecked: this command repairs what the check would find
       const marks = await markRestored(mysql, operatorName()).finally(() => mysql.close());
       if (json) return print(JSON.stringify(marks));
       print(`${marks.sales} sales: epochs raised by ${marks.epochsRaisedBy}; a keeper rebuilds the live sales.`);

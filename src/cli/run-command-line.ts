@@ -12,7 +12,8 @@ const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 
 /**
- * Runs the command that the arguments of this process name. Turns an error into a sentence and an exit code. Never rejects.
+ * Runs the command that the arguments of this process name. Turns an error into a sentence and an exit code. Never
+ * rejects.
  */
 export async function runCommandLine(program: Command, commands: readonly Command[]): Promise<void> {
   ignoreClosedPipe(process.stdout);
@@ -42,14 +43,14 @@ export function ignoreClosedPipe(output: Writable): void {
   });
 }
 
-/** Commander copies settings when it creates a subcommand. Our commands get their parent later. */
+/** Commander copies settings when it creates a subcommand, but our commands get their parent later. */
 function inherit(command: Command, parent: Command): Command {
   command.copyInheritedSettings(parent);
   for (const child of command.commands) inherit(child, command);
   return command;
 }
 
-/** Prints an error that an operator can fix as one sentence. Any other error is a bug and keeps its stack. */
+/** Prints an error that an operator can fix as one sentence. Any other error is a bug and is printed with its stack. */
 export function report(error: unknown): number {
   if (error instanceof ConfigError || error instanceof UsageError) {
     printError(`seckill: ${error.message}`);
@@ -68,7 +69,7 @@ export function report(error: unknown): number {
   return EXIT_FAILED;
 }
 
-/** Returns advice for an error of the system or of a library that a setting causes. Null for any other error. */
+/** Returns advice for an error of the system or of a library if a setting causes it. Null for any other error. */
 function sentenceOf(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const { code = '', path = 'a file' } = error as NodeJS.ErrnoException;

@@ -3,18 +3,18 @@ import type { Environment } from '../core/config/load.js';
 import type { Log } from '../core/ports/log.js';
 import { runProgram, type Running } from '../programs/run-program.js';
 
-/** Number of messages to the watchdog within the time after which it kills the program. */
+/** Number of messages to the watchdog within the time after which it would kill the program. */
 const MESSAGES = 3;
 /**
- * Node has no Unix datagram sockets, so a small shell passes each line on. The shell ends when its input closes, which
- * is when this process ends. A process with a large heap would block for milliseconds each time it started
- * `systemd-notify` itself.
+ * Node has no Unix datagram sockets, so a small shell passes on each line. The shell ends when its input closes, that
+ * is, when this process ends. If a process with a large heap started `systemd-notify` itself, it would block for
+ * milliseconds each time.
  */
 const PASS_LINES_ON = 'while read -r line; do systemd-notify "$line"; done';
 
 /**
  * Runs a program. If systemd waits for messages (`Type=notify`, `WatchdogSec`), tells it when the program is ready, and
- * then tells its watchdog that the event loop runs, for as long as it does.
+ * from then on tells its watchdog, again and again, that the event loop is running.
  * @throws what `start` throws
  */
 export async function runUnderSystemd(
@@ -24,7 +24,7 @@ export async function runUnderSystemd(
 ): Promise<void> {
   await runProgram(log, start);
   if (NOTIFY_SOCKET === undefined) return;
-  const env = { PATH, NOTIFY_SOCKET }; // no secrets
+  const env = { PATH, NOTIFY_SOCKET }; // passes on no secrets
   const shell = spawn('/bin/sh', ['-c', PASS_LINES_ON], { env, stdio: ['pipe', 'ignore', 'inherit'] });
   shell.on('error', (err) => log.error({ err }, 'systemd gets no messages from this program'));
   shell.stdin.on('error', () => undefined); // systemd stops the shell together with this program

@@ -16,7 +16,7 @@ import { UsageError } from '../process/cli-error.js';
 import { clusterOption, namesrvOf, parseUserId, parseWhole } from '../process/options.js';
 import { print } from '../process/print.js';
 
-// One-time setup before the programs start: schema, topics, and a token to try them with.
+// One-time setup before the programs start: schema, topics, and a token with which to try them out.
 
 const MIGRATE_EXAMPLES = `
 Programs of the previous release may run meanwhile and afterwards, because migrations only add. Large tables stay writable; if
@@ -137,7 +137,9 @@ async function createTopics({ namesrv, cluster, group, json }: TopicsFlags): Pro
   else print(`Topics and groups are created at ${namesrvAddr} and were read back.`);
 }
 
-/** Group names with our prefix are ours. Two programs in one group would take each other's messages. */
+/**
+ * Group names with our prefix belong to our own programs. Two programs in one group would take each other's messages.
+ */
 function parseGroup(text: string): string {
   const isName = /^[A-Za-z][A-Za-z0-9_-]{0,99}$/.test(text) && !text.startsWith('seckill-');
   if (!isName)

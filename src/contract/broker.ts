@@ -88,7 +88,7 @@ export type HalfMessage = BodyOf<typeof half>;
 export type DiscardedHalf = BodyOf<typeof discardedHalf>;
 export type BrokerClient = BodyOf<typeof producer>;
 export type Message = BodyOf<typeof message>;
-/** A list from the brokers that answer. */
+/** A list collected from the brokers that answer. */
 export interface MqList<T> {
   readonly items: readonly T[];
   readonly more: boolean;

@@ -4,7 +4,7 @@ import { must } from '../core/field-errors.js';
 import { amount, count, currency, text, time, type BodyOf } from './fields.js';
 
 const codeError = { error: must('a coupon code: 10 digits and letters such as 7KQ2MZP4WX') };
-/** Buyers may type small letters. */
+/** Buyers may type lower case. */
 export const couponCode = z.string(codeError).toUpperCase().regex(COUPON_CODE, codeError);
 
 const couponFields = {

@@ -16,7 +16,7 @@ const summaryFields = {
   attempts: count,
   state: z.enum(DEAD_LETTER_STATES),
   parkedAt: time,
-  /** How many replays were begun. */
+  /** Number of replays begun. */
   replays: count,
   replayStartedAt: time.nullable(),
   /** The result of the last replay or discard, for people. */
@@ -59,7 +59,7 @@ export const bulkPreview = z.object({
   first: z.array(deadLetterSummary),
 });
 
-/** Event `progress` of a bulk. */
+/** Event `progress` of a bulk replay or discard. */
 export interface BulkProgress {
   readonly deadLetterId: string;
   readonly outcome: string;
@@ -69,7 +69,7 @@ export interface BulkProgress {
   readonly of: number;
 }
 
-/** Event `end` of a bulk. */
+/** Event `end` of a bulk replay or discard. */
 export interface BulkEnd {
   readonly done: number;
   readonly failed: number;

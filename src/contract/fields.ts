@@ -3,7 +3,7 @@ import { ID, ORDER_ID, PAYMENT_ID, SALE_ID, TOKEN_ID, USER_ID } from '../core/id
 import { matching, must } from '../core/field-errors.js';
 import { isoTime as isoTimeText, spanReversed } from '../core/time.js';
 
-// Fields that bodies and queries share. A schema with an id is a component of the OpenAPI document.
+// Fields that bodies and queries share. A schema with an id becomes a component of the OpenAPI document.
 
 export const id = matching('1 to 64 of the characters A-Z a-z 0-9 _ -', ID);
 export const userId = matching('1 to 128 visible ASCII characters', USER_ID);
@@ -12,7 +12,7 @@ export const tokenId = matching('1 to 128 visible ASCII characters', TOKEN_ID);
 export const saleId = matching('a whole number', SALE_ID);
 export const orderId = matching('a whole number', ORDER_ID);
 export const paymentId = matching('a payment id', PAYMENT_ID);
-/** Row numbers: BIGINT in MySQL, a decimal string outside MySQL. */
+/** Row numbers are BIGINT in MySQL, and decimal strings elsewhere. */
 export const rowId = matching('a whole number', /^[1-9][0-9]{0,17}$/);
 
 export const saleParams = z.object({ saleId });
@@ -29,7 +29,7 @@ export const text = z.string();
 export const isoTime = (ms: number): string => new Date(ms).toISOString();
 export const isoTimeOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
 
-/** Values of a query are text. A repeated name gives an array, which is refused. */
+/** Values in a query are text. A name that is given twice becomes an array, which is refused. */
 const onceError = { error: 'must be given once' };
 export const queryText = (lengthMax: number) =>
   z.string(onceError).min(1, 'must not be empty').max(lengthMax, `must have at most ${lengthMax} characters`);
@@ -37,7 +37,7 @@ export const queryText = (lengthMax: number) =>
 export const queryWord = <const W extends readonly [string, ...string[]]>(words: W) =>
   z.enum(words, { error: must(`one of ${words.join(', ')}`) });
 
-/** ISO 8601 in the query, Unix ms for the handler. */
+/** ISO 8601 in the query, Unix ms in the handler. */
 export const queryTime = isoTimeText.transform((text) => Date.parse(text));
 
 /** A filter of rows. If it names both ends of a time span, the end must not be before the beginning. */
@@ -53,11 +53,11 @@ const ROWS_DEFAULT = 50;
 /** Maximum number of rows of a list. */
 export const limit = queryWhole(1, ROWS_MAX).default(ROWS_DEFAULT);
 
-/** Returns the start of the next page: this field of the last row. Null: this page is the last. */
+/** Returns this field of the last row, where the next page starts. Null if this page is the last. */
 export const nextOf = <T, K extends keyof T>(found: readonly T[], max: number, field: K): T[K] | null =>
   found.length < max ? null : (found.at(-1)?.[field] ?? null);
 
-/** Digits in a query, a number for the handler and in the document. */
+/** Digits in the query, a number in the handler and in the document. */
 export function queryWhole(min: number, max: number) {
   const error = must(`a whole number from ${min} to ${max}`);
   return z
@@ -68,10 +68,10 @@ export function queryWhole(min: number, max: number) {
     .meta({ override: { type: 'integer', minimum: min, maximum: max } });
 }
 
-/** ISO 4217. */
+/** Code of ISO 4217. */
 export const currency = matching('three capital letters such as EUR', /^[A-Z]{3}$/);
 
-/** A body that its readers cannot change. */
+/** The type of a body, made read-only. */
 export type BodyOf<S extends z.ZodType> = Immutable<z.output<S>>;
 type Immutable<T> = T extends readonly (infer E)[]
   ? readonly Immutable<E>[]

@@ -9,26 +9,26 @@ export interface LiveSale {
   readonly saleId: string;
   readonly title: string;
   readonly sku: string;
-  /** `repair`: the sale sells according to MySQL, but buyers are refused until Redis is rebuilt. */
+  /** `repair` means that the sale sells according to MySQL, but buyers are refused until Redis is rebuilt. */
   readonly state: 'warm' | 'open' | 'paused' | 'repair';
   readonly stock: number;
   readonly sold: number;
-  /** Units that left Redis and are not in MySQL yet. */
+  /** Units that have left Redis but are not in MySQL yet. */
   readonly held: number | null;
   readonly left: number | null;
   readonly buckets: number;
   readonly opensAtMs: number;
   readonly closesAtMs: number;
-  /** The second of the rates, Unix ms. Null if the rates are unknown. */
+  /** The second to which the rates apply, Unix ms. Null if the rates are unknown. */
   readonly secondAtMs: number | null;
-  /** Null if unknown. Apis count some busy sales separately, and the answers to further sales together. */
+  /** Null if unknown. Apis count some busy sales separately, and all other sales together. */
   readonly acceptedPerSecond: number | null;
   readonly landedPerSecond: number | null;
   readonly refusedPerSecond: AnswerCounts | null;
   /** Batches that are deducted but not marked as recorded, and the age of the oldest, ms. */
   readonly pending: number | null;
   readonly pendingOldestMs: number | null;
-  /** Number of buyers in its waiting rooms. Null: it has no waiting room. */
+  /** Number of buyers in its waiting room. Null if it has none. */
   readonly waiting: number | null;
 }
 
@@ -46,6 +46,6 @@ export interface Snapshot {
   readonly moreSales: number;
   readonly programs: readonly RunningProgram[];
   readonly conditions: readonly Condition[];
-  /** Parts that could not be read, a sentence each. */
+  /** Parts that could not be read, one sentence each. */
   readonly missing: readonly string[];
 }

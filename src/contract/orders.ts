@@ -7,7 +7,7 @@ import { matching } from '../core/field-errors.js';
 import { ORDER_EVENT_TYPES } from '../core/order-event.js';
 import { amount, count, currency, id, orderId, rowId, saleId, text, time, type BodyOf } from './fields.js';
 
-/** The note of the caller on the purchase. */
+/** The note that the caller attached to the purchase. */
 export const metadataSchema = z.record(matching('a name', METADATA_NAME), text);
 
 const orderFields = {
@@ -49,8 +49,8 @@ export const foundOrder = orderSchema
 export const ordersOfBuyer = z.object({ orders: z.array(orderSchema), next: text.nullable() });
 export const foundOrders = z.object({ orders: z.array(foundOrder), next: text.nullable() });
 /**
- * The bank of the buyer must first confirm with the buyer: give `clientSecret` to the library of the payment provider,
- * then pay again with the same key.
+ * The buyer's bank asks the buyer for confirmation first: pass `clientSecret` to the payment provider's library, then
+ * pay again with the same key.
  */
 export const actionNeeded = z.object({ outcome: z.literal('action_needed'), orderId: text, clientSecret: text });
 

@@ -32,7 +32,7 @@ export const refundCounts = z.object({
 export const retriedRefund = z.object({ outcome: z.enum(['refunding', 'refunded']), refund });
 export const takenRefund = z.object({ outcome: z.literal('done'), refund });
 
-/** A money problem for a person. */
+/** A money problem that a person has to solve. */
 export const paymentCase = z
   .object({
     caseId: rowId,

@@ -19,7 +19,7 @@ const row = (status: number, title: string, detail: string, retryAfterMs: number
 
 const UNAVAILABLE = 'does not answer. This attempt took nothing. Try again with the same key.';
 
-/** Status, title and detail of each problem code. A refusal without a row does not compile. */
+/** Status, title and detail of each problem code. The code does not compile if a refusal has no row. */
 export const PROBLEMS = {
   request_conflict: row(422, 'Key already used', 'This key was already used for a different request.'),
   not_found: row(404, 'No such sale', 'There is no such sale.'),
@@ -151,7 +151,7 @@ export const PROBLEMS = {
 /** The `code` of an answer that is not a success. */
 export type ProblemCode = keyof typeof PROBLEMS;
 
-/** Returns the detail of `unavailable` that names the part that is down. */
+/** Returns the detail of an `unavailable` problem, which names the part that is down. */
 export const unavailableDetail = (dependency: string): string => `${dependency} ${UNAVAILABLE}`;
 
 export const fieldErrorList = z.array(z.object({ field: text, message: text }));

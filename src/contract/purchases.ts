@@ -29,7 +29,7 @@ export const place = z.union([
 ]);
 export const purchaseToken = z.object({ token: text.nullable(), endsAt: time.nullable() });
 
-/** A reduced answer under overload: fields of the full answer, and the degree of the reduction. */
+/** A reduced answer under overload: some fields of the full answer, and how far it was reduced. */
 export const degradedSchema = z
   .looseObject({
     degraded: z

@@ -7,7 +7,7 @@ import { BREAKER_STATES } from '../core/ports/admission-stores.js';
 import { count, text, time, type BodyOf } from './fields.js';
 import { fieldErrorList } from './problem.js';
 
-/** Rules as `show` prints them, so that they can be changed and sent back. */
+/** Rules in the form in which `show` prints them, so that they can be edited and sent back. */
 export const rulesDocument = z
   .strictObject({
     version: z
@@ -27,7 +27,7 @@ export const rulesDocument = z
   })
   .meta({ id: 'Rules' });
 export const storedRules = rulesDocument.required();
-/** Rules to publish name their version. A missing version has a sentence of its own. */
+/** Rules to publish must name their version. If it is missing, a separate sentence says so. */
 export const publishedDocument = rulesDocument.extend({
   canary: canaryTerms
     .optional()

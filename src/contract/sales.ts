@@ -18,7 +18,7 @@ const saleFields = {
     .meta({ description: 'time that a buyer has to pay, such as 10m. null: the default of the shop' }),
 };
 
-/** Proofs that a sale may require of a purchase, beside a token. */
+/** Proofs that a sale may require for a purchase, in addition to a token. */
 const PROOFS = ['signature', 'purchase_token', 'queue_pass'] as const;
 export type Proof = (typeof PROOFS)[number];
 

@@ -2,13 +2,13 @@ import { z } from 'zod';
 import { id, text, time, userId, type BodyOf } from './fields.js';
 
 /**
- * The standing of a purchase: the state of its order, or, without an order,
- * - `pending`: units are held and a worker, or the re-drive, will record it
+ * The standing of a purchase. This is the state of its order or, if it has none, one of these:
+ * - `pending`: units are held, and a worker or the re-drive will record it
  * - `parked`: units are held until an operator replays or discards its dead letter
- * - `stray`: units are held, and only reconcile reports that and, if possible, repairs it
+ * - `stray`: units are held, but no worker will record it; reconcile reports it and, if possible, repairs it
  * - `unrecorded`: Redis knows an order that MySQL does not have
- * - `repairing`: Redis may have lost it, and its sale waits for its repair
- * - `unknown`: only a dead letter or a job names it
+ * - `repairing`: Redis may have lost it, and its sale waits for a repair
+ * - `unknown`: only a dead letter or a repair job names it
  */
 const STANDINGS = [
   'pending',
@@ -28,14 +28,14 @@ const STANDINGS = [
   'disputed',
 ] as const;
 
-/** The stages of every purchase, in their order. */
+/** The stages of every purchase, in order. */
 export const STAGES = ['half', 'deduct', 'commit', 'delivery', 'row', 'payment', 'notification'] as const;
 
 /**
  * - `waiting`: this stage is next, or under way
- * - `failed`: the stage ended otherwise than the purchase was meant to
+ * - `failed`: the stage did not end as the purchase intended
  * - `not_reached`: the purchase ended before this stage, or nothing is known to have led here yet
- * - `unknown`: the stores do not say
+ * - `unknown`: the stores do not show it
  */
 const STAGE_STATES = ['done', 'waiting', 'failed', 'not_reached', 'unknown'] as const;
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { WITNESS_KINDS, WITNESS_STATES } from '../core/ports/witness.js';
 import { rowId, text, time, type BodyOf } from './fields.js';
 
-/** A change of the books that no program makes. */
+/** A change of orders, payments, sales or the outbox that no program makes. */
 export const witnessFinding = z
   .object({
     findingId: rowId,

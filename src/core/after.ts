@@ -1,9 +1,12 @@
 // Timers of server, keeper, page and client. This file imports nothing, so every folder may use it.
 
-/** Longest time that `setTimeout` accepts, ms: it fires at once for a longer time. */
+/** `setTimeout` accepts at most this many ms. With more, it would fire at once. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
-/** Calls back after `ms`, rounded up, however long that is. `Infinity` means never. @returns cancels the timer */
+/**
+ * Calls back after `ms`, rounded up, even if `setTimeout` does not accept a time that long. `Infinity` means never.
+ * @returns cancels the timer
+ */
 export function after(ms: number, callback: () => void): () => void {
   let timer: ReturnType<typeof setTimeout>;
   const wait = (leftMs: number): void => {

@@ -14,10 +14,13 @@ const BATCH_VERSION = 1;
  */
 const WITH_METADATA_VERSION = 2;
 
-/** Maximum size of any batch. `batch.sizeMax` is below it. Lua unpacks one argument per purchase. */
+/**
+ * Maximum size of any batch. `batch.sizeMax` is never higher. Lua unpacks one argument per purchase, which limits the
+ * size.
+ */
 export const BATCH_SIZE_CEILING = 1000;
 
-/** Names a batch and the place of its marker. */
+/** A batch and the bucket in which its marker is. */
 export interface BatchRef {
   /** An id of `newBatchId`, 22 characters. Names the marker and the message key. */
   readonly batchId: string;
@@ -29,19 +32,19 @@ export interface BatchRef {
 
 /** Purchases of one sale and bucket that share one half message. */
 export interface Batch extends BatchRef {
-  /** Unix time in ms at the api process. For people and metrics only: no rule uses it. */
+  /** Unix time in ms at the api process. Only for people and metrics; no rule depends on it. */
   readonly createdAtMs: number;
-  /** `traceparent` of the span that places the batch, for the spans of later steps. Empty: no span. */
+  /** `traceparent` of the span that places the batch, for the spans of later steps. Empty if there is no span. */
   readonly traceparent: string;
   /** 1 to BATCH_SIZE_CEILING purchases with distinct keys. */
   readonly purchases: readonly Purchase[];
-  /** The message body: JSON, encoded once, carried by the broker and the marker. */
+  /** The message body in JSON. Encoded once; both the broker and the marker carry it. */
   readonly body: string;
 }
 
 /**
- * Returns a new batch id: 127 random bits in base64url. It begins with a letter, so that commands accept it as it is:
- * an argument that begins with `-` would be an option.
+ * Returns a new batch id: 127 random bits in base64url. It begins with a letter, because a command would take an
+ * argument that begins with `-` for an option.
  */
 export function newBatchId(): string {
   const bytes = randomBytes(16);
@@ -75,8 +78,8 @@ function encodeBody(batch: Omit<Batch, 'body'>): string {
 }
 
 /**
- * Lists the trace ids of purchases with their places. Undefined omits the field. The field needs no version of its own:
- * a program that does not know it records the same orders, but no trace id finds them.
+ * Lists trace ids, each with the position of its purchase. Returns undefined to leave the field out. The field needs no
+ * new version: a program that does not know it records the same orders, but the orders cannot be found by trace id.
  */
 function tracesOf(purchases: readonly Purchase[]): readonly (readonly [place: number, traceId: string])[] | undefined {
   let traces: [number, string][] | undefined;
@@ -97,8 +100,8 @@ export function logFieldsOf({
 }
 
 /**
- * Lists every bucket that may have units of a batch, its own bucket first. A batch of the present epoch has units only
- * in its own bucket. After a reshard the units of its buyers are in other buckets as well.
+ * Lists every bucket that may have units of a batch, with its own bucket first. A batch of the current epoch has units
+ * only in its own bucket. After a reshard the units of its buyers are in other buckets as well.
  */
 export function bucketsOfBatch(batch: Batch, now: { readonly epoch: number; readonly buckets: number }): number[] {
   if (now.buckets <= 1 || now.epoch <= batch.epoch) return [batch.bucket];
@@ -107,7 +110,7 @@ export function bucketsOfBatch(batch: Batch, now: { readonly epoch: number; read
 
 export type DecodedBatch = { readonly outcome: 'decoded'; readonly batch: Batch } | Undecodable;
 
-/** Reads a message body and checks everything in it. A bad body is a result, never a throw. */
+/** Reads a message body and checks everything in it. Returns a reason for a bad body; never throws. */
 export function decodeBatch(body: string): DecodedBatch {
   const opened = openBody(body, BATCH_VERSION, WITH_METADATA_VERSION);
   if (opened.outcome !== 'opened') return opened;
@@ -129,13 +132,13 @@ export function decodeBatch(body: string): DecodedBatch {
   };
 }
 
-/** Reads the batch in a body. Null without a body, or if the body is not a batch. */
+/** Reads the batch in a body. Null if there is no body, or if it is not a batch. */
 export function batchIn(body: string | null): Batch | null {
   const decoded = body === null ? null : decodeBatch(body);
   return decoded?.outcome === 'decoded' ? decoded.batch : null;
 }
 
-/** Adds the well-formed trace ids. A bad trace id is ignored: it never costs a purchase. */
+/** Adds the well-formed trace ids. Ignores a bad trace id, so that it never costs a purchase. */
 function addTraceIds(purchases: Purchase[], traces: unknown): void {
   if (!Array.isArray(traces)) return;
   for (const pair of traces as unknown[]) {

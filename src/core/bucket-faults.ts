@@ -4,15 +4,15 @@ import { OperationalError, SaleInRepair } from './errors.js';
 const AT_ONCE = 8;
 
 /**
- * Collects faults of single buckets in one run of a job. Buckets live on several Redis servers: a server that does not
- * answer must not stop the work on the others. The run fails when all other work is done. Any other fault concerns
- * every bucket and ends the run at once.
+ * Collects the faults of single buckets during one run of a job. Buckets are on several Redis servers, so a server that
+ * does not answer must not stop the work on the others: the run finishes all other work before it fails. A fault of any
+ * other kind concerns every bucket and ends the run at once.
  */
 export class BucketFaults {
   #first: OperationalError | null = null;
   #count = 0;
 
-  /** @throws any error that is not a fault of Redis */
+  /** @throws any error other than a fault of Redis */
   add(error: unknown): void {
     if (!(error instanceof OperationalError) || error.dependency !== 'redis') throw error;
     this.#keep(error);
@@ -24,7 +24,7 @@ export class BucketFaults {
     this.#count += others.#count;
   }
 
-  /** Keeps the first fault. A broken bucket takes precedence over a bucket that is being rebuilt. */
+  /** Keeps the first fault. A fault of a broken bucket replaces a fault of a bucket that is being rebuilt. */
   #keep(fault: OperationalError): void {
     if (this.#first === null || (this.#first instanceof SaleInRepair && !(fault instanceof SaleInRepair))) {
       this.#first = fault;
@@ -36,7 +36,7 @@ export class BucketFaults {
   }
 
   /**
-   * Works on every item, several at the same time, however many fail.
+   * Works on every item, several at the same time. Continues even if some fail.
    * @throws the first error that is not a fault of Redis, once all started items have ended
    */
   async forEach<T>(items: readonly T[], work: (item: T) => Promise<void>, atOnce = AT_ONCE): Promise<void> {

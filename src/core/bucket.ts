@@ -1,4 +1,4 @@
-/** Maximum number of buckets of a sale. Before a sale is called sold out, all its buckets are read twice. */
+/** Maximum number of buckets of a sale. To find a sale sold out, a program reads all its buckets twice. */
 export const BUCKETS_MAX = 64;
 
 /** A slice of the stock of a sale. */
@@ -13,13 +13,13 @@ export interface SaleBuckets {
   readonly buckets: number;
 }
 
-/** The home bucket of buyers, with the number of buckets of the sale. */
+/** The home bucket of some buyers, with the number of buckets of the sale. */
 export interface HomeBucket extends BucketRef, SaleBuckets {}
 
 /**
- * A bucket to be read, with the number of buckets that the caller believes its sale to have. If a reshard has changed
- * the number, the bucket answers as if it were in repair, since its buyers may have moved. Without the number, no
- * reshard is noticed.
+ * A bucket to read, with the number of buckets that the caller assumes. If a reshard has changed the number, the bucket
+ * answers as if it were in repair, because its buyers may have moved. Without the number, the read cannot notice a
+ * reshard.
  */
 export type AskedBucket = BucketRef & Partial<SaleBuckets>;
 
@@ -27,7 +27,7 @@ export type AskedBucket = BucketRef & Partial<SaleBuckets>;
 export const bucketRefsOf = ({ saleId, buckets }: SaleBuckets): BucketRef[] =>
   Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket }));
 
-/** Lists every bucket of a sale, in order, with the number of buckets, so that a reshard is noticed. */
+/** Lists every bucket of a sale, in order, with the number of buckets, so that reads notice a reshard. */
 export const askedBucketsOf = ({ saleId, buckets }: SaleBuckets): AskedBucket[] =>
   Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket, buckets }));
 
@@ -43,8 +43,9 @@ export function homeBucket(userId: string, buckets: number): number {
 /** Number of lanes of buyers. */
 const LANES = BUCKETS_MAX;
 /**
- * Returns the lane of a buyer, for a proxy that sends each lane to one api. Buyers of a lane have the same home bucket in
- * a sale with 2, 4, 8, 16, 32 or 64 buckets, so each api has few buckets, and fuller batches of each.
+ * Returns the lane of a buyer, for a proxy that sends each lane to one api. All buyers of a lane have the same home
+ * bucket in a sale with 2, 4, 8, 16, 32 or 64 buckets. Each api therefore serves few buckets and fills larger batches
+ * for each of them.
  */
 export const laneOf = (userId: string): number => hash32(userId) % LANES;
 
@@ -55,17 +56,17 @@ export const homeBucketOf = ({ saleId, buckets }: SaleBuckets, userId: string): 
 });
 
 /**
- * Names a bucket in maps. The name contains the number of buckets: after a reshard, two processes may know different
- * numbers.
+ * Returns a key for a bucket in maps. The key contains the number of buckets: after a reshard, two processes may assume
+ * different numbers.
  */
 export const bucketName = ({ saleId, bucket, buckets }: HomeBucket): string => `${saleId}:${bucket}/${buckets}`;
 
-/** Names a bucket in maps, whatever number of buckets its sale has. */
+/** Returns a key for a bucket in maps, which does not depend on the number of buckets of the sale. */
 export const bucketRefName = ({ saleId, bucket }: BucketRef): string => `${saleId}:${bucket}`;
 
 /**
- * Lists the bucket of a buyer and every earlier bucket that the buyer may have had: a sale is only ever resharded into
- * a multiple of its buckets. No earlier bucket has a higher number.
+ * Lists the buyer's bucket and every bucket that the buyer may have had before. A reshard always multiplies the number
+ * of buckets, so no earlier bucket has a higher number.
  */
 export function homesEver(userId: string, buckets: number): number[] {
   if (buckets === 1) return [0];
@@ -75,7 +76,7 @@ export function homesEver(userId: string, buckets: number): number[] {
   return [...homes];
 }
 
-/** Returns the initial units of a bucket: equal shares, and the first buckets take the remainder. */
+/** Returns the initial units of a bucket. Shares are equal, and the first buckets take the remainder. */
 export function unitsOfBucket(sale: { readonly stock: number; readonly buckets: number }, bucket: number): number {
   return Math.floor(sale.stock / sale.buckets) + (bucket < sale.stock % sale.buckets ? 1 : 0);
 }
@@ -93,16 +94,19 @@ export interface OutgoingTransfer {
   readonly to: number;
   readonly seq: number;
   readonly units: number;
-  /** Whether the arrival is not confirmed yet. Until then the bucket sends no other units there. */
+  /**
+   * Whether the arrival of the units is still unconfirmed. Until it is confirmed, the bucket sends no other units to
+   * that bucket.
+   */
   readonly isOpen: boolean;
   /** Time since the units left, ms. */
   readonly ageMs: number;
 }
 
-/** The transfers that a bucket remembers. Both lists are bounded by the buckets of the sale. */
+/** The transfers that a bucket remembers. Each list has at most one entry per bucket of the sale. */
 export interface BucketTransfers {
   readonly outgoing: readonly OutgoingTransfer[];
-  /** Sending bucket → number of the last transfer that arrived from it. */
+  /** Sending bucket → number of the last transfer that arrived from that bucket. */
   readonly incoming: ReadonlyMap<number, number>;
 }
 
@@ -115,7 +119,9 @@ export interface UnitTransfer {
 }
 
 export interface OpenTransfer extends UnitTransfer {
-  /** Whether the units have left one bucket and not reached the other. Otherwise only `transfer-end` is missing. */
+  /**
+   * Whether the units have left the first bucket but not reached the second. If false, only `transfer-end` is missing.
+   */
   readonly inTransit: boolean;
   readonly ageMs: number;
 }
@@ -136,7 +142,7 @@ export function openTransfers(buckets: readonly BucketTransfers[]): OpenTransfer
 export const unitsInTransit = (buckets: readonly BucketTransfers[]): number =>
   openTransfers(buckets).reduce((sum, { inTransit, units }) => sum + (inTransit ? units : 0), 0);
 
-/** Returns equal texts for two reads if no unit left a bucket for another bucket, or arrived there, in between. */
+/** Returns a text. It is the same for two reads if no unit left for another bucket, or arrived from one, in between. */
 export function transfersFingerprint(buckets: readonly BucketTransfers[]): string {
   return buckets
     .map(({ outgoing, incoming }) => {

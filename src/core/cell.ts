@@ -1,14 +1,18 @@
 import { slotOf, WORKER_SLOTS } from './order-id.js';
 
-// A cell is a whole Seckill with servers of its own, which sells some of the sales (decision 66). Ids name their cell:
-// the last two digits of a sale id are its number, and a sixteenth of the slots for order ids are its own.
+// A cell is a complete Seckill with its own servers, which sells some of the sales (decision 66). Ids name their cell:
+// the last two digits of a sale id are the number of the cell, and each cell has a sixteenth of the slots for order
+// ids.
 
 export const CELLS_MAX = 16;
-/** Step between two numbers of rows of a cell. */
+/** Row numbers within a cell grow in steps of this size. */
 export const CELL_STEP = 100;
 const SLOTS_PER_CELL = WORKER_SLOTS / CELLS_MAX;
 
-/** The first and the last slot of a cell. @param cell 0: there are no cells */
+/**
+ * Returns the first and the last slot of a cell.
+ * @param cell 0 if there are no cells
+ */
 export const slotsOfCell = (cell: number): [number, number] =>
   cell === 0 ? [0, WORKER_SLOTS - 1] : [(cell - 1) * SLOTS_PER_CELL, cell * SLOTS_PER_CELL - 1];
 
@@ -18,8 +22,8 @@ interface Named {
 }
 
 /**
- * Returns the cell of a sale or an order, if it is not this cell.
- * @param cell this cell; 0: there are no cells
+ * Returns the cell of a sale or an order if it is another cell.
+ * @param cell this cell; 0 if there are no cells
  * @param named valid ids
  */
 export function otherCell(cell: number, { saleId, orderId }: Named): number | null {

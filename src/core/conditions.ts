@@ -1,12 +1,12 @@
 export const SEVERITIES = ['page', 'ticket', 'info'] as const;
 
-/** A problem that exists now, in the words of its alert. */
+/** A problem that exists now, described as its alert describes it. */
 export interface Condition {
   /** Identifies the condition. Every process that sees the same problem uses the same key. */
   readonly key: string;
   /** The name of the alert. */
   readonly name: string;
-  /** `info`: the problem has begun. Its alert fires if it lasts. */
+  /** `info` means that the problem has begun. Its alert fires if the problem lasts. */
   readonly severity: (typeof SEVERITIES)[number];
   /** The affected sale, topic, server or dependency. Null if the alert has no labels. */
   readonly about: string | null;
@@ -21,28 +21,28 @@ export interface AlertRule {
   readonly severity: 'page' | 'ticket';
   /** How long the problem must last before the alert fires, ms. */
   readonly forMs: number;
-  /** `{{ $labels.name }}` and `{{ $value }}` stand for a label and the value. */
+  /** Text with `{{ $labels.name }}` and `{{ $value }}` in place of a label and of the value. */
   readonly summary: string;
   readonly metric: string;
   /** Selects series by one label. Null selects all series. */
   readonly matcher: { readonly label: string; readonly equal: boolean; readonly value: string } | null;
-  /** Divides by, or subtracts, the series of this metric with the same labels. */
+  /** Divides by the series of this metric that has the same labels, or subtracts it. */
   readonly other: { readonly operator: '/' | '-'; readonly metric: string } | null;
-  /** Each combination of these labels is a condition of its own. */
+  /** Each combination of the values of these labels is a separate condition. */
   readonly by: readonly string[];
   /** The problem exists while a value is above the limit, or below the limit if `above` is false. */
   readonly above: boolean;
   readonly limit: number;
-  /** Keeps the problem alive after its last bad value, ms. */
+  /** How long the problem lasts after its last bad value, ms. */
   readonly lastsMs: number;
 }
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000 };
 const durationMs = (text: string): number => (text === '' ? 0 : parseInt(text) * (UNIT_MS[text.at(-1) ?? ''] ?? NaN));
 
-/** `max by (label) (…) > 1` */
+/** For example `max by (label) (…) > 1`. */
 const COMPARISON = /^(max|min)(?: by \(([\w, ]+)\) )?\((.+)\) ([<>]) ([\d.]+)$/;
-/** `metric{label="value"} / other`, or `max_over_time(metric[1m])` */
+/** For example `metric{label="value"} / other`, or `max_over_time(metric[1m])`. */
 const OPERAND = /^(?:max_over_time\()?(\w+)(?:\{(\w+)(!?=)"([^"]*)"\})?(?:\[(\d+[smh])\]\))?(?: ([/-]) (\w+))?$/;
 
 /**
@@ -95,7 +95,7 @@ interface Holding {
   value: number;
 }
 
-/** Judges the rules at each look and remembers when each problem began. */
+/** Judges the rules at each call of `look`, and remembers when each problem began. */
 export class AlertWatch {
   readonly #rules: readonly AlertRule[];
   readonly #holding = new Map<string, Holding>();

@@ -1,17 +1,17 @@
 import { randomInt } from 'node:crypto';
 
-/** Digits and capital letters without those that look alike: 0 and O, 1, I and L, U and V. */
+/** Digits and capital letters without 0, O, 1, I, L and U, which are easily misread. */
 const LETTERS = '23456789ABCDEFGHJKMNPQRSTVWXYZ';
 export const COUPON_CODE = new RegExp(`^[${LETTERS}]{10}$`);
 
-/** Returns a random code: one of 30^10. */
+/** Returns a random code. There are 30^10 codes. */
 export const newCouponCode = (): string =>
   Array.from({ length: 10 }, () => LETTERS[randomInt(LETTERS.length)]).join('');
 
 /** The terms of a sale for its coupons, such as `10% 30d` or `500 30d min 2000`. Amounts are in the currency of the sale. */
 export const COUPON_TERMS = /^(?:([1-9][0-9]{0,9})|([1-9][0-9]?|100)%) ([1-9][0-9]{0,3})d(?: min ([1-9][0-9]{0,9}))?$/;
 
-/** What a coupon takes off an order: a fixed amount, or a part of it. Exactly one of the two is set. */
+/** The discount of a coupon: a fixed amount or a percentage. Exactly one of the two is set. */
 interface CouponValue {
   readonly valueCents: number | null;
   readonly percent: number | null;
@@ -19,7 +19,7 @@ interface CouponValue {
 
 interface CouponTerms extends CouponValue {
   readonly validDays: number;
-  /** Amount from which on an order may use the coupon. */
+  /** Minimum amount of an order that uses the coupon. */
   readonly minCents: number;
 }
 
@@ -33,7 +33,7 @@ export function readCouponTerms(text: string): CouponTerms | null {
 
 /** States as MySQL stores them. `reserved`: an open charge of an order holds the coupon. */
 export type StoredCouponState = 'free' | 'reserved' | 'redeemed';
-/** `expired`: free, and no longer valid. */
+/** `expired` means free, but no longer valid. */
 export const COUPON_STATES = ['free', 'reserved', 'redeemed', 'expired'] as const;
 export type CouponState = (typeof COUPON_STATES)[number];
 
@@ -46,18 +46,21 @@ export interface Coupon extends CouponValue {
   readonly currency: string;
   readonly minCents: number;
   readonly state: CouponState;
-  /** The order that has reserved or redeemed the coupon. Null: none, or the shop has redeemed it. */
+  /**
+   * The order that has reserved or redeemed the coupon. Null if there is none, or if the shop itself redeemed the
+   * coupon.
+   */
   readonly usedOrderId: string | null;
-  /** The reference of the shop that has redeemed the coupon. */
+  /** The shop's reference, if the shop itself redeemed the coupon. */
   readonly reference: string | null;
-  /** What the order was reduced by. */
+  /** The discount that the order got. */
   readonly discountCents: number | null;
   readonly createdAtMs: number;
   readonly expiresAtMs: number;
   readonly redeemedAtMs: number | null;
 }
 
-/** Returns what a coupon takes off this amount, at most the whole amount. Percentages are rounded down. */
+/** Returns the discount on this amount, at most the whole amount. Percentages are rounded down. */
 export function discountOf({ valueCents, percent }: CouponValue, amountCents: number): number {
   if (percent === null) return Math.min(valueCents ?? 0, amountCents);
   const hundreds = Math.floor(amountCents / 100); // amountCents * percent may exceed 2^53
@@ -68,8 +71,8 @@ export function discountOf({ valueCents, percent }: CouponValue, amountCents: nu
  * Why an order cannot use a coupon.
  * - `not_found`: the buyer has no such coupon
  * - `in_use`: another charge holds it
- * - `too_small`: the order is below the least amount of the coupon, or nothing would be taken off
- * - `not_chargeable`: the payment provider cannot charge what would be left
+ * - `too_small`: the order is below the minimum amount of the coupon, or the discount would be zero
+ * - `not_chargeable`: the payment provider cannot charge the remaining amount
  * - `other_key`: the key of this charge was used with another coupon, or without one
  */
 export type CouponRefusal =
@@ -82,7 +85,7 @@ export type CouponRefusal =
   | 'not_chargeable'
   | 'other_key';
 
-/** Says why, for people. */
+/** Explains each refusal to people. */
 export const COUPON_REFUSALS: Readonly<Record<CouponRefusal, string>> = {
   not_found: 'You have no such coupon.',
   expired: 'The coupon has expired.',
@@ -101,10 +104,10 @@ interface CouponOrder {
   readonly currency: string;
 }
 
-/** Returns what the coupon takes off the order, or why the order cannot use it. */
+/** Returns the discount that the coupon gives the order, or why the order cannot use the coupon. */
 export function offerOf(coupon: Coupon | null, order: CouponOrder): number | CouponRefusal {
   if (coupon === null || coupon.userId !== order.userId) return 'not_found';
-  // A coupon that the order itself has redeemed is offered again: the order was paid since it was read.
+  // A coupon that this same order has redeemed counts as free: the order was paid after it was read.
   if (coupon.state !== 'free' && coupon.usedOrderId !== order.orderId) {
     return coupon.state === 'reserved' ? 'in_use' : coupon.state;
   }

@@ -2,13 +2,16 @@
 // KWD.
 
 /**
- * Currencies without a smaller unit. `Intl` cannot tell them: it shows HUF, IDR and others without digits, but their
+ * Currencies without a smaller unit. `Intl` is no help: it shows HUF, IDR and others without digits, although their
  * amounts have two.
  */
 const NO_DIGITS = 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF'.split(' ');
 const THREE_DIGITS = 'BHD IQD JOD KWD LYD OMR TND'.split(' ');
 
-/** Returns the digits after the decimal point. @param currency three letters of ISO 4217 */
+/**
+ * Returns the number of digits after the decimal point.
+ * @param currency three letters of ISO 4217
+ */
 export function currencyDigits(currency: string): 0 | 2 | 3 {
   if (NO_DIGITS.includes(currency)) return 0;
   return THREE_DIGITS.includes(currency) ? 3 : 2;

@@ -6,7 +6,7 @@ export function readDuration(text: string): number | null {
   return amount === undefined ? null : Number(amount) * UNITS_MS[unit as keyof typeof UNITS_MS];
 }
 
-/** Formats a duration for `readDuration`, in the largest unit that gives a whole number. */
+/** Formats a duration in the largest unit that gives a whole number. `readDuration` reads it. */
 export function durationText(ms: number): string {
   for (const [unit, unitMs] of Object.entries(UNITS_MS)) {
     if (ms >= unitMs && ms % unitMs === 0) return `${ms / unitMs}${unit}`;

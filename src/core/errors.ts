@@ -2,8 +2,8 @@
 export type Dependency = 'redis' | 'rocketmq' | 'mysql';
 
 /**
- * The failure of a dependency. Adapters throw it, and so does code that sums up faults. `retryable` says whether the
- * same call may succeed later. A refusal (sold out, limit reached …) is never thrown: it is an outcome.
+ * The failure of a dependency. Adapters throw it, and so does code that collects faults. `retryable` says whether the
+ * same call may succeed later. A refusal (sold out, limit reached …) is never thrown: it is a returned outcome.
  */
 export class OperationalError extends Error {
   readonly dependency: Dependency;
@@ -11,7 +11,7 @@ export class OperationalError extends Error {
   /** Private, so that no log prints it with the error. */
   readonly #serverMessage: string | undefined;
 
-  /** @param options `serverMessage`: name and message of the error of the dependency; may quote data of a buyer */
+  /** @param options `serverMessage`: name and message of the dependency's error, which may quote a buyer's data */
   constructor(
     dependency: Dependency,
     message: string,
@@ -24,13 +24,13 @@ export class OperationalError extends Error {
     this.#serverMessage = options.serverMessage;
   }
 
-  /** The error of the dependency, for a dead letter, which has the whole message anyway. Never for a log. */
+  /** The error of the dependency. Only for a dead letter, which holds the whole message anyway, and never for a log. */
   get serverMessage(): string {
     return this.#serverMessage ?? this.message;
   }
 }
 
-/** A refusal by Redis because the sale is being rebuilt. Takes some seconds, is intended, and nothing is broken. */
+/** Redis refuses because the sale is being rebuilt. This lasts some seconds and is intended; nothing is broken. */
 export class SaleInRepair extends OperationalError {
   constructor(what: string) {
     super('redis', `${what}: the sale is being rebuilt in Redis`, { retryable: true });
@@ -38,9 +38,9 @@ export class SaleInRepair extends OperationalError {
 }
 
 /**
- * A mistake in our code. Api and worker log it, drain and exit. The keeper logs it and runs the job again, since its
- * other jobs must continue (`core/job.ts`). Code that serves only people logs it and continues too: a console must not
- * end a sale.
+ * A mistake in our code. An api or worker logs it, drains and exits. A keeper logs it and runs the job again, because
+ * its other jobs must continue (`core/job.ts`). Code that serves only people, such as the console, also logs it and
+ * continues: it must not end a sale.
  */
 export class Bug extends Error {
   constructor(message: string) {
@@ -49,7 +49,7 @@ export class Bug extends Error {
   }
 }
 
-/** Ends a switch over a union: a missing case does not compile. */
+/** Ends a switch over a union, so that the code does not compile if a case is missing. */
 export function assertNever(value: never): never {
   throw new Bug(`unexpected value: ${JSON.stringify(value)}`);
 }

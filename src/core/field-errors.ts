@@ -2,13 +2,13 @@ import { z } from 'zod';
 
 /** A mistake in one field of the input. */
 export interface FieldError {
-  /** Path of the field, such as `rules.limits.0`. `body` means the whole input. */
+  /** Path of the field, such as `rules.limits.0`. `body` stands for the whole input. */
   readonly field: string;
   /** A whole sentence that names the field and its expected value. */
   readonly message: string;
 }
 
-/** Maximum length of a field name in a message: the sender may have invented the name. */
+/** Maximum length of a field name in a message, because the sender may have invented the name. */
 const FIELD_LENGTH_MAX = 60;
 
 /** Builds a message such as `title must have 1 to 200 characters.` */
@@ -17,17 +17,17 @@ export const fieldError = (field: string, predicate: string): FieldError => {
   return { field: name, message: `${name} ${predicate}.` };
 };
 
-/** Converts zod issues to sentences. Schemas give their messages as predicates: `must be …`. */
+/** Converts zod issues to sentences. The messages of schemas are predicates, such as `must be …`. */
 export const fieldErrors = ({ issues }: z.ZodError): FieldError[] =>
   issues.flatMap((issue) => {
     if (issue.code !== 'unrecognized_keys') return fieldError(issue.path.join('.') || 'body', issue.message);
     return issue.keys.map((key) => fieldError([...issue.path, key].join('.'), 'is not a known field'));
   });
 
-/** Joins all sentences. */
+/** Joins the sentences of all errors. */
 export const fieldSentences = (errors: readonly FieldError[]): string => errors.map(({ message }) => message).join(' ');
 
-/** Says what a schema expects of a value, as a predicate. An absent value is called missing. */
+/** Returns a message, as a predicate, that says what a schema expects. It calls an absent value missing. */
 export const must = (expected: string) => (issue: { readonly input?: unknown }) =>
   issue.input === undefined ? `is missing: it must be ${expected}` : `must be ${expected}`;
 
@@ -57,7 +57,7 @@ export function plainError(issue: z.core.$ZodRawIssue): string | undefined {
       return `must be a multiple of ${issue.divisor}`;
     case 'invalid_union':
       return 'has none of the allowed forms';
-    case 'unrecognized_keys': // fieldErrors names each unknown key
+    case 'unrecognized_keys': // fieldErrors names each unknown key itself
     case 'invalid_key':
     case 'invalid_element':
     case 'custom':

@@ -1,4 +1,4 @@
-/** Groups the items by key. Keys and items keep their order. Like `Map.groupBy`, which Node.js 20 lacks. */
+/** Groups the items by key, in order. Does the same as `Map.groupBy`, which Node.js 20 lacks. */
 export function groupBy<T, K>(items: Iterable<T>, keyOf: (item: T) => K): Map<K, T[]> {
   const groups = new Map<K, T[]>();
   for (const item of items) {

@@ -4,19 +4,20 @@ import { isId } from './ids.js';
 /** Block size of SHA-256, in bytes. */
 const BLOCK_BYTES = 64;
 const HASH_BYTES = 32;
-/** Maximum length of a text that needs no buffer of its own: bearer tokens, seals and signed requests. */
+/** Maximum length of a text that needs no separate buffer. Bearer tokens, seals and signed requests are shorter. */
 const SHORT_CHARS_MAX = 1024;
 /** Maximum number of UTF-8 bytes per UTF-16 unit. */
 const BYTES_PER_CHAR_MAX = 3;
 
 /**
- * A secret prepared for HMAC-SHA-256 (RFC 2104): two hashes, the second over the first. Nearly every request of a rush
- * brings a new token, and the object of `createHmac` costs the api more than the hashing (docs/decisions/0021).
+ * A secret prepared for HMAC-SHA-256 (RFC 2104), which hashes twice: first the text, then that hash. Nearly every
+ * request of a rush brings a new token, and creating the object of `createHmac` costs the api more than the hashing
+ * itself (docs/decisions/0021).
  */
 export class HmacKey {
-  /** The key XOR 0x36, then room for a short text. */
+  /** The key XOR 0x36, followed by room for a short text. */
   readonly #inner = Buffer.alloc(BLOCK_BYTES + SHORT_CHARS_MAX * BYTES_PER_CHAR_MAX, 0x36);
-  /** The key XOR 0x5c, then the inner hash. */
+  /** The key XOR 0x5c, followed by the inner hash. */
   readonly #outer = Buffer.alloc(BLOCK_BYTES + HASH_BYTES, 0x5c);
 
   /** @param secret read as UTF-8 */
@@ -31,7 +32,7 @@ export class HmacKey {
 
   /** Signs a text in UTF-8. Returns base64url. */
   sign(text: string): string {
-    // `binary` is a character per byte, which is cheaper than a Buffer
+    // `binary` gives one character per byte, which is cheaper than a Buffer
     this.#outer.write(hash('sha256', this.#keyAnd(text), 'binary'), BLOCK_BYTES, 'binary');
     return hash('sha256', this.#outer, 'base64url');
   }
@@ -62,24 +63,24 @@ export type Keyring = ReadonlyMap<string, HmacKey>;
 export const readKeyring = (text: string): Keyring =>
   new Map([...readKeyList(text)].map(([id, secret]) => [id, new HmacKey(secret)]));
 
-/** An HMAC key shorter than its hash can be searched offline (RFC 7518, 3.2). */
+/** Minimum length: a key shorter than the hash can be found by an offline search (RFC 7518, 3.2). */
 const SECRET_BYTES_MIN = 32;
 /**
- * Minimum number of different characters. 32 random hexadecimal digits have fewer in 1 of 10 million cases, but a
- * repeated word often does.
+ * Minimum number of different characters. Of 10 million random keys of 32 hexadecimal digits, one has fewer; a repeated
+ * word often does.
  */
 const DIFFERENT_MIN = 8;
-/** A change of keys needs two. The others are for partners. */
+/** A change of keys needs two keys. The others are for partners. */
 const KEYS_MAX = 64;
 
-/** Says why a text must not be a shared secret, as a predicate that never shows it. Null: it may be a secret. */
+/** Returns why a text must not be a shared secret, as a predicate that never shows the text. Null if it may be one. */
 export function flawOfSecret(secret: string): string | null {
   if (Buffer.byteLength(secret) < SECRET_BYTES_MIN) return `needs at least ${SECRET_BYTES_MIN} bytes`;
   if (new Set(secret).size < DIFFERENT_MIN) return `needs at least ${DIFFERENT_MIN} different characters`;
   return isAsymmetricKey(secret) ? 'is an RSA, EC or Ed25519 key, whose public half is not secret' : null;
 }
 
-/** Recognizes the common forms of a key: PEM, also on one line, JWK or JWKS, OpenSSH, or DER in base64. */
+/** Recognizes the common forms of a key: PEM (even on one line), JWK or JWKS, OpenSSH, or DER in base64. */
 function isAsymmetricKey(text: string): boolean {
   if (/-----BEGIN [A-Z0-9 ]+-----|^\s*(ssh|ecdsa)-[a-z0-9-]+ /.test(text)) return true;
   if (/"kty"\s*:\s*"(RSA|EC|OKP)"/.test(text)) return true;
@@ -93,7 +94,7 @@ function isAsymmetricKey(text: string): boolean {
 
 /**
  * Reads `id:secret,id:secret` in list order. An empty text is an empty list.
- * @throws RangeError that counts the keys and never shows a possible secret, not even a secret in the wrong place
+ * @throws RangeError; its message never shows what may be a secret, not even a secret in the wrong place
  */
 export function readKeyList(text: string): ReadonlyMap<string, string> {
   const keys = new Map<string, string>();

@@ -1,25 +1,31 @@
-/** Ids that a Redis key, a log line and a URL can hold without quoting: they break neither a hash tag nor a path. */
+/** Ids that need no quoting in a Redis key, a log line or a URL. They contain no character of a hash tag or a path. */
 export const ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 /**
  * The user of a token, in the form that identity providers choose (`auth0|507f`, `a@b.com`, `urn:x:1`): visible ASCII.
- * No blank: MySQL pads, so a blank at the end would be the same user.
+ * No blank, because MySQL ignores blanks at the end of a text and would find the same user.
  */
 export const USER_ID = /^[!-~]{1,128}$/;
 
-/** Claim `jti`, as identity providers choose it. A longer claim can only be revoked by its user. */
+/**
+ * Claim `jti`, as identity providers choose it. If the claim is longer, the token can be revoked only together with all
+ * tokens of its user.
+ */
 export const TOKEN_ID = /^[!-~]{1,128}$/;
 
 /**
- * Id chosen by a payment provider: the characters in use by providers that need no quoting in a URL and form no `..` in
- * a path.
+ * An id chosen by a payment provider: those characters of providers' ids that need no quoting in a URL and form no `..`
+ * in a path.
  */
 export const PAYMENT_ID = /^[A-Za-z0-9_-][A-Za-z0-9._:~=+-]{0,63}$/;
 
 /** Number of a sale in MySQL (BIGINT). Outside MySQL it is a decimal string. */
 export const SALE_ID = /^[1-9][0-9]{0,17}$/;
 
-/** An order id is a 64-bit number (see order-id.ts), written in decimal because JSON numbers end at 2^53. */
+/**
+ * An order id is a 64-bit number (see order-id.ts). It is written in decimal, as a text, because JSON numbers are exact
+ * only up to 2^53.
+ */
 export const ORDER_ID = /^[1-9][0-9]{0,18}$/;
 
 export const isId = (value: unknown): value is string => typeof value === 'string' && ID.test(value);
@@ -30,6 +36,7 @@ export const isSaleId = (value: unknown): value is string => typeof value === 's
 export const isOrderId = (value: unknown): value is string => typeof value === 'string' && ORDER_ID.test(value);
 
 /**
- * Orders decimal ids without leading zeros by value: the shorter id is smaller. Rows of sales are locked in this order.
+ * Compares decimal ids without leading zeros by value: the shorter id is smaller. Rows of sales are locked in this
+ * order.
  */
 export const compareIds = (a: string, b: string): number => a.length - b.length || (a < b ? -1 : a > b ? 1 : 0);

@@ -1,16 +1,18 @@
 import { isIPv4, isIPv6 } from 'node:net';
 
-/** An IP address as a number of its family. An IPv4-mapped IPv6 address (`::ffff:1.2.3.4`) is the IPv4 address. */
+/**
+ * An IP address as a number, with its family. An IPv4-mapped IPv6 address (`::ffff:1.2.3.4`) becomes the IPv4 address.
+ */
 export type Address = { readonly family: 4; readonly value: number } | { readonly family: 6; readonly value: bigint };
 
 /** All addresses that share their first `length` bits with `start`. */
 export interface Network {
   readonly start: Address;
-  /** Bits, 0 to 32 or 0 to 128. */
+  /** Number of bits, 0 to 32 or 0 to 128. */
   readonly length: number;
 }
 
-/** Bits of an address by family. */
+/** Number of bits of an address, by family. */
 const ADDRESS_BITS = { 4: 32, 6: 128 } as const;
 
 const GROUPS = 8;
@@ -31,8 +33,8 @@ export function readAddress(text: string): Address | null {
 }
 
 /**
- * Reads `10.0.0.0/8`, `2001:db8::/32` or a single address. Null for anything else, and if bits after the length are
- * set.
+ * Reads `10.0.0.0/8`, `2001:db8::/32` or a single address. Null for anything else, including a network with bits set
+ * after the prefix.
  */
 export function readNetwork(text: string): Network | null {
   const slash = text.indexOf('/');
@@ -40,7 +42,7 @@ export function readNetwork(text: string): Network | null {
   if (written.includes('%')) return null;
   const start = readAddress(written);
   if (start === null) return null;
-  // An address with colons counts 128 bits, even if it is an IPv4 address in the end.
+  // The prefix of an address with colons counts 128 bits, even if the address is an IPv4-mapped one.
   const prefixBits = start.family === 4 && written.includes(':') ? MAPPED_LENGTH : 0;
   const length = slash === -1 ? ADDRESS_BITS[start.family] : readLength(text.slice(slash + 1)) - prefixBits;
   if (!(length >= 0 && length <= ADDRESS_BITS[start.family])) return null;
@@ -76,5 +78,5 @@ const readLength = (text: string): number => (/^(0|[1-9]\d{0,2})$/.test(text) ? 
 const hasBitsBehind = ({ family, value }: Address, length: number): boolean =>
   family === 4 ? value % 2 ** (32 - length) !== 0 : BigInt.asUintN(128 - length, value) !== 0n;
 
-/** Says whether the host of a URL is this machine: plain text sent there does not leave it. */
+/** Returns whether the host of a URL is this machine. Plain text sent there does not leave the machine. */
 export const isLoopback = (hostname: string): boolean => ['localhost', '127.0.0.1', '[::1]'].includes(hostname);

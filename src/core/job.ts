@@ -5,7 +5,7 @@ import type { JobLeases } from './ports/job-leases.js';
 import { OutageLog } from './outage-log.js';
 import type { Log } from './ports/log.js';
 
-/** Periodic work. A run does a bounded amount and may be repeated, even by two keepers at once. */
+/** Periodic work. Each run does a bounded amount of work and may be repeated, even by two keepers at once. */
 export interface Job {
   readonly name: string;
   /**
@@ -18,10 +18,10 @@ export interface Job {
 /** A job and the pause between two runs of it, ms. */
 export type PlannedJob = readonly [everyMs: number, job: Job];
 
-/** Pause before the next receive. A successful receive waits for messages itself. */
+/** Pause before the next receive. A successful receive itself waits for messages. */
 const RECEIVE_EVERY_MS = 200;
 
-/** Returns one loop per broker. A receive waits at one broker and would delay the messages of the others. */
+/** Returns one loop per broker: a receive waits at one broker, which would delay messages of the others. */
 export const loopsOf = ({ loops }: LoopedSource, job: Job): PlannedJob[] =>
   Array.from({ length: loops }, () => [RECEIVE_EVERY_MS, job]);
 
@@ -29,7 +29,10 @@ interface LoopPorts {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: {
-    /** Notes the start of a run. @returns notes its end */
+    /**
+     * Records the start of a run.
+     * @returns records its end
+     */
     jobBegan(job: string): () => void;
     jobRan(job: string, result: 'done' | 'failed', tookMs: number): void;
   };
@@ -40,7 +43,8 @@ const IDLE_PAUSES_MAX = 5;
 
 /**
  * Runs a job every `everyMs`, or less often while it is idle, until the signal aborts. Resolves when the last run has
- * ended. Jobs with the same pause begin together: an idle keeper then wakes up seldom, and the jobs share their reads.
+ * ended. Jobs with the same pause begin together, so that an idle keeper wakes up seldom and the jobs can share their
+ * reads.
  */
 export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal, ports: LoopPorts): Promise<void> {
   const { clock, log, metrics } = ports;
@@ -66,7 +70,7 @@ export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal
   }
 }
 
-/** Runs the job only when it has work. The pause does not grow: new work is found as quickly as before. */
+/** Runs the job only if it has work. The pause does not grow, so new work is found just as soon. */
 export const whenDue = (work: DueWork, readDue: ReadDueWork, job: Job): Job => ({
   name: job.name,
   runOnce: async () => ((await readDue()).has(work) ? job.runOnce() : undefined),
@@ -76,7 +80,7 @@ export const whenDue = (work: DueWork, readDue: ReadDueWork, job: Job): Job => (
 const LOG_AGAIN_MS = 10_000;
 
 /**
- * Logs bugs of code that runs beside a sale for people only, such as a console. The bug ends nothing.
+ * Logs bugs in code that serves only people, such as the console. Such a bug does not end the process.
  * @param message says what failed to happen
  * @param everyMs minimum time between two lines
  */
@@ -93,7 +97,7 @@ export function bugLog(
   };
 }
 
-/** Lease of a job, in pauses: one run may be late. */
+/** Length of the lease of a job, in pauses. The owner may be late with one run. */
 const LEASE_PAUSES = 3;
 
 /** The owner of a job lease, and the pause between two runs. */
@@ -104,8 +108,8 @@ export interface LeaseOptions {
 }
 
 /**
- * A job that publishes figures for all keepers. Only the owner of the lease looks. The other keepers publish null, and
- * so does an owner whose look fails: old figures would look like new figures.
+ * A job that publishes figures for all keepers. Only the owner of the lease reads the figures. The other keepers
+ * publish null, and so does an owner that fails to read them, because old figures would look like new ones.
  */
 export function publishedByOne<F>(
   name: string,

@@ -1,20 +1,20 @@
-/** The limits in the order that decides a tie. */
+/** The limits. If two of them tie, the first in this order decides. */
 export type LimitName = 'ip' | 'user' | 'global';
 
-/** A token bucket: tokens return at an even rate, up to `burst`. */
+/** A token bucket: tokens return at a steady rate, up to `burst`. */
 export interface BucketLimit {
   readonly ratePerSecond: number;
   /** Tokens in a full bucket. */
   readonly burst: number;
 }
 
-/** Allows `limit` requests in any `windowMs`, a multiple of the number of slices. */
+/** Allows `limit` requests in any period of `windowMs`, which is a multiple of the number of slices. */
 export interface WindowLimit {
   readonly limit: number;
   readonly windowMs: number;
 }
 
-/** The limits of one endpoint. Null: no limit of that kind. */
+/** The limits of one endpoint. A kind of limit is off if it is null. */
 export interface LimitSet {
   /** Limit over all buyers. */
   readonly global: BucketLimit | null;
@@ -22,31 +22,34 @@ export interface LimitSet {
   readonly user: WindowLimit | null;
   /** Limit of each address. */
   readonly ip: WindowLimit | null;
-  /** Maximum number of users, and of addresses, counted at a time. Further users and addresses pass uncounted. */
+  /**
+   * Maximum number of users, and of addresses, that are counted at a time. Requests of further users and addresses pass
+   * uncounted.
+   */
   readonly subjectsMax: number;
 }
 
 export interface LimitVerdict {
   readonly outcome: 'allowed' | 'rate_limited';
-  /** The limit with the longest wait, or with the least left. Null: no limit counts this request. */
+  /** The limit with the longest wait, or with the fewest remaining requests. Null if no limit counts this request. */
   readonly limit: LimitName | null;
-  /** Requests that this limit has left. */
+  /** Number of requests that this limit still allows. */
   readonly remaining: number;
-  /** Time until a request may be allowed; 0 when this request is allowed. */
+  /** Time until a request may be allowed. 0 if this request is allowed. */
   readonly retryAfterMs: number;
-  /** Time until that limit is full again; for a window, at the latest. */
+  /** Time until that limit is full again. For a window, an upper bound. */
   readonly resetMs: number;
 }
 
 /**
- * Number of slices of a window. The present slice is counted on top, so a window spans 1 to 1.1 windows, never less
- * than one.
+ * Number of slices of a window. The current slice is counted in addition, so a window spans 1 to 1.1 times its length,
+ * never less.
  */
 export const WINDOW_SLICES = 10;
 
 /**
- * Tokens are counted in millionths: a rate per second is the same number of millionths per microsecond, and nothing is
- * rounded.
+ * Tokens are counted in millionths. A rate per second then equals the same number of millionths per microsecond, so
+ * nothing is rounded.
  */
 export const TOKEN = 1_000_000;
 
@@ -54,23 +57,23 @@ const US_PER_MS = 1000;
 
 const sliceUs = (windowMs: number): number => (windowMs * US_PER_MS) / WINDOW_SLICES;
 
-/** The number of the present slice. */
+/** Returns the number of the current slice. */
 export const sliceAt = (nowUs: number, windowMs: number): number => Math.floor(nowUs / sliceUs(windowMs));
 
-/** A window after one request. */
+/** The state of a window after one request. */
 export interface WindowFigures {
   readonly left: number;
   /** Age of the oldest counted request, in slices. */
   readonly oldestBack: number;
 }
 
-/** All limits after one request. Null: not counted. */
+/** The state of all limits after one request. A limit is null if it did not count the request. */
 export interface LimitFigures {
   readonly nowUs: number;
   readonly outcome: LimitVerdict['outcome'];
   readonly ip: WindowFigures | null;
   readonly user: WindowFigures | null;
-  /** Millionths of a token that are left. Meaningless without that limit. */
+  /** Remaining tokens, in millionths. Meaningless without that limit. */
   readonly tokens: number;
 }
 
@@ -81,7 +84,7 @@ interface LimitState {
   readonly resetMs: number;
 }
 
-/** Finds the tightest limit of one request, and its wait. */
+/** Returns the tightest limit of one request, and the time to wait. */
 export function limitVerdict(limits: LimitSet, { nowUs, outcome, ip, user, tokens }: LimitFigures): LimitVerdict {
   const states: LimitState[] = [];
   if (limits.ip !== null && ip !== null) states.push(ofWindow('ip', limits.ip, ip, nowUs));

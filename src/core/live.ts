@@ -1,17 +1,17 @@
-/** Returns the present value of a secret or certificate. Its file may change while the program runs. */
+/** Returns the current value of a secret or certificate, whose file may change while the program runs. */
 export type Live = () => string;
 
 /** A value that is not set and never will be. */
 export const NOT_SET: Live = () => '';
 
-/** Minimum age before a file is read again, so that a hot path may ask with each call. */
+/** Minimum time between two reads of a file. A hot path may therefore ask at every call. */
 const READ_AGAIN_AFTER_MS = 5_000;
 
 /**
- * Reads a text again, at most every 5 s, and only on demand.
+ * Reads a text again, only on demand and at most every 5 s.
  * @param first the text at the start
- * @param read returns the present text and receives the last text. An error, such as a missing or useless file, keeps
- *   the last good text: files are replaced one after the other, not in an instant
+ * @param read receives the last text and returns the current one. If it throws, for example because a file is missing
+ * or unusable, the last good text stays in use: the files of a set are replaced one after the other, not in an instant
  */
 export function liveText(first: string, read: (last: string) => string): Live {
   let text = first;
@@ -22,9 +22,9 @@ export function liveText(first: string, read: (last: string) => string): Live {
     readAtMs = nowMs;
     try {
       const now = read(text);
-      if (now !== text) text = now; // the same string compares at once, an equal string letter by letter
+      if (now !== text) text = now; // an equal string would be compared letter by letter each time
     } catch {
-      // the last good text stays in force
+      // keep using the last good text
     }
     return text;
   };

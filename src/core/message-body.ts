@@ -1,7 +1,7 @@
 /** Why a message body cannot be read. */
 type UndecodableReason = 'undecodable' | 'unknown_version';
 
-/** Maximum characters shown of a version that is a text. Our versions are numbers. */
+/** Maximum number of characters shown of a version that is a text. Our own versions are numbers. */
 const VERSION_SHOWN_MAX = 20;
 
 /** A body that cannot be read. `detail` is for people. */
@@ -10,14 +10,14 @@ export interface Undecodable {
   readonly detail: string;
 }
 
-/** The fields of a body, not checked yet. */
+/** The fields of a body, still unchecked. */
 export interface OpenedBody {
   readonly outcome: 'opened';
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Reads the common part of every message of ours: a JSON object that names its version. Never throws.
+ * Reads the part that all our messages have in common: a JSON object that states its version. Never throws.
  * @param later a second known version
  */
 export function openBody(body: string, version: number, later = version): OpenedBody | Undecodable {
@@ -35,7 +35,7 @@ export function openBody(body: string, version: number, later = version): Opened
 }
 
 /**
- * Names a version in a short text, whatever it is. A list nested deeper than the call stack cannot even be written as
+ * Returns a short text for any version. A list that is nested deeper than the call stack cannot even be converted to
  * text.
  */
 function nameOf(version: unknown): string {

@@ -15,7 +15,8 @@ export const FORGERIES = ['unsigned', 'unknown_key', 'wrong_signature'] as const
 type Forgery = (typeof FORGERIES)[number];
 
 /**
- * `unsigned_accepted`: the message has no signature, and such messages are accepted while programs are being updated.
+ * `unsigned_accepted` means that the message has no signature, and that such messages are accepted while programs are
+ * being updated.
  */
 export type SignatureVerdict = 'signed' | 'unsigned_accepted' | Forgery;
 
@@ -24,7 +25,7 @@ export type UnsignedMessages = 'refuse' | 'accept';
 
 /**
  * Signs and checks message bodies. Any program that reaches the broker can send any message. The signature proves that
- * a program with our key wrote the body, for this topic. It proves no time, so an old message that is sent again is
+ * a program with our key wrote the body, for this topic. It does not prove when: an old message that is sent again is
  * still valid, and acts like a second delivery.
  */
 export class MessageSignatures {
@@ -34,8 +35,8 @@ export class MessageSignatures {
   readonly #unsigned: UnsignedMessages;
 
   /**
-   * @param keys at least one; the first signs, all are accepted, so that keys can be changed one program after the
-   *   other
+   * @param keys at least one. The first key signs, and all are accepted, so that keys can be changed one program after
+   * the other
    */
   constructor(keys: Keyring, unsigned: UnsignedMessages = 'refuse') {
     const [first] = keys;
@@ -45,14 +46,14 @@ export class MessageSignatures {
     this.#unsigned = unsigned;
   }
 
-  /** @param topic receives the message */
+  /** @param topic the topic to which the message is sent */
   sign(topic: string, body: string): string {
     return `${this.#firstId}.${macOf(this.#first, topic, body)}`;
   }
 
   /**
-   * @param topic of the publication, never a topic named by the message itself
-   * @param signature property of the message; undefined: no signature
+   * @param topic the topic of publication, never a topic that the message itself names
+   * @param signature property of the message; undefined if it has none
    */
   check(topic: string, body: string, signature: string | undefined): SignatureVerdict {
     if (signature === undefined) return this.#unsigned === 'accept' ? 'unsigned_accepted' : 'unsigned';
@@ -63,7 +64,7 @@ export class MessageSignatures {
   }
 }
 
-/** A topic has no line break, so a body cannot extend it. */
+/** The line break separates topic and body: no topic contains one, so text cannot move from the body to the topic. */
 const macOf = (key: HmacKey, topic: string, body: string): string => key.sign(`${topic}\n${body}`);
 
 const keyIdOf = (signature: string): string => signature.slice(0, Math.max(0, signature.indexOf('.')));
@@ -88,7 +89,7 @@ export interface SignedMessagesPorts {
   readonly log: Log;
 }
 
-/** Keeps messages without our signature out: each is parked as `forged`, and no consumer sees it. */
+/** Keeps out messages without our signature. It parks each of them as `forged`, and no consumer sees it. */
 export class SignedMessages {
   readonly #ports: SignedMessagesPorts;
 
@@ -96,7 +97,7 @@ export class SignedMessages {
     this.#ports = ports;
   }
 
-  /** Returns the same filter, which parks forged messages in `deadLetters`. */
+  /** Returns the same filter, except that it parks forged messages in `deadLetters`. */
   parkedBy(deadLetters: SignedMessagesPorts['deadLetters']): SignedMessages {
     return new SignedMessages({ ...this.#ports, deadLetters });
   }
@@ -105,7 +106,7 @@ export class SignedMessages {
    * Checks a message, and parks it if it is not ours.
    * @param message a delivery, or a half message that is checked back
    * @returns whether the message is ours
-   * @throws OperationalError mysql: the message is not ours, and could not be parked
+   * @throws OperationalError mysql if the message is not ours but could not be parked
    */
   async admits(
     message: OpenHalf & Partial<Pick<Delivery, 'attempt'>>,
@@ -122,9 +123,9 @@ export class SignedMessages {
     }
     metrics.forged(topic, verdict);
     const shownId = messageId.slice(0, MESSAGE_ID_SHOWN);
-    // Nothing in a forged message is believed. The dead letter names no sale and no batch, because a repair, reconcile
-    // or an operator would act on it. It has no message id of the sender either: a genuine message with that id could
-    // then not be parked.
+    // Trust nothing in a forged message. The dead letter names no sale and no batch, because a repair, reconcile or an
+    // operator would act on it. Nor does it carry the message id that the sender chose, because a genuine message with
+    // that id could then not be parked.
     await deadLetters.park({
       messageId: `forged-${createHash('sha256').update(`${topic}\n${signature}\n${body}`).digest('hex')}`,
       group,
@@ -140,7 +141,7 @@ export class SignedMessages {
     return false;
   }
 
-  /** Returns the source without forged messages. Receives again if a whole batch of messages is forged. */
+  /** Returns the source without forged messages. If all received messages are forged, receives again. */
   of(source: DeliverySource, origin: MessageOrigin): DeliverySource {
     return {
       receive: async (max) => {
@@ -169,7 +170,10 @@ export class SignedMessages {
 }
 
 const MESSAGE_ID_SHOWN = 128;
-/** Kept characters of a forged body, for people. The broker accepts 4 MiB, and a forger sends many messages. */
+/**
+ * Number of characters of a forged body that are kept, for people. The broker accepts 4 MiB, and a forger may send many
+ * messages.
+ */
 const BODY_KEPT = 16_384;
 
 function describe(forgery: Forgery, signature = ''): string {

@@ -1,21 +1,24 @@
 import { HALF_CHARACTER } from './parse-json.js';
 
 /**
- * A note of the caller on a purchase, such as `{"cart": "42"}`. The order and its events carry it, and no program of
- * ours reads it. It has at least one name: a purchase without a note has no metadata at all.
+ * A note that the caller attaches to a purchase, such as `{"cart": "42"}`. The order and its events carry it, and none
+ * of our programs evaluates it. It has at least one name; a purchase without a note has no metadata at all.
  */
 export type Metadata = Readonly<Record<string, string>>;
 
 /**
- * Maximum size of the JSON, in UTF-8 bytes. Every copy of a batch carries it, and Redis holds it until its order is
- * written.
+ * Maximum size of the JSON, in UTF-8 bytes. Every copy of a batch carries the metadata, and Redis holds it until the
+ * order is written.
  */
 export const METADATA_BYTES_MAX = 512;
-/** Begins with a letter: excludes numbers, which objects put first, and `__proto__`. */
+/**
+ * A name begins with a letter. This excludes `__proto__`, and numbers, which JavaScript would move to the front of an
+ * object.
+ */
 export const METADATA_NAME = /^[A-Za-z][A-Za-z0-9_.-]{0,39}$/;
 
 /**
- * Says what is wrong with metadata from outside. Null: nothing. An object without names is valid and counts as no
+ * Returns what is wrong with metadata from outside, or null. An object without names is valid and counts as no
  * metadata.
  */
 export function metadataFault(value: unknown): string | null {
@@ -36,6 +39,6 @@ export function metadataFault(value: unknown): string | null {
 
 const NAME_SHAPE = 'a name begins with a letter and has up to 40 of the characters A-Z a-z 0-9 _ . -';
 
-/** Accepts metadata of a message, which is never empty. */
+/** Checks the metadata of a message, which is never empty. */
 export const isMetadata = (value: unknown): value is Metadata =>
   metadataFault(value) === null && Object.keys(value as object).length > 0;

@@ -28,7 +28,10 @@ export const ORDER_EVENT_TYPES = [
 export const FIRST_TYPES: readonly OrderEventType[] = ORDER_EVENT_TYPES.slice(0, 5);
 export type OrderEventType = (typeof ORDER_EVENT_TYPES)[number];
 
-/** A change of orders of one sale in one transaction. May arrive twice and in any order. */
+/**
+ * A change of some orders of one sale in one transaction. An event may arrive twice, and events may arrive in any
+ * order.
+ */
 export interface OrderEvent {
   /** Identifies the event: all its copies have the same id. */
   readonly eventId: string;
@@ -38,16 +41,16 @@ export interface OrderEvent {
   readonly orders: readonly string[];
   /** Time of the change, Unix ms on the clock of MySQL. */
   readonly atMs: number;
-  /** Metadata of these orders. Absent if no order has metadata. */
+  /** Metadata of these orders. Absent if none of them has metadata. */
   readonly metadata?: MetadataByOrder;
 }
 
-/** Metadata by order id; at least one order. */
+/** Metadata by order id, for at least one order. */
 export type MetadataByOrder = Readonly<Record<string, Metadata>>;
 
 export type DecodedOrderEvents = { readonly outcome: 'decoded'; readonly events: readonly OrderEvent[] } | Undecodable;
 
-/** @param events 1 to EVENTS_PER_MESSAGE_MAX, of one message */
+/** @param events 1 to EVENTS_PER_MESSAGE_MAX events for one message */
 export function encodeOrderEvents(events: readonly OrderEvent[]): string {
   const short = events.map(({ atMs: at, eventId, type, saleId, orders, metadata }) => {
     return { eventId, type, saleId, at, orders, metadata };
@@ -56,7 +59,7 @@ export function encodeOrderEvents(events: readonly OrderEvent[]): string {
   return JSON.stringify({ v: isFirst ? ORDER_EVENT_VERSION : MONEY_EVENT_VERSION, events: short });
 }
 
-/** Reads a message body and checks everything in it. A bad body is a result, never a throw. */
+/** Reads a message body and checks everything in it. Returns a reason for a bad body; never throws. */
 export function decodeOrderEvents(body: string): DecodedOrderEvents {
   const opened = openBody(body, ORDER_EVENT_VERSION, MONEY_EVENT_VERSION);
   if (opened.outcome !== 'opened') return opened;

@@ -12,8 +12,8 @@ const SEQUENCE_BITS = 8n;
 const SLOT_BITS = 8n;
 
 /**
- * How far the clock of a worker may be behind, ms. A worker whose clock is further behind mints no id. Reads over the
- * primary key therefore begin this much before the first order of a sale.
+ * Maximum time that the clock of a worker may be behind, ms. A worker that is further behind mints no ids. Reads by
+ * primary key therefore begin this long before the first order of a sale.
  */
 export const MINT_BEHIND_MAX_MS = 3_600_000;
 
@@ -32,11 +32,14 @@ export const slotOf = (orderId: string): number =>
 /** Number of bits below the time of an id. */
 export const ORDER_ID_TIME_SHIFT = Number(SLOT_BITS + USER_HASH_BITS + SEQUENCE_BITS);
 
-/** Returns when an order id was minted, Unix ms on the clock of its worker: right before its row was written. */
+/**
+ * Returns when an order id was minted, Unix ms on the clock of its worker. An id is minted right before its row is
+ * written.
+ */
 export const mintedAtMs = (orderId: string): number =>
   ORDER_ID_EPOCH_MS + Number(BigInt(orderId) >> BigInt(ORDER_ID_TIME_SHIFT));
 
-/** Returns the lowest id of orders minted at `atMs` (Unix ms) or later, for windows over the primary key. */
+/** Returns the lowest id of orders minted at `atMs` (Unix ms) or later. It bounds ranges of the primary key. */
 export function lowestOrderIdAt(atMs: number): string {
   const time = BigInt(Math.max(0, Math.floor(atMs) - ORDER_ID_EPOCH_MS));
   return (time << BigInt(ORDER_ID_TIME_SHIFT)).toString();
@@ -45,7 +48,7 @@ export function lowestOrderIdAt(atMs: number): string {
 /** The highest possible order id, of 63 bits. */
 export const ORDER_ID_MAX = '9223372036854775807';
 
-/** Returns the next lower id, at least 0. A read of all ids above the result begins with `orderId`. */
+/** Returns the next lower id, at least 0. A read of all ids greater than the result begins with `orderId`. */
 export function idBelow(orderId: string): string {
   const id = BigInt(orderId);
   return String(id > 0n ? id - 1n : 0n);

@@ -3,10 +3,10 @@ import { openBody, undecodable as bad, type Undecodable } from './message-body.j
 import { ORDER_STATES, type FailureReason, type Order, type OrderState } from './order.js';
 import { purchaseKey, splitPurchaseKey } from './purchase.js';
 
-/** Version of the message body. A reader that does not know this version reads the stores instead. */
+/** Version of the message body. A reader that does not know the version reads the stores instead. */
 const ORDER_NOTIFICATIONS_VERSION = 2;
 
-/** The present state of an order, for the buyer that waits for it. */
+/** The current state of an order, for the buyer that waits for it. */
 export type OrderNotification = Pick<Order, 'userId' | 'requestId' | 'orderId' | 'state' | 'reason'>;
 
 export type DecodedOrderNotifications =
@@ -31,8 +31,9 @@ export function encodeOrderNotifications(
 }
 
 /**
- * Reads and checks a message body. A bad body is a result, never a throw.
- * @param isWanted leaves out, unchecked, the orders with other keys: an api hears of every order of a sale and waits for few
+ * Reads and checks a message body. Returns a reason for a bad body; never throws.
+ * @param isWanted selects orders by key; the others are skipped unchecked, because an api hears of every order of a
+ * sale but waits for only a few
  */
 export function decodeOrderNotifications(
   body: string,
@@ -57,5 +58,5 @@ export function decodeOrderNotifications(
 }
 
 const isState = (value: unknown): value is OrderState => ORDER_STATES.some((state) => state === value);
-/** Accepts any word: a reason is only shown, and a newer keeper may know more reasons. */
+/** Accepts any word, because a reason is only shown, and a newer keeper may know further reasons. */
 const isReason = (value: unknown): value is FailureReason | null => value === null || isId(value);

@@ -1,14 +1,14 @@
 import type { Metadata } from './metadata.js';
 
-/** States of a purchase, as the column `state` stores them. Its units count as sold in the first two. */
+/** States of a purchase, as the column `state` stores them. The units count as sold in the first two states. */
 const PURCHASE_STATES = ['pending_payment', 'paid', 'cancelled', 'expired', 'failed'] as const;
 export type PurchaseState = (typeof PURCHASE_STATES)[number];
 
 /**
  * States of an order after its payment, as the column `after_paid` stores them (decision 61).
  * - `refunding`: a refund was ordered, and the provider has not yet answered
- * - `refunded`: all or part of the money went back. The units stay sold
- * - `returned`: all of the money went back, and the units are for sale again
+ * - `refunded`: all or part of the money went back. The units count as sold
+ * - `returned`: all the money went back, and the units are for sale again
  * - `disputed`: the buyer's bank wants the money back
  */
 const MONEY_STATES = ['refunding', 'refunded', 'returned', 'disputed'] as const;
@@ -18,8 +18,9 @@ export const ORDER_STATES = [...PURCHASE_STATES, ...MONEY_STATES] as const;
 export type OrderState = PurchaseState | MoneyState;
 
 /**
- * All moves of an order. A purchase that fails is inserted as `failed` and stays so. A refund that the provider refuses
- * and a dispute that the shop wins lead back to `paid`. `refunded` may be refunded further until nothing is left.
+ * All possible moves of an order. A failed purchase is inserted as `failed` and stays in that state. A refund that the
+ * provider refuses and a dispute that the shop wins lead back to `paid`. A `refunded` order may be refunded further
+ * until no money is left.
  */
 export const ORDER_TRANSITIONS: Record<OrderState, readonly OrderState[]> = {
   pending_payment: ['paid', 'cancelled', 'expired'],
@@ -34,28 +35,34 @@ export const ORDER_TRANSITIONS: Record<OrderState, readonly OrderState[]> = {
 };
 
 export const mayMove = (from: OrderState, to: OrderState): boolean => ORDER_TRANSITIONS[from].includes(to);
-/** Returns the stored states of purchases that may move to `to`, for a conditional UPDATE. */
+/** Returns the stored states from which a purchase may move to `to`, for a conditional UPDATE. */
 export const statesBefore = (to: PurchaseState): PurchaseState[] => PURCHASE_STATES.filter((from) => mayMove(from, to));
 
-/** Whether the order still needs its payment, and may be cancelled or expire instead. */
+/** Returns whether the order still needs its payment and may still be cancelled or expire. */
 export const isUnpaid = (state: OrderState): boolean => mayMove(state, 'expired');
 
 /** Id of the payment of an order that costs nothing. */
 export const freePaymentId = (orderId: string): string => `free-${orderId}`;
 
-/** Whether the order was paid, whatever became of the money since. */
+/** Returns whether the order was paid, even if the money has gone back since. */
 export const wasPaid = (state: OrderState): boolean => state === 'paid' || isMoneyState(state);
 
-/** A paid order is stored as `paid`, and a returned order as `cancelled`, beside `after_paid`. */
+/**
+ * Returns the state of an order from its two columns. A paid order is stored as `paid`, and a returned order as
+ * `cancelled`, with the rest in `after_paid`.
+ */
 export const stateOf = (stored: PurchaseState, afterPaid: MoneyState | null): OrderState => afterPaid ?? stored;
-/** Returns the columns of a state, so that `state` alone says whether the units count as sold. */
+/**
+ * Returns the two columns of a state. They are chosen so that the column `state` alone tells whether the units count as
+ * sold.
+ */
 export const storedAs = (state: OrderState): readonly [PurchaseState, MoneyState | null] => {
   if (!isMoneyState(state)) return [state, null];
   return [state === 'returned' ? 'cancelled' : 'paid', state];
 };
 const isMoneyState = (state: OrderState): state is MoneyState => MONEY_STATES.some((one) => one === state);
 
-/** Says whether the units of an order in this state count as sold. */
+/** Returns whether the units of an order in this state count as sold. */
 export const isLive = (state: OrderState): boolean => {
   const [stored] = storedAs(state);
   return stored === 'pending_payment' || stored === 'paid';
@@ -63,9 +70,9 @@ export const isLive = (state: OrderState): boolean => {
 
 /**
  * Reasons why a request ended `failed`.
- * - `oversold_guard`: the last guard in MySQL refused; no unit ever existed for it, so no unit goes back
+ * - `oversold_guard`: the last guard in MySQL refused; it never had units, so none go back
  * - `limit_reached`: the buyer has another live order
- * - `discarded`: its message could not be handled, and an operator gave it up; its units go back
+ * - `discarded`: its message could not be handled, and an operator discarded it; its units go back
  * - `units_lost`: Redis lost data after the buyer was accepted, and other buyers got the units before the batch was
  *   recorded
  * - `compensation_failed`: its message was lost, and no attempt could create its row; its units go back
@@ -82,7 +89,7 @@ export const FAILURE_REASONS = [
 ] as const;
 export type FailureReason = (typeof FAILURE_REASONS)[number];
 
-/** The terminal record of a request, unique by (userId, saleId, requestId). Times in Unix ms. */
+/** The final record of a request, unique by (userId, saleId, requestId). Times in Unix ms. */
 export interface Order {
   readonly orderId: string;
   readonly userId: string;
@@ -92,17 +99,17 @@ export interface Order {
   readonly quantity: number;
   readonly amountCents: number;
   readonly state: OrderState;
-  /** Set if and only if the state is `failed`. */
+  /** Set only if the state is `failed`, and then always. */
   readonly reason: FailureReason | null;
   readonly createdAtMs: number;
-  /** When an unpaid order expires. Null for a failed order. */
+  /** When the unpaid order expires. Null for a failed order. */
   readonly expiresAtMs: number | null;
   readonly paidAtMs: number | null;
   /** The part of the amount that went back to the buyer. */
   readonly refundedCents: number;
 }
 
-/** ISO 4217 code for no currency: used for an order without its sale, which only manual changes can create. */
+/** The ISO 4217 code for no currency. Used for an order that has no sale, which only manual changes can create. */
 export const NO_CURRENCY = 'XXX';
 
 /** An order as shown to people. */

@@ -2,8 +2,8 @@ import { OperationalError, SaleInRepair } from './errors.js';
 import type { Log } from './ports/log.js';
 
 /**
- * Logs the first of many failures in a row, the first failure of each other kind, and the end with the number of
- * failures. An outage must not fill the disk.
+ * Logs the first of many failures in a row, the first failure of each further kind, and the end of the outage with the
+ * number of failures. An outage must not fill the disk.
  */
 export class OutageLog {
   readonly #log: Log;
@@ -15,9 +15,9 @@ export class OutageLog {
   #failedAtMs = 0;
 
   /**
-   * @param fields of both lines, beside their own
-   * @param calmMs how long nothing may fail before a success ends the outage. Concurrent calls need it, because some
-   *   succeed in an outage of one server
+   * @param fields added to both lines
+   * @param calmMs a success ends the outage only if no call has failed for this time. Concurrent calls need it, because
+   * some of them succeed while one of several servers is down
    */
   constructor(log: Log, messages: { readonly begins: string; readonly ends: string }, fields: object = {}, calmMs = 0) {
     this.#log = log;
@@ -30,7 +30,7 @@ export class OutageLog {
     return this.#failures > 0;
   }
 
-  /** @param fields of this failure alone */
+  /** @param fields added to the line of this failure only */
   failed(err: unknown, fields: object = {}): void {
     this.#failures++;
     this.#failedAtMs = performance.now();
@@ -50,7 +50,7 @@ export class OutageLog {
   }
 }
 
-/** Returns one of few names, so that the lines of an outage stay few. */
+/** Returns one of a few names, so that an outage logs only a few lines. */
 function kindOf(err: unknown): string {
   if (err instanceof SaleInRepair) return 'repair';
   if (err instanceof OperationalError) return err.dependency;

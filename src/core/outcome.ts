@@ -7,18 +7,18 @@ export type RequestEntry =
   | { readonly state: 'ordered' | 'released'; readonly orderId: string; readonly quantity: number };
 
 /**
- * Prefix of `lost-<batchId>`, which stands in place of the order id in an entry that `reacquire` has closed, because
- * the row is only written afterwards.
+ * Prefix of `lost-<batchId>`, which replaces the order id in an entry that `reacquire` has closed: its row is written
+ * only afterwards.
  */
 const LOST = 'lost-';
 
-/** Returns the batch that will write the row of an entry. Null: the row existed before the entry. */
+/** Returns the batch that will write the row of an entry. Null if the row existed before the entry. */
 export function batchOfEntry(entry: RequestEntry): string | null {
   if (entry.state === 'held') return entry.batchId;
   return entry.orderId.startsWith(LOST) ? entry.orderId.slice(LOST.length) : null;
 }
 
-/** Reasons for a refusal. The same word goes from the Lua script to the `code` of the HTTP body. */
+/** Reasons for a refusal. The Lua script, the api and the `code` of the HTTP body use the same word. */
 export const REFUSALS = [
   'request_conflict',
   'not_found',
@@ -36,7 +36,7 @@ export const REFUSALS = [
 ] as const;
 export type Refusal = (typeof REFUSALS)[number];
 
-/** The answer of a script for a purchase that it refuses now, or accepted before. */
+/** The answer of a script for a purchase that it refuses now or that was accepted before. */
 export type StoreAnswer =
   | { readonly outcome: 'replayed'; readonly entry: RequestEntry }
   | {
@@ -49,10 +49,10 @@ export type StoreAnswer =
 /**
  * The answer to a purchase.
  * - `accepted`: units are held for this buyer and will become an order; names the batch
- * - `replayed`: the same key was accepted before; carries its present state
+ * - `replayed`: the same key was accepted before; contains the current state of that purchase
  * - `outcome_unknown`: units may or may not be held; a repeat with the same key gives the answer. Names the batch, if
  *   there is one
- * - a refusal: no order will come of this try
+ * - a refusal: this attempt will not lead to an order
  */
 export type PurchaseOutcome =
   | { readonly outcome: 'accepted'; readonly batchId?: string }
@@ -60,7 +60,7 @@ export type PurchaseOutcome =
   | { readonly outcome: 'outcome_unknown'; readonly batchId?: string }
   | { readonly outcome: Refusal };
 
-/** The answer to a buyer that polls. A poll returns `status`, a call returns `outcome`. */
+/** The answer to a buyer that polls. A poll gets it as `status`, a purchase call as `outcome`. */
 export type PurchaseStatus =
   | { readonly status: 'pending' }
   | { readonly status: 'ordered'; readonly orderId: string; readonly orderState: OrderState }

@@ -1,9 +1,9 @@
 import { printParseErrorCode, visit, type JSONVisitor } from 'jsonc-parser';
 
-/** The value of a JSON text of whole characters, or a sentence that says where the text goes wrong. */
+/** The value of a JSON text that contains only whole characters, or a sentence that says where the text is wrong. */
 export type ParsedJson = { readonly value: unknown } | { readonly error: string };
 
-/** @param what the subject of the sentence: `The body` */
+/** @param what the subject of the sentence, such as `The body` */
 export function parseJson(text: string, what: string): ParsedJson {
   let value: unknown;
   try {
@@ -14,13 +14,13 @@ export function parseJson(text: string, what: string): ParsedJson {
   return holdsHalf(text) ? { error: `${what} ${HALF_CHARACTER}.` } : { value };
 }
 
-/** Predicate for a text that was cut by JavaScript inside a character: `'🖋'.slice(0, 1)`. */
+/** Predicate for a text that JavaScript has cut inside a character, as in `'🖋'.slice(0, 1)`. */
 export const HALF_CHARACTER = 'holds half of a character (an unpaired surrogate); split texts only between characters';
 
-/** An escaped pair; one escaped half, as the group; or any other escape. */
+/** Matches an escaped pair, or a single escaped half (as the group), or any other escape. */
 const ESCAPE = /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(\\u[dD][89a-fA-F][\da-fA-F]{2})|\\./g;
 
-/** @param text valid JSON. Read as text instead of its value, which may be nested deeper than the call stack. */
+/** @param text valid JSON. It is checked as text, because its value may be nested deeper than the call stack. */
 function holdsHalf(text: string): boolean {
   if (!text.isWellFormed()) return true;
   if (!text.includes('\\u')) return false;
@@ -31,7 +31,7 @@ function holdsHalf(text: string): boolean {
 /** Returns the value of a JSON text. Null for any other text. */
 export const jsonOrNull = (text: string): unknown => jsonOr(null, text);
 
-/** Returns the value of a JSON text. Any other text, written by hand, is returned as it is. */
+/** Returns the value of a JSON text. Returns any other text, such as one written by hand, unchanged. */
 export const jsonOrText = (text: string): unknown => jsonOr(text, text);
 
 function jsonOr(other: string | null, text: string): unknown {
@@ -42,12 +42,12 @@ function jsonOr(other: string | null, text: string): unknown {
   }
 }
 
-/** Mistakes that jsonc-parser finds inside a string. It names the start of the string as their place. */
+/** Mistakes that jsonc-parser finds inside a string. It reports the start of the string as their position. */
 const IN_STRING = new Set(['UnexpectedEndOfString', 'InvalidUnicode', 'InvalidEscapeCharacter', 'InvalidCharacter']);
 
 /**
- * Says where JSON.parse must have stopped. Its own message has a position in some versions of Node only, so the text is
- * read again; that costs time for a refused text only.
+ * Returns the position at which JSON.parse must have stopped. Only some versions of Node name it in the error, so the
+ * text is read again. This costs time only for a refused text.
  */
 function placeOf(text: string): string {
   const places: string[] = [];

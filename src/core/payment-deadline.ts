@@ -5,14 +5,14 @@ import { isCount, openBody, undecodable as bad, type Undecodable } from './messa
 const PAYMENT_DEADLINE_VERSION = 1;
 
 /**
- * Maximum number of orders in one message: many more than a batch has, and 20 digits each stay far below the limit of
- * the broker.
+ * Maximum number of orders in one message. This is far more than a batch has, and with 20 digits each, a message stays
+ * far below the limit of the broker.
  */
 export const ORDERS_PER_MESSAGE_MAX = 10_000;
 
 /** A payment deadline of orders of one sale. */
 export interface PaymentDeadline {
-  /** Names the message: the batch, or the first of several batches recorded within a second. */
+  /** Names the message: the batch, or the first of several batches that were recorded within the same second. */
   readonly batchId: string;
   readonly saleId: string;
   /** When the last of these orders may expire, Unix ms on the clock of MySQL. */
@@ -27,7 +27,7 @@ export function encodePaymentDeadline({ batchId, saleId, deadlineAtMs, orders }:
   return JSON.stringify({ v: PAYMENT_DEADLINE_VERSION, batchId, saleId, deadlineAt: deadlineAtMs, orders });
 }
 
-/** Reads a message body and checks everything in it. A bad body is a result, never a throw. */
+/** Reads a message body and checks everything in it. Returns a reason for a bad body; never throws. */
 export function decodePaymentDeadline(body: string): DecodedPaymentDeadline {
   const opened = openBody(body, PAYMENT_DEADLINE_VERSION);
   if (opened.outcome !== 'opened') return opened;
@@ -39,7 +39,7 @@ export function decodePaymentDeadline(body: string): DecodedPaymentDeadline {
   return { outcome: 'decoded', deadline: { batchId, saleId, deadlineAtMs: deadlineAt, orders } };
 }
 
-/** Accepts 1 to ORDERS_PER_MESSAGE_MAX distinct order ids. */
+/** Returns whether the value is a list of 1 to ORDERS_PER_MESSAGE_MAX distinct order ids. */
 export function areOrderIds(value: unknown): value is string[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > ORDERS_PER_MESSAGE_MAX) return false;
   return value.every(isOrderId) && new Set(value).size === value.length;

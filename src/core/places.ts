@@ -1,4 +1,4 @@
-/** The key that an address is counted under, and its share as a multiple of the share of one address. */
+/** The key under which an address is counted, and how many times the share of one address this key may use. */
 export interface AddressShare {
   readonly key: string;
   readonly times: number;
@@ -6,15 +6,15 @@ export interface AddressShare {
 
 interface PlacesOptions {
   readonly max: number;
-  /** Absent: no limit. */
+  /** No limit if absent. */
   readonly perUserMax?: number;
-  /** Absent: no limit. */
+  /** No limit if absent. */
   readonly perAddressMax?: number;
 }
 
 /**
- * A limited number of places for concurrent work: in all, for each user and for each address, so that no user or
- * address can take all.
+ * A limited number of places for concurrent work: in total, per user and per address, so that no user or address can
+ * take all of them.
  */
 export class Places {
   readonly #options: PlacesOptions;
@@ -32,9 +32,9 @@ export class Places {
 
   /**
    * Takes a place.
-   * @param userId null: users are not told apart
-   * @param shares of the address of the user; empty: the address is not counted
-   * @returns frees the place, once; null when no place is free
+   * @param userId null if users are not counted separately
+   * @param shares the shares of the user's address; empty if addresses are not counted
+   * @returns frees the place (a second call has no effect); null if no place is free
    */
   take(userId: string | null = null, shares: readonly AddressShare[] = []): (() => void) | null {
     const { max, perUserMax = Infinity, perAddressMax = Infinity } = this.#options;

@@ -1,8 +1,8 @@
-// Stored text comes from outside: it must not control a terminal, nor look like a line of ours.
+// Stored text comes from outside: it must neither control a terminal nor look like one of our lines.
 
 /**
- * Escapes control characters, direction marks and the like as in JSON: a line of JSON keeps its value. Leaves line
- * breaks.
+ * Escapes control characters, direction marks and the like, in the way of JSON, so that a line of JSON keeps its value.
+ * Leaves line breaks.
  */
 export const printable = (text: string): string => text.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, escaped);
 /** Escapes line breaks too. */

@@ -1,6 +1,6 @@
 import { createPublicKey, type JsonWebKeyInput, type KeyObject } from 'node:crypto';
 
-/** Algorithms with a private key at the issuer and a public key here. */
+/** Algorithms whose private key stays with the issuer, so that we need only the public key. */
 export const PUBLIC_ALGORITHMS = ['RS256', 'ES256', 'EdDSA'] as const;
 export type PublicAlgorithm = (typeof PUBLIC_ALGORITHMS)[number];
 
@@ -13,14 +13,14 @@ export interface KeyFlaw {
 }
 
 /**
- * A key of RFC 7517, not checked yet. Defined here, because the place of the type in Node depends on the version of its
- * types.
+ * A key of RFC 7517, still unchecked. Defined here, because Node's type is in different places in different versions of
+ * its types.
  */
 export interface Jwk {
   readonly [name: string]: unknown;
 }
 
-/** Reads a public key in PEM or JWK, with the only algorithm of ours that fits it. */
+/** Reads a public key in PEM or JWK, with the only algorithm of ours that fits the key. */
 export function readPublicKey(
   source: string | Jwk,
 ): { readonly algorithm: PublicAlgorithm; readonly pem: string } | KeyFlaw {

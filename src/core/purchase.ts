@@ -1,30 +1,35 @@
 import type { Metadata } from './metadata.js';
 
-/** Maximum quantity of one purchase: far above any sensible limit per buyer, far below INT overflow. */
+/** Maximum quantity of one purchase: far above any sensible limit per buyer, and far below the overflow of INT. */
 export const QUANTITY_MAX = 1000;
 
 /** Identifies a purchase inside its sale. */
 export interface PurchaseName {
-  /** User id of the token, never of the body. */
+  /** User id from the token, never from the body. */
   readonly userId: string;
   /** The Idempotency-Key of the caller, unique per buyer and sale. */
   readonly requestId: string;
 }
 
-/** A purchase request of a buyer. Its identity is (userId, saleId, requestId), with the sale of its batch. */
+/** A purchase request of a buyer. Its identity is (userId, saleId, requestId); the batch has the saleId. */
 export interface Purchase extends PurchaseName {
   /** Units, 1 to QUANTITY_MAX. */
   readonly quantity: number;
-  /** Not part of the identity: for a repeated key the first metadata counts. Absent without a note. */
+  /**
+   * Not part of the identity: if a key is repeated, the metadata of the first request counts. Absent if the caller
+   * attached no note.
+   */
   readonly metadata?: Metadata;
-  /** Trace id that finds the purchase. Not part of the identity. Absent if no trace id is to be stored. */
+  /** Trace id by which the purchase can be found. Not part of the identity. Absent if no trace id is to be stored. */
   readonly traceId?: string;
 }
 
-/** The name of a purchase inside its sale: the field of the `requests` hash that finds duplicates. */
+/**
+ * Returns the name of a purchase within its sale, which is the field of the `requests` hash that detects duplicates.
+ */
 export const purchaseKey = (purchase: PurchaseName): string => `${purchase.userId}/${purchase.requestId}`;
 
-/** The name of a purchase across all sales. Compensation jobs are stored under it. */
+/** Returns the name of a purchase across all sales. Compensation jobs are stored under it. */
 export const requestName = (saleId: string, purchase: PurchaseName): string => `${saleId}/${purchaseKey(purchase)}`;
 
 /** Splits a key of `purchaseKey` into user and request. A user id may hold slashes, a request id cannot. */
@@ -36,7 +41,7 @@ export function splitPurchaseKey(key: string): PurchaseName {
 export const isQuantity = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 1 && (value as number) <= QUANTITY_MAX;
 
-/** The identity of a purchase. `requestId`, the Idempotency-Key of the caller, is unique per buyer and sale only. */
+/** The identity of a purchase. `requestId`, the caller's Idempotency-Key, is unique only per buyer and sale. */
 export interface RequestRef {
   readonly userId: string;
   readonly saleId: string;

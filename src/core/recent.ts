@@ -1,9 +1,9 @@
 import type { Clock } from './ports/clock.js';
 
 /**
- * Asks at most once in `keepMs`. A caller in between gets the last answer, and a caller that comes while a question is
- * open shares its answer. A failure is not kept.
- * @param keepMs counted from the answer; 0 shares a question and keeps nothing
+ * Calls `ask` at most once in `keepMs`. A caller within that time gets the last answer, and a caller that comes while a
+ * call is running shares its answer. A failure is not kept.
+ * @param keepMs counted from the answer; with 0, callers share a running call, but no answer is kept
  */
 export function recent<T>(ask: () => Promise<T>, keepMs: number, clock: Clock): () => Promise<T> {
   let last: { readonly answer: Promise<T>; untilMs: number } | null = null;

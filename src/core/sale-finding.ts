@@ -2,22 +2,22 @@ import { purchaseKey, requestName } from './purchase.js';
 
 /**
  * Differences that a comparison of Redis and MySQL may find in a sale.
- * - `leak`: Redis holds units for a request that has no row and will get no row: its batch is neither served by the
+ * - `leak`: Redis holds units for a request that has no row and will get none, because its batch is neither in the
  *   re-drive nor parked
- * - `overdue`: batches that the re-drive serves, and that no worker records for far too long
- * - `not_loaded`: a sale that may have sold, but Redis does not have all of it, or may have lost some: its repair is
+ * - `overdue`: batches in the re-drive that no worker has recorded for far too long
+ * - `not_loaded`: a sale that may have sold, but Redis lacks part of it or may have lost part of it, so its repair is
  *   due
  * - `oversell`: more was sold, or is counted as sold, than exists; or the last guard had to refuse purchases
- * - `miscount`: a count differs from the things that it counts: `sales.sold` from the live rows, or the units of the
- *   buyers in Redis from the requests that hold them
- * - `drift`: units of the sale that are neither left in Redis nor counted for a buyer there (or the other way round)
+ * - `miscount`: a count is wrong: `sales.sold` from the live rows, or the units of the buyers in Redis from the
+ *   requests that hold them
+ * - `drift`: units of the sale that are neither left in Redis nor counted for a buyer there, or that are both
  * - `not_marked`: the order is live, but its request is still `held` in Redis
  * - `unreleased`: the row has ended, but Redis still keeps its units
- * - `order_lost`: Redis says `ordered` (or `released`, so it was an order, or a late batch found no units for it), but
- *   there is no row; an operator resolves it
+ * - `order_lost`: Redis says `ordered`, but there is no row; or Redis says `released`, because it had become an order
+ *   or a late batch found no units for it. An operator resolves it
  * - `unheld`: the order is live, but Redis holds nothing for it
- * - `stale_marker`: markers of a closed sale that no check-back can ask for any more
- * - `stuck_outbox`: an outbox row that is old, or was tried too often, and is not done
+ * - `stale_marker`: markers of a closed sale that no check-back can need any more
+ * - `stuck_outbox`: an outbox row that is old or has been tried too often, but is not done
  */
 export const FINDING_KINDS = [
   'leak',
@@ -35,7 +35,7 @@ export const FINDING_KINDS = [
 ] as const;
 export type FindingKind = (typeof FINDING_KINDS)[number];
 
-/** The kinds that a compensation job can repair. The other kinds are reported to a person. */
+/** The kinds that a compensation job can repair. The other kinds are reported to people. */
 export const COMPENSATED_KINDS = [
   'leak',
   'not_marked',
@@ -54,23 +54,23 @@ interface RequestFinding {
   readonly saleId: string;
   readonly userId: string;
   readonly requestId: string;
-  /** The batch that holds its units, or that wrote its row. */
+  /** The batch that holds its units, or the batch that wrote its row. */
   readonly batchId: string | null;
-  /** Units. */
+  /** Number of units. */
   readonly quantity: number;
 }
 
 export type SaleFinding =
   | (RequestFinding & { readonly kind: 'leak' | 'not_marked' | 'unreleased' | 'order_lost' | 'unheld' })
   /**
-   * `why` is for people. `units`: the units beyond the stock or of the refused purchases. For a miscount, the surplus
-   * of the count, below 0 when the count is too low.
+   * `why` is for people. For an oversell, `units` is the number of units beyond the stock, or of the refused purchases.
+   * For a miscount, it is the surplus of the count, negative if the count is too low.
    */
   | { readonly kind: 'oversell' | 'miscount'; readonly saleId: string; readonly units: number; readonly why: string }
   | { readonly kind: 'not_loaded'; readonly saleId: string }
-  /** `oldestMs`: time since the deduct of the oldest, on Redis time. */
+  /** `oldestMs` is the time since the oldest batch was deducted, on the clock of Redis. */
   | { readonly kind: 'overdue'; readonly saleId: string; readonly requests: number; readonly oldestMs: number }
-  /** Stock in MySQL minus units left minus units counted for buyers. Below 0 when Redis has too many. */
+  /** Stock in MySQL, minus units left, minus units counted for buyers. Negative if Redis has too many units. */
   | { readonly kind: 'drift'; readonly saleId: string; readonly units: number }
   | { readonly kind: 'stale_marker'; readonly saleId: string; readonly markers: number }
   | {
@@ -78,7 +78,7 @@ export type SaleFinding =
       readonly saleId: string;
       readonly outboxId: string;
       readonly attempts: number;
-      /** Age since the transaction, ms on the clock of MySQL. */
+      /** Time since the transaction, ms on the clock of MySQL. */
       readonly ageMs: number;
     };
 

@@ -3,17 +3,17 @@ import type { Sale } from './sale.js';
 
 /**
  * Why the data of a sale in Redis cannot be trusted: the first reason that applies (protocol rule 11).
- * - `in_repair`: a repair is under way, or has died
+ * - `in_repair`: a repair is under way, or its process has died
  * - `not_loaded`: a bucket is gone
- * - `other_server`: a bucket was loaded on a server that has since been restarted or replaced: its last writes may be
- *   lost
+ * - `other_server`: a bucket was loaded on a server that has since been restarted or replaced, so its last writes may
+ *   be lost
  * - `old_epoch`: the sale was rebuilt, but a bucket is from before that
  */
 export type RepairNeed = 'in_repair' | 'not_loaded' | 'other_server' | 'old_epoch';
 
 /**
- * @returns null when every bucket can be trusted. A draft was never loaded, and a retired sale is intentionally not in
- *   Redis, so neither needs a repair
+ * @returns null if every bucket can be trusted. A draft was never loaded, and a retired sale is intentionally not in
+ * Redis, so neither needs a repair
  */
 export function repairNeedOf(
   sale: Pick<Sale, 'state' | 'epoch' | 'retiredAtMs'>,
@@ -26,7 +26,7 @@ export function repairNeedOf(
   return buckets.some(({ epoch }) => epoch < sale.epoch) ? 'old_epoch' : null;
 }
 
-/** Why a sale was not split into more buckets; `RESHARD_SENTENCES` explains each word. */
+/** Why a sale was not resharded. `RESHARD_SENTENCES` explains each word. */
 export type NotResharded =
   | 'already_resharded'
   | 'not_a_multiple'
@@ -36,7 +36,7 @@ export type NotResharded =
   | 'closed'
   | 'not_found';
 
-/** The sale has `buckets` buckets from now on. It was locked for `lockedMs`. */
+/** The sale now has `buckets` buckets. It was locked for `lockedMs`. */
 interface ReshardedSale {
   readonly outcome: 'resharded';
   readonly buckets: number;
@@ -47,7 +47,7 @@ interface ReshardedSale {
 
 export type Resharded = ReshardedSale | { readonly outcome: NotResharded };
 
-/** Sentences for people. Nothing was changed, except with `superseded`. */
+/** Explains each word to people. Except with `superseded`, nothing was changed. */
 export const RESHARD_SENTENCES: Readonly<Record<NotResharded, string>> = {
   already_resharded: 'The sale already has this number of buckets.',
   not_a_multiple: 'The new number of buckets must be a multiple of the current number.',

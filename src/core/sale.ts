@@ -1,13 +1,13 @@
-/** States of a sale that sells or may still sell. Redis has such a sale. */
+/** States of a sale that sells or may still sell. Redis holds such a sale. */
 export const LIVE_STATES = ['warm', 'open', 'paused'] as const;
 export const SALE_STATES = ['draft', ...LIVE_STATES, 'closed'] as const;
 export type SaleState = (typeof SALE_STATES)[number];
 
-/** States of a bucket. `repair` exists in Redis only: the bucket is being rebuilt, and purchases are refused. */
+/** States of a bucket. `repair` exists only in Redis: the bucket is being rebuilt, and purchases are refused. */
 export const STORED_SALE_STATES = [...LIVE_STATES, 'closed', 'repair'] as const;
 export type StoredSaleState = (typeof STORED_SALE_STATES)[number];
 
-/** All moves of a sale. Nothing else changes `sales.state`. */
+/** All possible moves of a sale. Nothing else changes `sales.state`. */
 export const SALE_TRANSITIONS: Record<SaleState, readonly SaleState[]> = {
   draft: ['warm'],
   warm: ['open', 'closed'],
@@ -46,26 +46,28 @@ export interface Sale {
   readonly buckets: number;
   readonly opensAtMs: number;
   readonly closesAtMs: number;
-  /** The keeper runs this sale and warms it this long before it opens. Null: a person runs it. */
+  /** How long before the opening the keeper, which runs this sale, warms it. Null if a person runs it. */
   readonly warmBeforeMs: number | null;
-  /** Time that a buyer has to pay. Null: ORDER_PAYMENT_WINDOW_MS. */
+  /** How long a buyer has to pay. Null: ORDER_PAYMENT_WINDOW_MS. */
   readonly paymentWindowMs: number | null;
-  /** Terms of the coupons for its paid orders, such as `10% 30d`. Absent or null: they cannot be used. */
+  /** Terms of the coupons that its paid orders get, such as `10% 30d`. Null or absent: no coupons. */
   readonly coupon?: string | null;
   readonly state: SaleState;
-  /** Starts at 1 and rises by one whenever the Redis side of the sale is rebuilt. */
+  /** Starts at 1 and rises by one whenever the data of the sale in Redis is rebuilt. */
   readonly epoch: number;
-  /** When the closed sale was retired: since then it is in MySQL alone, and Redis forgets it. Null: not yet. */
+  /**
+   * When the closed sale was retired. From then on it is only in MySQL, and Redis forgets it. Null if not retired yet.
+   */
   readonly retiredAtMs: number | null;
 }
 
-/** Returns when the keeper next acts on a sale that is not closed. Null: a person runs it. */
+/** Returns when the keeper next acts on a sale that is not closed. Null if a person runs it. */
 export function stepDueMs({ state, opensAtMs, closesAtMs, warmBeforeMs }: Sale): number | null {
   if (warmBeforeMs === null) return null;
   return state === 'draft' || state === 'warm' ? opensAtMs - warmBeforeMs : closesAtMs;
 }
 
-/** The state of a sale that an automatic step is based on. The step is skipped if any of it has changed since. */
+/** The state of a sale on which an automatic step is based. If any of it has changed, the step is skipped. */
 export type SeenSale = Pick<Sale, 'state' | 'epoch' | 'opensAtMs' | 'closesAtMs' | 'warmBeforeMs'>;
 
 export const isAsSeen = (sale: Sale, seen: SeenSale): boolean =>
@@ -79,8 +81,8 @@ export type NewSale = Omit<Sale, 'saleId' | 'sold' | 'state' | 'epoch' | 'retire
 
 /**
  * The sale as the gate sees it. A separate flag says whether it is sold out.
- * - `announced`: a draft that the keeper warms; Redis does not have it yet
- * - `loading`: another process is reading the sale right now, ask again
+ * - `announced`: a draft that the keeper will warm; Redis does not have it yet
+ * - `loading`: another process is reading the sale right now, so ask again
  */
 export type SaleSnapshot =
   | { readonly snapshot: 'ready' | 'announced'; readonly sale: Sale }

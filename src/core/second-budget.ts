@@ -2,7 +2,7 @@ import type { Clock } from './ports/clock.js';
 
 const SECOND_MS = 1000;
 
-/** Allows `max` takes in each second. */
+/** Allows at most `max` calls of `take` per second. */
 export class SecondBudget {
   readonly #max: number;
   readonly #clock: Clock;
@@ -14,7 +14,7 @@ export class SecondBudget {
     this.#clock = clock;
   }
 
-  /** @returns whether the budget of this second had any left */
+  /** @returns whether anything was left of the budget of this second */
   take(): boolean {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs >= this.#secondEndsMs) {

@@ -14,7 +14,7 @@ export const messageFields = (message: {
   'seckill.attempt': message.attempt,
 });
 
-/** Does the work of a span, if there is a span. The span ends with the work and says why the work failed. */
+/** Does work within a span, if there is one. The span ends with the work; if the work fails, it says why. */
 export async function inSpan<T>(span: Span | null, work: () => Promise<T>): Promise<T> {
   if (span === null) return work();
   try {
@@ -27,7 +27,10 @@ export async function inSpan<T>(span: Span | null, work: () => Promise<T>): Prom
   }
 }
 
-/** Does work as a step of each of these spans. @param says returns fields for the steps, from the result */
+/**
+ * Does work as a step of each of these spans.
+ * @param says receives the result and returns fields for the steps
+ */
 export async function asStep<T>(
   spans: readonly Span[],
   tracing: Tracing,

@@ -1,6 +1,6 @@
 /** Memory of one server of a store. */
 export interface ServerMemory {
-  /** For people: `host:port`. */
+  /** `host:port`, for people. */
   readonly server: string;
   readonly usedBytes: number;
   /** Maximum memory of the server; without a limit, the memory of its machine. */
@@ -9,21 +9,22 @@ export interface ServerMemory {
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** Interval between two samples. The rate of the last day counts. */
+/** Interval between two samples. The trend covers the last day. */
 const SAMPLE_EVERY_MS = HOUR_MS / 4;
 /**
- * Minimum span of the samples. A rush fills in an hour the memory that takes a day to free, so no rate is known before.
+ * Minimum time span of the samples. A rush fills in an hour as much memory as is freed in a day, so an earlier rate
+ * would mislead.
  */
 const KNOWN_AFTER_MS = 6 * HOUR_MS;
 
 /** Tracks how fast the memory of one server has grown over the last day. */
 export class MemoryTrend {
-  /** Samples, oldest first. All but the first are at most a day old. */
+  /** Samples, oldest first. Only the first may be more than a day old. */
   readonly #samples: { readonly atMs: number; readonly usedBytes: number }[] = [];
 
   /**
-   * @param nowMs monotonic
-   * @returns days until the memory is full at the present rate, Infinity without growth; null: not known yet
+   * @param nowMs on the monotonic clock
+   * @returns days until the memory is full at the current rate; Infinity if it does not grow; null if not known yet
    */
   daysLeft({ usedBytes, maxBytes }: ServerMemory, nowMs: number): number | null {
     const samples = this.#samples;

@@ -1,19 +1,21 @@
 import { isUtf8 } from 'node:buffer';
 
-// Text from outside must be whole Unicode, or it is refused on arrival. A store that is stricter than JavaScript would
-// refuse it later, together with the rest of its batch. `parseJson` and `metadataFault` hold JSON to the same rule.
+// Text from outside must be whole Unicode and is otherwise refused on arrival. If it were accepted, a store that is
+// stricter than JavaScript would refuse it later, together with the rest of its batch. `parseJson` and `metadataFault`
+// apply the same rule to JSON.
 
-/** The character that decoders, such as Node for arguments, insert for bytes that are not UTF-8. */
+/** The character that decoders insert in place of bytes that are not UTF-8. Node does so for command line arguments. */
 const REPLACEMENT = '\ufffd';
 
-/** Decodes UTF-8 bytes, byte order mark included. Null for other bytes, because decoding would change them. */
+/** Decodes UTF-8 bytes, including a byte order mark. Null for any other bytes, because decoding would change them. */
 export function utf8Of(bytes: Buffer): string | null {
   const text = bytes.toString();
-  return text.includes(REPLACEMENT) && !isUtf8(bytes) ? null : text; // any other body needs no second check
+  return text.includes(REPLACEMENT) && !isUtf8(bytes) ? null : text; // a body without it needs no second check
 }
 
 /**
- * Says whether a text is whole: it has neither half of a surrogate pair, nor the trace of bytes that were not UTF-8.
+ * Returns whether a text is whole: it contains neither half of a surrogate pair nor a trace of bytes that were not
+ * UTF-8.
  */
 export const isWhole = (text: string): boolean => text.isWellFormed() && !text.includes(REPLACEMENT);
 

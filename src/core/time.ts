@@ -3,13 +3,14 @@ import { readDuration } from './duration.js';
 import { must } from './field-errors.js';
 
 /**
- * Range of sensible times. DATETIME and ISO 8601 know far more years, but a time outside this range is a typing error.
+ * Range of plausible times. DATETIME and ISO 8601 allow far more years, but a time outside this range is a typing
+ * error.
  */
 const EARLIEST_MS = Date.UTC(2000, 0);
 const LATEST_MS = Date.UTC(2100, 0);
 const isSane = (atMs: number): boolean => atMs >= EARLIEST_MS && atMs < LATEST_MS;
 
-/** ISO 8601 with a zone, of a day that exists. Never use `Date.parse` alone: it reads `05.12.2026` as 12 May. */
+/** ISO 8601 with a zone, on a day that exists. Never use `Date.parse` alone: it reads `05.12.2026` as 12 May. */
 export const isoTime = z.iso
   .datetime({ offset: true, abort: true, error: must('a time such as 2030-01-31T20:00:00Z') })
   .refine((text) => isSane(Date.parse(text)), 'must be in the years 2000 to 2099');
@@ -36,7 +37,11 @@ const SPANS = [
   ['paidFrom', 'paidTo'],
 ] as const;
 
-/** Finds a span that ends before it begins. @param times Unix ms. @returns the names of its two ends, or null */
+/**
+ * Finds a time span that ends before it begins.
+ * @param times Unix ms.
+ * @returns the names of its two ends, or null
+ */
 export function spanReversed(times: Readonly<Record<string, unknown>>): { from: string; to: string } | null {
   for (const [from, to] of SPANS) {
     const [fromMs, toMs] = [times[from], times[to]];

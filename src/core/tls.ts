@@ -9,27 +9,27 @@ import {
 } from 'node:tls';
 import { NOT_SET, type Live } from './live.js';
 
-/** Certificates for one kind of server, from the configuration. Texts are PEM. An empty text is not set. */
+/** Certificates for one kind of server, from the configuration. Texts are PEM. An empty text counts as not set. */
 export interface TlsSettings {
-  /** Default: the authorities that Node trusts. */
+  /** The accepted authorities. Default: the authorities that Node trusts. */
   readonly tlsCa?: Live;
   readonly tlsCert?: Live;
   readonly tlsKey?: Live;
-  /** The expected name in the certificate. Default: the host of the connection. */
+  /** The name that the certificate must have. Default: the host of the connection. */
   readonly tlsServerName?: string;
 }
 
-/** Names of the settings of one kind of server, for sentences. */
+/** Names of the settings for one kind of server, for use in sentences. */
 export interface TlsNames {
   /** Prefix of the settings, such as MYSQL_TLS. */
   readonly prefix: string;
-  /** Setting of the address, such as MYSQL_URL. */
+  /** The setting that contains the address, such as MYSQL_URL. */
   readonly address: string;
-  /** How to connect without TLS, for the end of a sentence. */
+  /** How to connect without TLS, as the end of a sentence. */
   readonly off: string;
 }
 
-/** The input of the libraries. Undefined if not set. */
+/** The texts that the libraries receive. Undefined if not set. */
 interface Material {
   readonly ca: string | undefined;
   readonly cert: string | undefined;
@@ -44,18 +44,18 @@ interface Usable {
 }
 
 /**
- * TLS connections to one kind of server. The certificate of a server is always checked, including its name.
- * Certificates in files are read as they are when a connection is made. While a certificate and its key do not match,
- * the last matching pair is used.
+ * TLS connections to one kind of server. The certificate of a server is always checked, including its name. Each new
+ * connection uses the certificate files as they are at that time. While a certificate and its key do not match, the
+ * last matching pair is used.
  */
 export class Tls {
-  /** Unique in this process: connections of other instances are not shared. */
+  /** Unique in this process, so that connections of different instances are not shared. */
   readonly id = ++made;
   readonly names: TlsNames;
   readonly serverName: string | null;
   readonly #settings: Required<Omit<TlsSettings, 'tlsServerName'>>;
   #last: Usable | null = null;
-  /** Material that made no usable context. */
+  /** The last certificates and key that could not be used. */
   #misfit: Material | null = null;
 
   constructor(
@@ -67,7 +67,10 @@ export class Tls {
     this.#settings = { tlsCa, tlsCert, tlsKey };
   }
 
-  /** Returns the same object until something changes. @throws Error when the first certificates are unusable */
+  /**
+   * Returns the same object until something changes.
+   * @throws Error if the first certificates are unusable
+   */
   get context(): SecureContext {
     return this.#current().context;
   }
@@ -86,8 +89,9 @@ export class Tls {
   }
 
   /**
-   * Returns options for `tls.connect`, or for a library that passes them to it with each connection.
-   * @param host of the connection; absent: Node checks the name of the host that it receives beside these options
+   * Returns options for `tls.connect`, or for a library that passes them to it at each connection.
+   * @param host host of the connection; if absent, Node checks the name of the host that it receives along with these
+   * options
    */
   optionsFor(host?: string): ConnectionOptions {
     const name = this.serverName ?? host;
@@ -96,14 +100,14 @@ export class Tls {
       get secureContext() {
         return current();
       },
-      ...(name !== undefined && isIP(name) === 0 ? { servername: name } : {}), // SNI has no addresses (RFC 6066)
+      ...(name !== undefined && isIP(name) === 0 ? { servername: name } : {}), // SNI allows no addresses (RFC 6066)
       ...(name === undefined
         ? {}
         : { checkServerIdentity: (_: string, certificate: PeerCertificate) => checkServerIdentity(name, certificate) }),
     };
   }
 
-  /** Checks a certificate for a library that would check another name than the name of the server. */
+  /** Checks a certificate on behalf of a library that would check for the wrong name. */
   identityFlaw(host: string, certificate: PeerCertificate): Error | undefined {
     return checkServerIdentity(this.serverName ?? host, certificate);
   }
@@ -114,18 +118,18 @@ export class Tls {
     const last = this.#last;
     if (last !== null && (isSame(material, last.material) || isSame(material, this.#misfit))) return last;
     try {
-      assertPair(material); // OpenSSL accepts a key of another kind beside a certificate, and then presents no certificate
+      assertPair(material); // OpenSSL accepts a key of the wrong kind, and then presents no certificate
       this.#last = { material, context: createSecureContext(material) };
       return this.#last;
     } catch (error) {
       if (last === null) throw error;
-      this.#misfit = material; // one file is new, the other file is not yet
+      this.#misfit = material; // one of the files is new, the other not yet
       return last;
     }
   }
 }
 
-/** @throws Error when the key belongs to another certificate */
+/** @throws Error if the key belongs to another certificate */
 function assertPair({ cert, key }: Material): void {
   if (cert === undefined || key === undefined) return;
   if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) throw new Error('key values mismatch');
@@ -134,7 +138,7 @@ function assertPair({ cert, key }: Material): void {
 const isSame = (one: Material, other: Material | null): boolean =>
   one.ca === other?.ca && one.cert === other?.cert && one.key === other?.key;
 
-/** Words of OpenSSL and Node. Libraries pass them on either as code or as message. */
+/** Errors of OpenSSL and Node. Libraries pass them on either as a code or as a message. */
 const FAULTS: readonly (readonly [RegExp, (names: TlsNames, tls: Tls | null) => string])[] = [
   [
     /self.signed certificate|unable to (verify the first|get (local )?issuer) certificate|SELF_SIGNED|UNABLE_TO_(VERIFY|GET_ISSUER)|certificate signature failure/i,
@@ -181,9 +185,9 @@ const FAULTS: readonly (readonly [RegExp, (names: TlsNames, tls: Tls | null) => 
 ];
 
 /**
- * Says why a TLS connection to a server failed, as the rest of a sentence that begins with the server. Null for any
+ * Returns why a TLS connection to a server failed, as the rest of a sentence that begins with the server. Null for any
  * other error.
- * @param tls null: the connection was tried without TLS
+ * @param tls null if the connection was tried without TLS
  */
 export function tlsReason(error: unknown, names: TlsNames, tls: Tls | null): string | null {
   const { code = '', message = '' } = (error ?? {}) as { readonly code?: unknown; readonly message?: unknown };

@@ -1,20 +1,20 @@
 /**
- * All topics that we publish to, by content. `seckill topics` creates them from config/topics.json, no client does. The
- * file also lists the `%RETRY%` and `%DLQ%` topic of each group, which must exist before their first message.
+ * All topics that we publish to, by content. Only `seckill topics` creates them, from config/topics.json; clients never
+ * do. The file also lists the `%RETRY%` and `%DLQ%` topics of each group, which must exist before their first message.
  */
 export const TOPICS = {
-  /** TRANSACTION: batches, as half messages. */
+  /** Type TRANSACTION: batches, as half messages. */
   purchase: 'seckill-purchase',
-  /** NORMAL: batches that are published again. */
+  /** Type NORMAL: batches that are published again. */
   redrive: 'seckill-purchase-redrive',
-  /** DELAY: expiry of unpaid orders. */
+  /** Type DELAY: expiry of unpaid orders. */
   paymentDeadline: 'seckill-payment-deadline',
-  /** NORMAL: changes of orders. */
+  /** Type NORMAL: changes of orders. */
   orderEvent: 'seckill-order-event',
 } as const;
 export type Topic = (typeof TOPICS)[keyof typeof TOPICS];
 
-/** All consumer groups that work on a topic, by purpose. `seckill topics` creates them from config/groups.json. */
+/** All consumer groups, by purpose. `seckill topics` creates them from config/groups.json. */
 export const GROUPS = {
   writer: 'seckill-order-writer',
   redriveWriter: 'seckill-order-writer-redrive',
@@ -34,13 +34,13 @@ export const GROUP_TOPICS = {
 
 /**
  * The group of a shadow (`seckill worker --shadow`). It acks each message at once, so it has no dead letters. While no
- * shadow runs, it is behind.
+ * shadow runs, it falls behind.
  */
 export const SHADOW_GROUP = 'seckill-order-shadow';
 
 /**
- * The dead-letter topic of each group, and the group that collects from it. A dead letter does not name its origin: our
- * own property `topic` does.
+ * The dead-letter topic of each group, and the group that collects its messages. A dead letter names its original topic
+ * only in our own property `topic`.
  */
 export const DEAD_LETTERS = {
   [GROUPS.writer]: { topic: '%DLQ%seckill-order-writer', collector: 'seckill-dlq-collector' },
@@ -51,7 +51,8 @@ export const DEAD_LETTERS = {
 } as const satisfies Record<Group, { topic: string; collector: string }>;
 
 /**
- * All topics that hold only our messages: the topics we publish to, and the retry and dead-letter topics of our groups.
+ * All topics that contain only our messages: the topics we publish to, and the retry and dead-letter topics of our
+ * groups.
  */
 export const OWN_TOPICS: ReadonlySet<string> = new Set([
   ...Object.values(TOPICS),
@@ -62,12 +63,14 @@ export const OWN_TOPICS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The topics where a broker keeps the half messages of all topics: open, and given up (no further check-back). The
- * property `REAL_TOPIC` names the topic that a half message is meant for.
+ * The topics in which a broker keeps the half messages of all topics: open ones, and those that it has given up (it
+ * sends no further check-backs). The property `REAL_TOPIC` names the topic for which a half message is meant.
  */
 export const HALF_TOPICS = { open: 'RMQ_SYS_TRANS_HALF_TOPIC', discarded: 'TRANS_CHECK_MAX_TIME_TOPIC' } as const;
 
 export const WRITER_GROUPS: ReadonlySet<string> = new Set([GROUPS.writer, GROUPS.redriveWriter]);
 
-/** `retryMaxTimes` of both writer groups. A worker sees a message once more than this, then it is a dead letter. */
+/**
+ * `retryMaxTimes` of both writer groups. A worker sees a message once more than this; then it becomes a dead letter.
+ */
 export const WRITER_RETRIES_MAX = 5;

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 
 /**
- * Name of the request header and message property that carries the span. Properties are not signed: only a trace
- * depends on this one.
+ * Name of the request header and message property that carries the span. Properties are not signed, but only traces
+ * depend on this one.
  */
 export const TRACEPARENT = 'traceparent';
 
-/** @param traceparent '' or undefined: the message is not traced */
+/** @param traceparent '' or undefined if the message is not traced */
 export const traceProperty = (traceparent: string | undefined): Readonly<Record<string, string>> =>
   traceparent === undefined || traceparent === '' ? {} : { [TRACEPARENT]: traceparent };
 
@@ -14,7 +14,7 @@ export const traceProperty = (traceparent: string | undefined): Readonly<Record<
 export interface TraceParent {
   /** 32 hexadecimal digits, not all zero. */
   readonly traceId: string;
-  /** Id of the span that the work belongs to: 16 hexadecimal digits, not all zero. */
+  /** Id of the span to which the work belongs: 16 hexadecimal digits, not all zero. */
   readonly spanId: string;
   /** Whether the sender records the trace. */
   readonly isSampled: boolean;
@@ -26,8 +26,8 @@ const [FLAGS_AT, FLAGS_END] = [53, 55];
 const [DASH, DIGIT_0, DIGIT_9, LETTER_A, LETTER_F] = [0x2d, 0x30, 0x39, 0x61, 0x66];
 
 /**
- * Reads a `traceparent`. Null if it is not well-formed. Its author is unknown, and every request may bring a
- * `traceparent`, so no pattern is matched. For a version after 00, the known part is read, as the standard requires.
+ * Reads a `traceparent`. Null if it is not well-formed. It avoids regular expressions, because anyone may send any
+ * `traceparent` with every request. For versions after 00, reads the known part, as the standard requires.
  */
 export function readTraceparent(text: string): TraceParent | null {
   if (text.length < FLAGS_END || !areHexDigits(text, 0, 2) || text.startsWith('ff')) return null;
@@ -55,7 +55,7 @@ function areHexDigits(text: string, from: number, to: number): boolean {
   return true;
 }
 
-/** Refuses an id of zeros. */
+/** Returns false for an id of zeros. */
 function isFilled(text: string, from: number, to: number): boolean {
   if (!areHexDigits(text, from, to)) return false;
   for (let at = from; at < to; at++) if (text.charCodeAt(at) !== DIGIT_0) return true;
@@ -67,7 +67,7 @@ const TRACE_ID_LENGTH = TRACE_ID_END - TRACE_ID_AT;
 export const isTraceId = (value: unknown): value is string =>
   typeof value === 'string' && value.length === TRACE_ID_LENGTH && isFilled(value, 0, TRACE_ID_LENGTH);
 
-/** Finds the trace id in typed text: a trace id, also in capitals, or a whole `traceparent`. Null: neither. */
+/** Finds the trace id in typed text: a trace id, even in capitals, or a whole `traceparent`. Null if it is neither. */
 export function typedTraceId(text: string): string | null {
   const lower = text.toLowerCase();
   return isTraceId(lower) ? lower : (readTraceparent(lower)?.traceId ?? null);
@@ -78,7 +78,7 @@ const IDS_PER_DRAW = 256;
 let drawn = '';
 let drawnAt = 0;
 
-/** Returns a new trace id in some ten ns. Every answer needs an id. */
+/** Returns a new trace id in some tens of ns, because every answer needs one. */
 export function newTraceId(): string {
   if (drawnAt === drawn.length) {
     drawn = randomBytes((IDS_PER_DRAW * TRACE_ID_LENGTH) / 2).toString('hex');
@@ -89,14 +89,13 @@ export function newTraceId(): string {
   return drawn.slice(from, drawnAt);
 }
 
-/** Caches the last batch: its purchases ask one after the other. */
+/** Caches the last batch, because its purchases ask one after the other. */
 let latestBatchId = '';
 let latestTraceId: string | null = null;
 
 /**
- * Returns the trace id that finds a batch: the 16 random bytes of the batch id. So a purchase that brought no trace id
- * has a trace id that leads to it, and nothing has to be stored. Null for a batch whose id was not made by
- * `newBatchId`.
+ * Returns the trace id that finds a batch: the 16 random bytes of the batch id. So a purchase that came without a trace
+ * id can still be found by one, and nothing has to be stored. Null for a batch whose id was not made by `newBatchId`.
  */
 export function traceIdOfBatch(batchId: string): string | null {
   if (batchId === latestBatchId) return latestTraceId;

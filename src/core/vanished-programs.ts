@@ -9,12 +9,11 @@ export interface SeenProgram {
   readonly seenAtMs: number;
 }
 
-/** How long a process that vanished is remembered. It may have been removed on purpose. */
+/** How long a vanished process is remembered. It may have been removed on purpose. */
 export const VANISHED_NAMED_MS = 3_600_000;
 
 /**
- * Returns the processes that vanished, without those whose place another process of their kind has taken: each process
- * that started later takes one place.
+ * Returns the vanished processes that no later process of the same kind has replaced. Each later process replaces one.
  * @param gone processes without a live report
  * @param live processes with a live report
  */

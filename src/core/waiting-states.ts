@@ -1,18 +1,18 @@
 import { durationText } from './duration.js';
 
-/** A state that waits for an event, and must not wait for ever. */
+/** A state that waits for an event and must not wait forever. */
 export interface WaitingState {
-  /** The subject of the wait. */
+  /** What is waiting. */
   readonly waits: string;
   /** The maximum wait: a key of the configuration, or a column. */
   readonly deadline: string;
   /** The program or person that ends the wait. */
   readonly endedBy: string;
-  /** The label of `seckill_overdue` that counts overdue states, or reconcile, whose findings count them. */
+  /** The label of `seckill_overdue` that counts overdue states, or `reconcile` if its findings count them. */
   readonly watchedAs: WatchedState | 'reconcile';
 }
 
-/** States whose overdue cases the keeper counts, one label each. */
+/** States whose overdue cases the keeper counts, one label for each state. */
 export const WATCHED_STATES = [
   'batch_pending',
   'pending_payment',
@@ -31,29 +31,32 @@ export const WATCHED_STATES = [
 ] as const;
 export type WatchedState = (typeof WATCHED_STATES)[number];
 
-/** Ages above which `seckill_overdue` counts a case, so that an operator gets an alert, ms. */
+/** Ages above which `seckill_overdue` counts a case, so that an operator is alerted, ms. */
 export const OVERDUE_MS = {
-  /** Past its payment deadline. The keeper ends an order within seconds after that, so a due order is no fault yet. */
+  /**
+   * Time past the payment deadline. The keeper ends an order within seconds of its deadline, so an order that has just
+   * become due is not a fault.
+   */
   pending_payment: 60_000,
-  /** After an outage a keeper needs tens of seconds for its outbox. */
+  /** After an outage, a keeper needs tens of seconds to work through its outbox. */
   outbox: 60_000,
-  /** Its units stay held until an operator decides. */
+  /** The units of a dead letter stay held until an operator decides. */
   dead_letter: 3_600_000,
   refund: 86_400_000,
   /** Longer than a payment provider takes to report the result of a charge. */
   payment_open: 1_200_000,
-  /** Longer than the lease of a compensation, so no keeper is working on it. */
+  /** Longer than the lease of a compensation, so no keeper can still be working on it. */
   compensation: 600_000,
-  /** A repair takes seconds, and buyers of the sale get 503. */
+  /** A repair takes seconds, during which buyers of the sale get 503. */
   sale_locked: 60_000,
   sale_over: 86_400_000,
   units_in_transfer: 60_000,
 } as const;
 
 /**
- * All waiting states of the system, in one place. A state that is not listed ends in the process that made it. States
- * that only the broker sees are watched by their effects: units in `pending`, unpaid orders, and, since its retries are
- * bounded, dead letters.
+ * All waiting states of the system, in one place. Any other state ends within the process that made it. States that
+ * only the broker sees are watched by their effects: units in `pending`, unpaid orders, and dead letters, because
+ * retries are bounded.
  */
 export const WAITING_STATES = {
   half_open: {
@@ -169,20 +172,21 @@ export const WAITING_STATES = {
 
 /** The overdue cases of a state. */
 export interface Overdue {
-  /** Number of cases. May stop counting at some thousands. */
+  /** Number of cases. Counting may stop at some thousands. */
   readonly count: number;
-  /** How long ago the oldest should have ended, ms; 0 without a case. */
+  /** How long ago the oldest case should have ended, ms. 0 if there is none. */
   readonly oldestMs: number;
 }
 
-/** States that are overdue by age alone. The other states have a deadline of their own. */
+/** States that are overdue by age alone. The other states have their own deadline. */
 export type AgedState = Exclude<WatchedState, 'batch_pending' | 'sale_locked' | 'units_in_transfer'>;
 
 /** Counts overdue cases in MySQL, on its time. */
 export interface OverdueRepository {
   /**
    * Counts cases that have waited in this state for longer than `afterMs`. The wait begins when the case is written,
-   * except: a compensation when it falls due, an unpaid order at its payment deadline, a sale when its window ends.
+   * with three exceptions: for a compensation, when it falls due; for an unpaid order, at its payment deadline; for a
+   * sale, when its window ends.
    * @throws OperationalError mysql
    */
   overdue(state: AgedState, afterMs: number): Promise<Overdue>;

@@ -2,7 +2,7 @@ import { amountText } from './amount-text.js';
 import { assertNever } from './errors.js';
 import type { RefundRefused } from './ports/order-refunds.js';
 
-/** Says why no refund was ordered, over HTTP and on the command line. */
+/** Explains why no refund was ordered, for HTTP and for the command line. */
 export function whyNoRefund(answer: RefundRefused, currency: string): string {
   switch (answer.outcome) {
     case 'in_progress':

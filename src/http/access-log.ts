@@ -6,9 +6,9 @@ import type { HttpRoute } from './metrics.js';
 
 export interface AccessLogOptions {
   readonly kind: 'off' | 'refusals' | 'sampled' | 'all';
-  /** `sampled` writes one answer out of this number. */
+  /** In mode `sampled`, one in this many answers is written. */
   readonly sampleEvery: number;
-  /** Maximum number of lines per second. Counts the answers above it and logs the count. */
+  /** Maximum number of lines per second. Answers above it are only counted, and the count is logged. */
   readonly perSecondMax?: number;
 }
 
@@ -31,26 +31,29 @@ interface Entry extends LoggedRequest {
 }
 
 const FLUSH_EVERY_MS = 200;
-/** A few hundred kB a second: a disk keeps up, and an attack does not fill it within minutes. */
+/**
+ * At this rate the log grows by a few hundred kB a second: a disk keeps up, and an attack does not fill it within
+ * minutes.
+ */
 const LINES_PER_SECOND_MAX = 2000;
-/** Seconds' worth of lines that may wait for a slow disk or pipe. Beyond that, answers are only counted. */
+/** How many seconds' worth of lines may wait for a slow disk or pipe. Beyond that, answers are only counted. */
 const WAITING_SECONDS = 5;
 const REFUSED_FROM = 400;
-/** Shown characters of an id in a path. An unchecked id may contain anything. */
+/** Maximum number of characters shown of an id in a path, because an unchecked id may contain anything. */
 const ID_SHOWN = 64;
 
 /** The destination of the lines. */
 export interface LineSink {
-  /** Rejects when some of the lines could not be written. */
+  /** Rejects if some of the lines could not be written. */
   write(lines: string): Promise<void>;
   /** Never rejects. */
   close(): Promise<void>;
 }
 
 /**
- * Writes one line of JSON per answer, to show why a request was refused. Recording a request costs one object. The lines
- * are built and written together, five times a second. A line shows the buyer, the key of the purchase, the ids in the path
- * and the trace id. It never shows a token, another header, the body, the address or the query.
+ * Writes one line of JSON per answer, to show why a request was refused. Recording an answer costs only one object: the
+ * lines are built and written together, five times a second. A line shows the buyer, the key of the purchase, the ids
+ * in the path and the trace id. It never shows a token, another header, the body, the address or the query.
  */
 export class AccessLog {
   readonly #options: AccessLogOptions;
@@ -65,7 +68,7 @@ export class AccessLog {
   #seen = 0;
   #skipped = 0;
 
-  /** @param onSkipped receives the number of answers without a line */
+  /** @param onSkipped receives the number of answers for which no line was written */
   constructor(options: AccessLogOptions, sink: LineSink, clock: Clock, onSkipped: (lines: number) => void) {
     this.#options = options;
     this.#perSecondMax = options.perSecondMax ?? LINES_PER_SECOND_MAX;
@@ -95,7 +98,7 @@ export class AccessLog {
     await this.#sink.close();
   }
 
-  /** Runs one write at a time, so that lines stay in order and a slow disk gets no second write. */
+  /** Runs one write at a time, so that lines stay in order and a slow disk never gets a second write. */
   #flush(): Promise<void> {
     this.#writing ??= this.#flushOnce().finally(() => (this.#writing = null));
     return this.#writing;
@@ -110,8 +113,8 @@ export class AccessLog {
     try {
       await this.#sink.write(`${lines.join('\n')}\n`);
     } catch {
-      this.#skipped += skipped; // these were reported before
-      this.#skip(entries.length); // a full disk costs lines, but the next lines are tried
+      this.#skipped += skipped; // reported by an earlier line
+      this.#skip(entries.length); // these lines are lost, but later lines are still tried
     }
   }
 
@@ -122,8 +125,8 @@ export class AccessLog {
 }
 
 /**
- * Opens a sink that appends to a file, or writes to stdout for an empty path. @throws Error of the file system when the
- * file cannot be opened
+ * Opens a sink that appends to a file, or writes to stdout for an empty path.
+ * @throws Error of the file system if the file cannot be opened
  */
 export async function openLineSink(path: string): Promise<LineSink> {
   if (path !== '') {
@@ -147,7 +150,7 @@ function lineOf({ atMs, counter, requestId, userId, params, traceId, answer, too
     route: counter.route,
     status,
     code: word,
-    reason: status < REFUSED_FROM || word === 'bad_request' ? undefined : reasonIn(answer.body), // a bad_request may quote the request
+    reason: status < REFUSED_FROM || word === 'bad_request' ? undefined : reasonIn(answer.body), // quotes input
     request: requestId ?? undefined,
     user: userId === '' ? undefined : userId,
     sale: saleId?.slice(0, ID_SHOWN),
@@ -162,7 +165,7 @@ function reasonIn(body: string): unknown {
   try {
     return (JSON.parse(body) as { readonly detail?: unknown }).detail;
   } catch {
-    return undefined; // not a problem; no answer of ours has such a body
+    return undefined; // not a problem; no other answer of ours has such a body
   }
 }
 

@@ -5,9 +5,9 @@ import { PreparedProblem, problem, type Answer } from './answer.js';
 import type { Denial } from './auth.js';
 
 /**
- * The answers of the pipeline to refused requests. For signatures, passes and purchase tokens, the details say what a
+ * The answers of the pipeline to refused requests. For signatures, passes and purchase tokens, the detail says what a
  * request needs, but not what was wrong with it, because that would tell an attacker what to change. For tokens of an
- * identity provider, the details do say what was wrong: an administrator who sets up a provider must know, and a forger
+ * identity provider, the detail does say what was wrong: an administrator who sets up a provider needs it, and a forger
  * learns nothing from it.
  */
 
@@ -26,7 +26,7 @@ export function refusedAnswer({ word, retryAfterMs, headers }: Refused, requestI
   return problem(word, retryAfterMs === null ? { requestId } : { requestId, retryAfterMs }, headers);
 }
 
-/** A browser adds cookies to requests that a page of another site sends. */
+/** A browser adds cookies even to requests that a page of another site sends. */
 export const CROSS_SITE = new PreparedProblem('denied', {
   detail: 'A page of another site sent this request. Send it from a page of this server.',
 });
@@ -39,10 +39,10 @@ export const NO_PASS = new PreparedProblem('queue_pass_needed', {
 export const NO_TOKEN = new PreparedProblem('purchase_token_needed', {
   detail: 'Get a purchase token first, a new one for each purchase: POST /v1/sales/{saleId}/purchase-token.',
 });
-/** Only Redis knows whether a nonce or a token was used before, and Redis does not answer. */
+/** Only Redis knows whether a nonce or a token was used before, and Redis is not answering. */
 export const CANNOT_CHECK = new PreparedProblem('unavailable', { detail: unavailableDetail('redis') });
 
-/** Says what is wrong with a token, in the detail and in `WWW-Authenticate`: ASCII without quotes. */
+/** Describes the problem with a token, in the detail and in `WWW-Authenticate`: ASCII without quotes. */
 const DENIALS: Readonly<
   Record<Exclude<Denial, 'missing' | 'keys_unavailable' | 'app_failed' | 'not_signed_in'>, string>
 > = {
@@ -62,9 +62,9 @@ const DENIALS: Readonly<
 };
 
 /**
- * Returns a 401 with the challenge of RFC 6750, which names an error only when a token was sent. Returns a 503 when the
- * keys of the issuer were never read or the host app cannot identify the caller: the token may be good, and a new sign-in
- * would not help. A host app with a sign-in of its own reads no bearer tokens, so its 401 has no challenge.
+ * Returns a 401 with the challenge of RFC 6750, which names an error only if a token was sent. Returns a 503 if the
+ * keys of the issuer were never read or the host app cannot identify the caller: the token may be good, and a new
+ * sign-in would not help. A host app with its own sign-in reads no bearer tokens, so its 401 has no challenge.
  */
 export function unauthorizedAnswer(denial: Denial, requestId: string | null): Answer<'unauthorized' | 'unavailable'> {
   if (denial === 'missing') return problem('unauthorized', { requestId }, ['WWW-Authenticate', 'Bearer']);

@@ -11,7 +11,7 @@ interface TimesLabels {
   readonly class: AnswerClass;
 }
 
-/** The times of one route and class. */
+/** The answer times of one route and class. */
 export class AnswerTimes {
   readonly labels: TimesLabels;
   /** Counts by bucket. The last bucket has no upper bound. */
@@ -31,8 +31,8 @@ export class AnswerTimes {
 }
 
 /**
- * Registers a histogram over these times. The map may grow later. The histogram of the library looks up its labels at every
- * value, which costs 0.4 µs, a fiftieth of a refusal.
+ * Registers a histogram over these times. The map may grow later. The library's own histogram would look up its labels
+ * for every value, which costs 0.4 µs, a fiftieth of a refusal.
  */
 export function registerTimes(registry: Registry, times: ReadonlyMap<string, AnswerTimes>): void {
   const metric = {
@@ -44,7 +44,7 @@ export function registerTimes(registry: Registry, times: ReadonlyMap<string, Ans
     get: () => Promise.resolve({ ...metric, values: [...times.values()].flatMap(seriesOf) }),
     reset: () => undefined,
   };
-  registry.registerMetric(metric as unknown as Histogram); // a registry only calls `get` of a metric
+  registry.registerMetric(metric as unknown as Histogram); // a registry calls nothing but `get` of a metric
 }
 
 function seriesOf({ labels, counts, sumMs }: AnswerTimes) {

@@ -5,19 +5,25 @@ import { hasLongBody } from './body.js';
 import type { AnswerClass, HttpMetrics, HttpRoute } from './metrics.js';
 import { NOSNIFF, problemHeaders, problemOf, type ProblemParts } from './problem.js';
 
-/** How long a connection stays open before its close, to receive the data that the client is still sending. */
+/** How long a connection stays open before it is closed, to receive what the client is still sending. */
 const LINGER_MS = 1000;
 const JSON_TYPE = 'application/json';
 const NO_STORE = ['Cache-Control', 'no-store'];
 
-/** Exists in the type only: it says which documented answers a route gives. */
+/** Exists only in the type, where it says which documented answers a route gives. */
 declare const KIND: unique symbol;
 
-/** A whole answer. @typeParam K its status, or the code of its problem */
+/**
+ * A complete answer.
+ * @typeParam K its status, or the code of its problem
+ */
 export interface Answer<K extends number | ProblemCode = number | ProblemCode> {
   readonly [KIND]?: K;
   readonly status: number;
-  /** The label that counts the answer: an outcome, a status word or a problem code. Never a user, a sale or a request. */
+  /**
+   * The label under which the answer is counted: an outcome, a status word or a problem code. Never a user, a sale or a
+   * request.
+   */
   readonly word: string;
   /** A flat list of names and values that includes Content-Length. */
   readonly headers: readonly string[];
@@ -26,7 +32,7 @@ export interface Answer<K extends number | ProblemCode = number | ProblemCode> {
   readonly encoding: 'latin1' | 'utf8';
 }
 
-/** @param word the label that counts the answer */
+/** @param word the label under which the answer is counted */
 export const json = <S extends number>(
   status: S,
   word: string,
@@ -72,12 +78,12 @@ export function problem<C extends ProblemCode>(
   };
 }
 
-/** Replaces the request id while a body is being prepared. No text of the problem table contains it. */
+/** Placeholder for the request id while a body is being prepared. No text of the problem table contains it. */
 const MARK = '@request@';
 
 /**
- * A problem in which only the request id changes, for answers that a flood of requests repeats. Ids are ASCII and need no
- * escaping, so the body is two strings around the id. Each length of id has one list of headers.
+ * A problem in which only the request id changes, for answers that a flood of requests repeats. Ids are ASCII and need
+ * no escaping, so the body consists of two strings around the id. There is one list of headers per length of id.
  */
 export class PreparedProblem<C extends ProblemCode> {
   readonly #code: C;
@@ -114,13 +120,13 @@ export interface Lifecycle {
 }
 
 /**
- * Registers a slow answer, which ends early when its client disconnects or the server drains. The entry is removed when the
- * answer is sent.
+ * Registers a slow answer, which is ended early if its client disconnects or the server drains. The entry is removed
+ * when the answer has been sent.
  */
 export function startPoll(res: ServerResponse, { polls, draining }: Lifecycle): AbortController {
   const poll = new AbortController();
   if (res.destroyed) {
-    poll.abort(); // its `close` event may have passed already
+    poll.abort(); // its `close` event may have fired already
     return poll;
   }
   polls.add(poll);
@@ -149,12 +155,15 @@ export function traceIdFor(exchange: { traceId: string }): string {
   return exchange.traceId;
 }
 
-/** Sets the trace header of an answer whose head `send` does not write. Call it before the head is written. */
+/**
+ * Sets the header with the trace id on an answer whose head is not written by `send`. Call it before the head is
+ * written.
+ */
 export function nameTrace(call: { readonly res: ServerResponse; traceId: string }): void {
   call.res.setHeader(TRACE_ID_HEADER, traceIdFor(call));
 }
 
-/** Writes an answer. Drops it without an error when the client has disconnected. */
+/** Writes an answer. If the client has disconnected, drops it without an error. */
 export function send(
   req: IncomingMessage,
   res: ServerResponse,
@@ -163,7 +172,7 @@ export function send(
   lifecycle: Lifecycle,
 ): void {
   if (res.destroyed || res.headersSent) return;
-  const leavesBody = !req.complete && hasLongBody(req); // the body is not worth skipping to reach the next request on the connection
+  const leavesBody = !req.complete && hasLongBody(req); // not worth reading to keep the connection
   if (leavesBody || lifecycle.draining) res.shouldKeepAlive = false;
   res.writeHead(answer.status, withTraceId(answer.headers, traceId));
   if (leavesBody) endAfterBody(req, res, answer);
@@ -172,7 +181,7 @@ export function send(
 
 const head: string[] = [];
 
-/** Reuses one list for all answers, since `writeHead` reads the list before it returns. */
+/** Reuses one list for all answers, which is safe because `writeHead` reads the list before it returns. */
 function withTraceId(headers: readonly string[], traceId: string): string[] {
   const { length } = headers;
   for (let i = 0; i < length; i++) head[i] = headers[i] as string;
@@ -183,8 +192,8 @@ function withTraceId(headers: readonly string[], traceId: string): string[] {
 }
 
 /**
- * Sends the answer, discards the rest of the body for a moment, and then closes the connection. If a socket closes with
- * unread input, the kernel sends a reset, which can overtake the answer.
+ * Sends the answer, discards the rest of the body for a moment, and then closes the connection. If a socket is closed
+ * with unread input, the kernel sends a reset, which can overtake the answer.
  */
 function endAfterBody(req: IncomingMessage, res: ServerResponse, answer: Answer): void {
   const end = (): void => {
@@ -197,8 +206,9 @@ function endAfterBody(req: IncomingMessage, res: ServerResponse, answer: Answer)
 }
 
 /**
- * Sends immediate answers together, after the requests that this turn of the event loop has read. Each write to a sleeping
- * client wakes it, which costs more than the rest of a refusal. One turn wakes each client once.
+ * Sends immediate answers together, once this turn of the event loop has read all its requests. Each write to a
+ * sleeping client wakes it up, which costs more than the rest of a refusal. This way, one turn wakes each client only
+ * once.
  */
 export class AnswersTogether {
   readonly #lifecycle: Lifecycle;
@@ -219,7 +229,7 @@ export class AnswersTogether {
   }
 }
 
-/** Counters of a route. Binds each code at its first answer. */
+/** Counters of a route. Each code is bound when it is first answered. */
 export class AnswerCounter {
   readonly route: HttpRoute;
   readonly #metrics: HttpMetrics;

@@ -25,8 +25,8 @@ const openParts = ({ routes, services }: Api, lifecycle: Lifecycle): Parts => ({
 });
 
 /**
- * The signature of Express middleware. Of the request, only the fields of Node's own request are used. `next` passes other
- * addresses on to the host app.
+ * The signature of Express middleware. Only the fields of Node's own request are used. `next` passes other addresses on
+ * to the host app.
  */
 export type Middleware = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
 
@@ -51,7 +51,7 @@ export function createBuyersMiddleware(api: Api, lifecycle: Lifecycle): Middlewa
 }
 
 /**
- * Finds the route of each request and passes it to the pipeline. Recognises a purchase by its address, before Express,
+ * Finds the route of each request and passes it to the pipeline. Recognises a purchase by its address without Express,
  * because Express costs several times as much as the rest of a refusal. Express finds every other route.
  */
 export function createBuyersListener(api: Api, lifecycle: Lifecycle): RequestListener {
@@ -76,7 +76,7 @@ const STOPPING = { detail: 'This server is stopping, and did nothing. Try again 
 
 type Serve = (req: IncomingMessage, res: ServerResponse) => boolean;
 
-/** @returns a function that answers purchases, and returns false for another address */
+/** @returns a function that answers purchases, and returns false for any other address */
 const purchaseOf =
   (pipeline: Pipeline, counter: AnswerCounter): Serve =>
   (req, res) => {
@@ -92,8 +92,8 @@ const MISDIRECTED = problem('misdirected');
 const TOO_MANY = problem('rate_limited');
 
 /**
- * @param host the name it listens on; a request for another name gets 421 `misdirected`
- * @param perSecondMax requests of one address in a second; a request above it gets 429 `rate_limited`
+ * @param host the name on which it listens; a request for another name gets 421 `misdirected`
+ * @param perSecondMax requests of one address per second; further requests get 429 `rate_limited`
  */
 export function createOperatorsListener(
   { routes, services }: Api,
@@ -101,7 +101,7 @@ export function createOperatorsListener(
   host: string,
   perSecondMax: number,
 ): RequestListener {
-  // This listener counts requests itself, before it knows the route.
+  // This listener itself counts requests, before it knows the route.
   const parts = openParts(
     { routes, services: { ...services, addressLimit: { isOn: false, refuses: () => false } } },
     lifecycle,
@@ -131,7 +131,10 @@ function pagesOf(pages: Pages, counter: AnswerCounter, lifecycle: Lifecycle, pip
   };
 }
 
-/** Returns the OpenAPI document of a listener as JSON. Builds it at the first request, since that takes a while. */
+/**
+ * Returns the OpenAPI document of a listener as JSON. Builds the document at the first request, because that takes a
+ * while.
+ */
 function openapiDocuments(routes: readonly Route[]): (listener: Listener) => string {
   const made = new Map<Listener, string>();
   return (listener) => {
@@ -161,7 +164,7 @@ function addRoutes(to: IRouter, routes: readonly Route[], { pipeline, counterOf 
     const label = (served[0] as Route).label;
     const counter = counters.get(label) ?? counterOf(label);
     counters.set(label, counter);
-    const at = to.route(pattern); // one pattern to compile and to match, for all methods
+    const at = to.route(pattern); // one pattern for matching and for building, for all methods
     for (const route of served) {
       at[route.method]((req: Request, res: Response) =>
         pipeline.run(new Call<unknown>(route, counter, req, res, req.params, queryOf(req), null)),
@@ -193,7 +196,8 @@ const queryOf = ({ url }: Request): Record<string, unknown> => {
 };
 
 function addErrorHandler(to: IRouter, pipeline: Pipeline, counter: AnswerCounter): void {
-  // Express recognises an error handler by its four parameters. Status 400 means an address with a broken percent sign.
+  // Express recognises an error handler by its four parameters. Status 400 means an address with an invalid percent
+  // sign.
   const fail: ErrorRequestHandler = (error, req, res, _next) => {
     if ((error as { readonly status?: unknown }).status !== 400)
       return pipeline.fail(unrouted(req, res, counter), error);

@@ -19,14 +19,14 @@ import {
 export interface Principal {
   readonly userId: string;
   readonly roles: readonly string[];
-  /** The expiry in the token, Unix ms. */
+  /** When the token expires, Unix ms. */
   readonly expiresAtMs: number;
 }
 
 /**
- * Why a request has no known caller. `keys_unavailable`: the keys of the issuer were never read, so nothing is known about
- * the token. `app_failed`: the host app could not identify the caller. `not_signed_in`: the host app does not know the
- * caller. Each other word is about the token.
+ * Why the caller of a request is unknown. `keys_unavailable`: the keys of the issuer have never been read, so nothing
+ * is known about the token. `app_failed`: the host app could not identify the caller. `not_signed_in`: the host app
+ * does not know the caller. All other words describe the token.
  */
 export type Denial =
   | NoKey
@@ -47,8 +47,8 @@ export type Denial =
 
 export interface Authenticator {
   /**
-   * Reads the value of the Authorization header. Never throws. Returns a promise only when the issuer must be asked for an
-   * unknown key.
+   * Reads the value of the Authorization header. Never throws. Returns a promise only if the issuer must be asked for
+   * an unknown key.
    */
   authenticate(authorization: string | undefined): Principal | Denial | Promise<Principal | Denial>;
 }
@@ -56,8 +56,8 @@ export interface Authenticator {
 /** Identifies the sender of a request. */
 export interface RequestAuthenticator {
   /**
-   * Whether callers may be known without an `Authorization` header. Left out: a request without the header is refused at
-   * once.
+   * Whether a caller may be known without an `Authorization` header. If left out, a request without the header is
+   * refused at once.
    */
   readonly readsMoreThanHeader?: boolean;
   /** Never throws. */
@@ -67,7 +67,7 @@ export interface RequestAuthenticator {
   ): Principal | Denial | Promise<Principal | Denial>;
 }
 
-/** The caller that a host app names. */
+/** A caller as the host app names it. */
 export interface Caller {
   /** 1 to 128 visible ASCII characters. */
   readonly userId: string;
@@ -78,8 +78,8 @@ export interface Caller {
 const LOG_EVERY_MS = 60_000;
 
 /**
- * Asks a host app for its callers. Answers 503 when the app throws or rejects, and 401 for a caller without a valid user
- * id. Logs both at most once a minute, because a client may repeat a request that makes the app fail.
+ * Asks a host app for its callers. Answers 503 if the app throws or rejects, and 401 if a caller has no valid user id.
+ * Logs either at most once a minute, because a client may repeat a request that makes the app fail.
  */
 export function authenticatorOf(
   identify: (req: IncomingMessage) => Caller | null | Promise<Caller | null>,
@@ -114,7 +114,7 @@ export function authenticatorOf(
 export interface AuthOptions {
   /** Maximum number of verified tokens kept in memory. 0 disables the cache. */
   readonly cacheMax: number;
-  /** Maximum time from `iat` to `exp`, in ms. A token without `iat` counts from now. */
+  /** Maximum time from `iat` to `exp`, in ms. For a token without `iat`, the time from now to `exp`. */
   readonly lifeMaxMs: number;
   /** The largest accepted difference between the clock of an issuer and ours, in ms. */
   readonly toleranceMs: number;
@@ -130,7 +130,7 @@ interface Verified extends RevocableToken {
 }
 
 /**
- * Reads bearer tokens. Caches good tokens only, and never beyond their `exp`, because a flood of forged tokens must not
+ * Reads bearer tokens. Caches only good tokens, and never beyond their `exp`, because a flood of forged tokens must not
  * push out the tokens of honest buyers.
  */
 export function createAuthenticator(
@@ -140,7 +140,7 @@ export function createAuthenticator(
   const finder = new KeyFinder(keys.own, keys.issuers);
   const nowMs = options.nowMs ?? Date.now;
   const known = options.cacheMax > 0 ? new VerifiedTokens(options.cacheMax) : null;
-  for (const issuer of keys.issuers) issuer.onChange(() => known?.clear()); // a withdrawn key may have signed cached tokens
+  for (const issuer of keys.issuers) issuer.onChange(() => known?.clear()); // a withdrawn key may have signed them
 
   const verify = (token: string): Principal | Denial | IssuerKeys => {
     const found = finder.find(token);
@@ -181,13 +181,13 @@ export function createAuthenticator(
   };
 }
 
-/** Longer than most tokens. Bounds the memory of the cache. */
+/** Longer than most tokens. Limits the memory of the cache. */
 const KEPT_LENGTH_MAX = 4096;
 
 /**
- * Caches each token at its second use. In a rush nearly every token is new, and writing each token into a full LRU cache
- * costs 2 µs, half the cost of its verification. So the first use of a token only leaves a mark in a table of 65,536, which
- * later tokens overwrite. A token without its mark is not looked up.
+ * Caches each token at its second use. In a rush nearly every token is new, and writing a token into a full LRU cache
+ * costs 2 µs, half as much as verifying it. So the first use of a token only leaves a mark in a table of 65,536
+ * entries, which later tokens overwrite. A token without a mark is not looked up in the cache.
  */
 class VerifiedTokens {
   readonly #tokens: LRUCache<string, Verified>;
@@ -226,7 +226,7 @@ function bearerOf(authorization: string | undefined): string | null {
   return /^bearer +(.+)$/i.exec(authorization)?.[1] ?? null; // the scheme is case-insensitive (RFC 9110, 11.1)
 }
 
-/** Checks the claims. Refuses a token without `exp`, because a leaked token would stay good for ever. */
+/** Checks the claims. Refuses a token without `exp`, because it would stay good forever if it leaked. */
 function verifiedOf(
   claims: Claims,
   terms: TokenTerms,
@@ -238,7 +238,7 @@ function verifiedOf(
   if (terms.audiences !== null && !isFor(aud, terms.audiences)) return 'wrong_audience';
   if (!isUserId(sub)) return 'bad_subject';
   const userId = terms.subjectPrefix + sub;
-  if (!isUserId(userId)) return 'bad_subject'; // too long with its prefix
+  if (!isUserId(userId)) return 'bad_subject'; // too long, together with its prefix
   if (typeof exp !== 'number') return 'no_expiry';
   const goodUntilMs = exp * 1000 + toleranceMs;
   if (nowMs >= goodUntilMs) return 'expired';
@@ -254,6 +254,6 @@ function verifiedOf(
 const isFor = (aud: unknown, audiences: readonly string[]): boolean =>
   Array.isArray(aud) ? aud.some((one) => audiences.includes(one as string)) : audiences.includes(aud as string);
 
-/** Whether an optional time has come. */
+/** Returns whether a time has come. A missing time has. */
 const hasCome = (seconds: unknown, nowMs: number): boolean =>
   seconds === undefined || (typeof seconds === 'number' && nowMs >= seconds * 1000);

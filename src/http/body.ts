@@ -8,8 +8,8 @@ const JSON_TYPE = /^application\/json *(;|$)/i;
 const OTHER_CHARSET = /;\s*charset\s*=\s*(?!"?utf-?8"?\s*(;|$))/i;
 
 /**
- * Whether the headers allow a JSON body. Accepts a request without Content-Type. Refuses a compressed body and any charset
- * except UTF-8.
+ * Returns whether the headers allow a JSON body. Accepts a request without Content-Type. Refuses a compressed body and
+ * any charset except UTF-8.
  */
 export function promisesJson(headers: IncomingHttpHeaders): boolean {
   const type = headers['content-type'];
@@ -20,13 +20,16 @@ export function promisesJson(headers: IncomingHttpHeaders): boolean {
   return encoding === undefined || encoding === 'identity';
 }
 
-/** Whether the headers announce a body that is too large or of unknown length (chunked). */
+/** Returns whether the headers announce a body that is too large or of unknown length (chunked). */
 export function hasLongBody(req: IncomingMessage): boolean {
   const length = req.headers['content-length'];
   return length === undefined ? req.headers['transfer-encoding'] !== undefined : Number(length) > BODY_BYTES_MAX;
 }
 
-/** Why a body has no text: it is too large, not UTF-8, or middleware of the host app has read it and kept nothing. */
+/**
+ * Why there is no text for a body: it is too large, it is not UTF-8, or middleware of the host app has read it and not
+ * kept it.
+ */
 export type BodyFault = 'too_large' | 'not_utf8' | 'swallowed';
 
 interface MaybeParsed extends IncomingMessage {
@@ -35,10 +38,10 @@ interface MaybeParsed extends IncomingMessage {
   readonly _body?: unknown;
 }
 
-/** The length of the shortest object with a field: `{"a":1}`. */
+/** The length of the shortest object that has a field: `{"a":1}`. */
 const FIELD_BYTES_MIN = 7;
 
-/** Returns the body that a parser of the host app has read and kept. Undefined: no body was kept. */
+/** Returns the body that a parser of the host app has read and kept. Undefined if no body was kept. */
 function parsedBefore({ body, _body, headers }: MaybeParsed): string | Buffer | undefined {
   if (body === undefined || typeof body === 'string' || Buffer.isBuffer(body)) return body;
   const text = JSON.stringify(body);
@@ -47,8 +50,8 @@ function parsedBefore({ body, _body, headers }: MaybeParsed): string | Buffer | 
 }
 
 /**
- * Collects a body and calls either `done` or `refuse` once. Calls `refuse` as soon as the fault is known. Calls neither if
- * the client disconnects before the end.
+ * Collects a body, then calls either `done` or `refuse`, once. Calls `refuse` as soon as the fault is known. Calls
+ * neither if the client disconnects before the end.
  */
 export function collectBody(
   req: IncomingMessage,

@@ -2,18 +2,18 @@ import type { IncomingMessage } from 'node:http';
 import { readAddress } from '../core/ip-address.js';
 import type { NetworkSet } from '../admission/lists/network-set.js';
 
-/** Returns the IP address of the client as text. Empty when its connection is closed. */
+/** Returns the IP address of the client as text. Empty if its connection is closed. */
 export type ClientAddress = (req: IncomingMessage) => string;
 
-/** The prefix of IPv4 addresses on a dual-stack socket. */
+/** The prefix that a dual-stack socket adds to IPv4 addresses. */
 const IPV4_MAPPED = '::ffff:';
 /** Some proxies add the port of their client. */
 const WITH_PORT = /^(?:\[([^\]]+)\]|(\d+\.\d+\.\d+\.\d+))(?::\d{1,5})?$/;
 
 /**
- * Returns the peer of the connection, or the client that the peer names if the peer is a trusted proxy. Each proxy appends
- * its client at the right end of X-Forwarded-For, so only the entries of our own proxies are trusted. The client may have
- * invented any entry further left.
+ * Returns the peer of the connection, or the client that the peer names if the peer is a trusted proxy. Each proxy
+ * appends its client at the right end of X-Forwarded-For, so only the entries of our own proxies are trusted. Any entry
+ * further to the left may be an invention of the client.
  */
 export function createClientAddress(trusted: NetworkSet): ClientAddress {
   if (trusted.isEmpty) return peerOf;
@@ -24,7 +24,7 @@ export function createClientAddress(trusted: NetworkSet): ClientAddress {
   return (req) => {
     const peer = peerOf(req);
     const forwarded = req.headers['x-forwarded-for'];
-    // Node joins repeated headers in the order in which they came.
+    // Node joins repeated headers in the order of their arrival.
     return typeof forwarded === 'string' ? firstUntrusted(peer, forwarded, isTrusted) : peer;
   };
 }

@@ -11,30 +11,30 @@ const REASONS: Readonly<Record<number, string>> = {
   431: 'Request Header Fields Too Large',
 };
 
-/** Codes of Node's parser. Every other code means bad syntax. */
+/** Codes of Node's parser. Every other code means invalid syntax. */
 const CODES: Readonly<Record<string, ProblemCode>> = {
   HPE_HEADER_OVERFLOW: 'headers_too_large',
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 'payload_too_large',
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 };
 
-/** The response to the last request of a connection, kept on its socket. The response knows its request. */
+/** The latest response of a connection, kept on its socket. The response knows its request. */
 const LAST = Symbol('last answer');
 /** The number of requests in a row that arrived before the previous request was answered. */
 const PIPELINED = Symbol('pipelined requests');
 type Marked = Duplex & { [LAST]?: ServerResponse; [PIPELINED]?: number };
 
 /**
- * Maximum number of requests in a row that a client may send without waiting for an answer. Node hands over all requests of
- * one packet in one turn, so thousands of them would keep every other client waiting. Browsers and proxies send one request
- * at a time.
+ * Maximum number of requests that a client may send in a row without waiting for an answer. Node hands over all
+ * requests of one packet in one turn, so thousands of them would keep every other client waiting. Browsers and proxies
+ * send one request at a time.
  */
 const PIPELINED_MAX = 16;
 
 /**
- * Records the last request of a connection, at the cost of two fields per request. The answer to the last request that a
- * client may pipeline closes the connection.
- * @returns false: the client has sent too many requests at once; drop the request without an answer
+ * Records the last request of a connection, at the cost of two fields per request. The answer to the last request that
+ * a client may pipeline closes the connection.
+ * @returns false if the client has sent too many requests at once; then drop the request without an answer
  */
 export function noteExchange(req: IncomingMessage, res: ServerResponse): boolean {
   const socket = req.socket as Marked;
@@ -42,7 +42,7 @@ export function noteExchange(req: IncomingMessage, res: ServerResponse): boolean
   const pipelined = before >= PIPELINED_MAX || isAnswering(socket) ? before + 1 : 1;
   if (pipelined !== before) socket[PIPELINED] = pipelined;
   if (pipelined > PIPELINED_MAX) {
-    req.socket.pause(); // unread input takes no memory
+    req.socket.pause(); // input that is not read takes no memory
     return false;
   }
   if (pipelined === PIPELINED_MAX) res.shouldKeepAlive = false;
@@ -50,16 +50,17 @@ export function noteExchange(req: IncomingMessage, res: ServerResponse): boolean
   return true;
 }
 
-/** Whether a request of this connection still waits for (the rest of) its answer. */
+/** Returns whether a request of this connection still waits for its answer, or for the rest of it. */
 export function isAnswering(socket: Duplex): boolean {
   const last = (socket as Marked)[LAST];
   return last !== undefined && !last.writableFinished;
 }
 
 /**
- * Answers input that never became a request: bad syntax, headers too large, too slow. Writes straight to the socket, so it
- * answers only when no other answer is due first. During a purchase the client would take a 400 for the answer to it. The
- * connection is closed instead, and the client asks again with its key.
+ * Answers input that never became a request, because its syntax is invalid, its headers are too large, or it is too
+ * slow. Writes directly to the socket, so it answers only if no other answer is due first: during a purchase, the
+ * client would take a 400 for the answer to the purchase. In that case it closes the connection, and the client asks
+ * again with its key.
  * @returns the code of the answer, or null
  */
 export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): ProblemCode | null {
@@ -76,14 +77,14 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex):
   ];
   for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`);
   socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
-  // The parser still reads. A request that arrives or completes now would be carried out although it was refused.
+  // The parser still reads. A request that arrives or completes now would be carried out although it has been refused.
   if (code === 'request_timeout') socket.once('finish', () => socket.destroy());
   return code;
 }
 
 /**
- * Returns the trace id of the request whose body is still arriving, or a new id. Input that never became a request has no
- * known headers.
+ * Returns the trace id of the request whose body is still arriving, or else a new id, because the headers of input that
+ * never became a request are unknown.
  */
 function traceIdOf(socket: Marked): string {
   const last = socket[LAST];

@@ -3,7 +3,10 @@ import { problem, type Answer } from './answer.js';
 import { NOSNIFF } from './problem.js';
 import { API_PREFIX } from './route.js';
 
-/** Request headers that need permission. Signature headers are missing, since a page cannot keep its key secret. */
+/**
+ * Request headers that need permission. Signature headers are not among them, because a page cannot keep its key
+ * secret.
+ */
 const REQUEST_HEADERS = [
   'Authorization',
   'Content-Type',
@@ -16,27 +19,27 @@ const REQUEST_HEADERS = [
 ];
 /** Answer headers that a page may read in addition to the default headers. */
 const ANSWER_HEADERS = 'Age, Location, Retry-After, Trace-Id';
-/** How long a browser may keep a preflight answer, in seconds. Chromium keeps no answer for longer. */
+/** How long a browser may keep a preflight answer, in seconds. Chromium never keeps one for longer. */
 const KEPT_SECONDS = '7200';
 /** Caches must not give the answer for one origin to another origin. */
 const VARY = ['Vary', 'Origin'] as const;
 
 /**
- * Lets pages of other origins call the API of buyers (CORS). Tokens travel in `Authorization`, and the API never reads a
- * cookie, so it never sends `Access-Control-Allow-Credentials`. CORS does not restrict other clients than browsers.
+ * Lets pages of other origins call the API of buyers (CORS). Tokens travel in `Authorization`, and the API never reads
+ * a cookie, so it never sends `Access-Control-Allow-Credentials`. CORS restricts only browsers.
  */
 export class Cors {
   readonly #preflights: ReadonlyMap<string, Answer<204>>;
 
-  /** @param origins in the format of browsers */
+  /** @param origins in the form in which browsers send them */
   constructor(origins: readonly string[]) {
     this.#preflights = new Map(origins.map((origin) => [origin, preflightOf(origin)]));
   }
 
   /**
-   * Answers a preflight: may a page send a request that needs permission? Answers from memory, whatever the request is
-   * about.
-   * @returns null: the request is not a preflight
+   * Answers a preflight, which asks whether a page may send a request that needs permission. Answers from memory,
+   * without looking at what the request is about.
+   * @returns null if the request is not a preflight
    */
   preflight({ method, url, headers }: IncomingMessage): Answer | null {
     if (method !== 'OPTIONS' || !isOfApi(url)) return null;
@@ -45,8 +48,8 @@ export class Cors {
   }
 
   /**
-   * Adds the headers that let a browser hand the answer to its page. A request without an origin gets no header, except
-   * that a cacheable answer gets `Vary`.
+   * Adds the headers that allow a browser to pass the answer to its page. A request without an origin gets no header,
+   * except that a cacheable answer gets `Vary`.
    */
   mark({ method, url, headers: { origin } }: IncomingMessage, res: ServerResponse): void {
     if (origin === undefined && method === 'POST') return;

@@ -6,14 +6,14 @@ import type { Call, RouteServices } from './route.js';
 export interface StreamTimes {
   /** Sends a comment after this time without an event, in ms, so that no proxy closes the stream as idle. */
   readonly heartbeatMs: number;
-  /** Ends a stream after this time, in ms. The client then connects again. */
+  /** Ends a stream after this time, in ms. The client then reconnects. */
   readonly streamMaxMs: number;
-  /** How long a client should wait before it connects again, in ms. */
+  /** How long a client should wait before it reconnects, in ms. */
   readonly retryMs: number;
 }
 
 export interface StreamEvent {
-  /** A single line, which the client sends as `Last-Event-ID` when it reconnects. */
+  /** A single line. The client sends it as `Last-Event-ID` when it reconnects. */
   readonly id: string;
   readonly event: string;
   readonly data: object;
@@ -44,14 +44,15 @@ export const isStillAllowed =
   ({ req, route, userId }: Call, { auth }: RouteServices) =>
   async (): Promise<boolean> => {
     const who = await auth.authenticate(req.headers.authorization, req);
-    if (typeof who === 'string') return who === 'keys_unavailable' || who === 'app_failed'; // the api cannot tell, so the stream stays open
+    if (typeof who === 'string') return who === 'keys_unavailable' || who === 'app_failed'; // cannot check
     const { role } = route.asks;
     return who.userId === userId && (role === null || includesRole(who.roles, role));
   };
 
 /**
- * An answer of type `text/event-stream`. Buffers nothing for a slow reader: disconnects a client that has not read
- * everything by the next heartbeat, or whose socket is full. The client can reconnect and continue after its last event.
+ * An answer of type `text/event-stream`. Buffers nothing for a slow reader: it disconnects a client that has not read
+ * everything by the next heartbeat, or whose socket is full. The client can reconnect and continue after its last
+ * event.
  */
 export class EventStream {
   readonly #res: ServerResponse & { flush?(): void };
@@ -61,7 +62,7 @@ export class EventStream {
   readonly #timeUp: NodeJS.Timeout;
 
   /**
-   * @param isAllowed called at each heartbeat; false ends the stream
+   * @param isAllowed called at each heartbeat; if it returns false, the stream ends
    * @param onEnd called when `isAllowed` returns false, and after `streamMaxMs`; it must call `end`
    */
   constructor(
@@ -74,7 +75,7 @@ export class EventStream {
     this.#res = res;
     this.#isAllowed = isAllowed;
     this.#onEnd = onEnd;
-    res.shouldKeepAlive = false; // the end of the stream ends the connection, so a shutdown does not wait for it
+    res.shouldKeepAlive = false; // the connection ends with the stream, so a shutdown does not wait for it
     res.writeHead(200, HEADERS);
     req.socket.setNoDelay(true);
     this.#heartbeat = setInterval(() => void this.#beat(), times.heartbeatMs);
@@ -108,7 +109,7 @@ export class EventStream {
     if (slow) this.#res.destroy();
     else {
       this.#res.write(text);
-      this.#res.flush?.(); // middleware may compress despite the headers
+      this.#res.flush?.(); // middleware may compress the answer in spite of the headers
     }
   }
 }

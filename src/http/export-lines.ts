@@ -28,7 +28,7 @@ export const exportLine = (
 
 /**
  * Where a formula may begin: at the start of a cell, and after a semicolon, which separates cells in some countries.
- * Spreadsheets in Asia accept the full-width signs too. An id may begin with a hyphen.
+ * Asian spreadsheets also accept the full-width signs. An id may begin with a hyphen.
  */
 const FORMULA = /(^|;)(?=[\s"']*[=+\-@\uff1d\uff0b\uff0d\uff20])/g;
 /**

@@ -17,18 +17,18 @@ export interface JwksParts {
   readonly refreshMs: number;
 }
 
-/** Minimum time between two reads. Made-up key ids reach the provider no more often than this. */
+/** Minimum time between two reads. It limits how often invented key ids can cause a request to the provider. */
 const PAUSE_MS = 5000;
 const TIMEOUT_MS = 5000;
 /** A set of a dozen RSA keys with certificates takes about 30 kB. */
 const BYTES_MAX = 512 * 1024;
 const KEYS_MAX = 100;
 /**
- * Maximum number of keys that may have signed one token. Without `kid` these are the previous, the current and the next
- * key.
+ * Maximum number of keys that may have signed one token. If a token has no `kid`, these are the previous, the current
+ * and the next key.
  */
 const CANDIDATES_MAX = 3;
-/** Requests that may wait for one read. Further requests are refused at once. */
+/** Maximum number of requests that wait for one read. Further requests are refused at once. */
 const WAITING_MAX = 1000;
 
 /**
@@ -42,7 +42,7 @@ export class Jwks implements IssuerKeys {
   readonly #outage: OutageLog;
   readonly #listeners: (() => void)[] = [];
   #keys: readonly NamedKey[] = [];
-  /** The text of the last read. The same text changes nothing. */
+  /** The text of the last read. If the same text is read again, nothing changes. */
   #text = '';
   #isKnown = false;
   #nextMs = -Infinity;
@@ -111,7 +111,7 @@ export class Jwks implements IssuerKeys {
     }
   }
 
-  /** @throws Error for text that is not a key set, or a set without a usable key */
+  /** @throws Error if the text is not a key set, or if the set has no usable key */
   #take(text: string): void {
     if (text === this.#text) return;
     const terms = issuerTerms(this.#of);
@@ -149,7 +149,7 @@ function keysIn(text: string): readonly KeyOfSet[] {
   );
 }
 
-/** Says why a key is not used. A set may hold keys for other purposes and other algorithms. */
+/** Returns why a key is not used. A set may contain keys for other purposes and other algorithms. */
 function whyNotUsed({ use, alg, key_ops: ops }: KeyOfSet, algorithm: string, { algorithms }: Issuer): string | null {
   if (use !== undefined && use !== 'sig') return `is for another use: ${String(use)}`;
   if (Array.isArray(ops) && !ops.includes('verify')) return `is for other operations: ${ops.join(', ')}`;
@@ -157,7 +157,7 @@ function whyNotUsed({ use, alg, key_ops: ops }: KeyOfSet, algorithm: string, { a
   return algorithms.some((one) => one === algorithm) ? null : `is for ${algorithm}, which this issuer must not use`;
 }
 
-/** @throws Error unless the answer is text of limited length, without a redirect, in time */
+/** @throws Error unless the answer arrives in time and without a redirect, as text of limited length */
 async function fetchText(url: string): Promise<string> {
   const response = await fetch(url, {
     headers: { accept: 'application/json' },

@@ -15,9 +15,9 @@ export class MetricsPage {
   readonly #token: string;
 
   /**
-   * @param collect every metric of the process, in the text format of Prometheus
-   * @param options `token`: the bearer token that the page requires, empty: the page is open; `cacheMs`: how long to
-   * reuse a page, 0 disables the cache
+   * @param collect returns every metric of the process, in the text format of Prometheus
+   * @param options `token` is the bearer token that the page requires, or empty if the page is open; `cacheMs` is how
+   * long a page is reused, 0 disables the cache
    */
   constructor(
     collect: () => Promise<string>,
@@ -28,7 +28,7 @@ export class MetricsPage {
     this.#token = token;
   }
 
-  /** Whether this value of the Authorization header may read the page. */
+  /** Returns whether a request with this value of the Authorization header may read the page. */
   isFor(authorization: string | undefined): boolean {
     if (this.#token === '') return true;
     const [, token = ''] = /^bearer +(\S+)$/i.exec(authorization ?? '') ?? [];

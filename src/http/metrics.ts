@@ -3,7 +3,7 @@ import { metricMakers } from '../core/metric-makers.js';
 import { AnswerTimes, registerTimes } from './answer-times.js';
 import { Tally } from './tally.js';
 
-/** The parts of the API with separate counters. Contains no ids, because their number has no limit. */
+/** The parts of the API that are counted separately. They contain no ids, whose number is unlimited. */
 export type HttpRoute =
   | 'purchase'
   | 'purchase_status'
@@ -22,8 +22,8 @@ export type HttpRoute =
 export type AnswerClass = 'ok' | 'refused' | 'failed';
 
 /**
- * Creates the metrics of the API. Counting an answer costs some nanoseconds, because the figures reach the registry only
- * when it collects them.
+ * Creates the metrics of the API. Counting an answer costs a few nanoseconds, because the registry fetches the figures
+ * only when it collects.
  */
 export function createHttpMetrics(registry: Registry) {
   const { counter } = metricMakers(registry);
@@ -35,8 +35,8 @@ export function createHttpMetrics(registry: Registry) {
   );
   const times = new Map<string, AnswerTimes>();
   registerTimes(registry, times);
-  // Creates the series for objectives and alerts at the start. A series that appears with its first value has no rate for
-  // that value.
+  // Creates the series for objectives and alerts at the start: a series that appears only with its first value has no
+  // rate for that value.
   for (const code of ['accepted', 'sold_out', 'refused_by_store', 'unavailable', 'outcome_unknown', 'internal']) {
     answers.bind(['purchase', code]);
   }
@@ -50,7 +50,7 @@ export function createHttpMetrics(registry: Registry) {
     'Connections closed because too many were open, and requests dropped because a client sent too many at once.',
   );
   return {
-    /** Binds a counter. The hot path binds each pair once and calls the function per answer. */
+    /** Binds a counter. The hot path binds each pair once, then calls the returned function for each answer. */
     answered: (route: HttpRoute, code: string): (() => void) => answers.bind([route, code]),
     /** Binds the histogram of the answer times. */
     took(route: HttpRoute, answerClass: AnswerClass): (tookMs: number) => void {
@@ -66,7 +66,7 @@ export function createHttpMetrics(registry: Registry) {
 
 export type HttpMetrics = ReturnType<typeof createHttpMetrics>;
 
-/** Creates the metrics of the keys of identity providers. */
+/** Creates the metrics about the keys of identity providers. */
 export function createIdentityMetrics(registry: Registry) {
   const { counter, gauge } = metricMakers(registry);
   const reads = counter('seckill_jwks_reads_total', 'Attempts to read the keys of an issuer, by result.', [

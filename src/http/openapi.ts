@@ -6,7 +6,7 @@ import { routesOf, type AnswerSpec, type Listener, type Route } from './route.js
 /** A part of the document. */
 type Json = Record<string, unknown>;
 
-/** Title and address for each listener. The public address of buyers is not a known field. */
+/** Title and address for each listener. The address at which buyers reach it is not known here. */
 const ABOUT: Readonly<Record<Listener, { readonly title: string; readonly servers: readonly Json[] }>> = {
   buyers: {
     title: 'Seckill',
@@ -145,7 +145,7 @@ function answerOf({ description, schema, type, headers }: AnswerSpec, schemas: S
 const headersOf = (headers: Readonly<Record<string, string>>, schema: Json): Json =>
   Object.fromEntries(Object.entries(headers).map(([name, description]) => [name, { description, schema }]));
 
-/** Returns one response per status. It describes every problem code of the status and shows each as an example. */
+/** Returns one response per status. It describes every problem code that has the status, with an example of each. */
 function problemsOf({ codes, answers }: Route, schemas: Schemas): Record<string, Json> {
   const byStatus = new Map<number, ProblemCode[]>();
   for (const code of codes) {
@@ -155,7 +155,7 @@ function problemsOf({ codes, answers }: Route, schemas: Schemas): Record<string,
   const problem = schemas.of(problemSchema, 'output');
   const responses: Record<string, Json> = {};
   for (const [status, words] of byStatus) {
-    const success = answers[status]; // 503 of /readyz also has its own body
+    const success = answers[status]; // the 503 of /readyz may also have a body of its own
     const content = {
       [PROBLEM_TYPE]: {
         schema: problem,
@@ -218,11 +218,11 @@ const without = (schema: Json, ...keys: string[]): Json =>
 const withComponents = (schema: Json): Json =>
   JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/')) as Json;
 
-/** Adjusts the schema where the document differs from zod: see `override` in the metadata of a schema. */
+/** Changes a schema where the document must differ from zod: see `override` in the metadata of a schema. */
 const tidied =
   (io: 'input' | 'output') =>
   ({ zodSchema, jsonSchema }: { readonly zodSchema: z.core.$ZodTypes; readonly jsonSchema: Json }): void => {
-    if (jsonSchema.format === 'date-time') delete jsonSchema.pattern; // zod's pattern fills a whole line
+    if (jsonSchema.format === 'date-time') delete jsonSchema.pattern; // zod's pattern would fill a whole line
     if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
     if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
     if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties; // answers may gain fields

@@ -4,10 +4,11 @@ import { readAddress } from '../core/ip-address.js';
 const HOST = /^(\[[^\]]*\]|[^:]*)(?::\d*)?$/;
 
 /**
- * Checks whether a request was meant for this server: for `localhost`, an IP address or the name that it listens on. Any
- * other name may belong to a page whose name was pointed at our address (DNS rebinding): the operator's browser would then
- * read, on behalf of that page, data that only the browser's network may read. No page can have an IP address or our
- * `localhost` as its name. A request without the header does not come from a browser.
+ * Checks whether a request was meant for this server: its `Host` must be `localhost`, an IP address, or the name on
+ * which the server listens. Any other name may belong to a page that made its own name resolve to our address (DNS
+ * rebinding). The operator's browser would then let that page read data that only the browser's network may read. No
+ * page can have an IP address or our `localhost` as its name. A request without the header does not come from a
+ * browser.
  * @param own the value of OPERATORS_HOST or METRICS_HOST
  */
 export const createHostCheck = (own: string): ((header: string | undefined) => boolean) => {

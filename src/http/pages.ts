@@ -25,21 +25,21 @@ const TYPES: Readonly<Record<string, string>> = {
   '.png': 'image/png',
 };
 
-/** The name of such a file changes with its content. */
+/** Such a file gets a new name whenever its content changes. */
 const IMMUTABLE = 'public, max-age=31536000, immutable';
 /**
- * Browsers and shared caches may keep a page and show it while they fetch a newer version. They keep it for minutes only,
- * since it names files of its release, which the apis of the next release do not have.
+ * Browsers and shared caches may keep a page, and show it while they fetch a newer version. They keep it only for
+ * minutes, because it names files of its own release, which the apis of the next release do not have.
  */
 const SHELL = 'public, max-age=60, stale-while-revalidate=300';
 
 /** The shop data that the buyer page shows. */
 export interface Shop {
-  /** Empty: the page shows its host. */
+  /** If empty, the page shows its host. */
   readonly name: string;
-  /** A picture of the product. Empty: the page shows no picture. */
+  /** A picture of the product. If empty, the page shows none. */
   readonly pictureUrl: string;
-  /** Where buyers sign in. Empty: unknown. */
+  /** Where buyers sign in. Empty if unknown. */
   readonly signInUrl: string;
   /** The origins that may show our pages in a frame. */
   readonly origins: readonly string[];
@@ -47,8 +47,8 @@ export interface Shop {
 const NO_SHOP: Shop = { name: '', pictureUrl: '', signInUrl: '', origins: [] };
 
 /**
- * Names and values in turn, as `writeHead` takes them. The policy allows no code or request from other origins. It allows
- * only the picture of the shop.
+ * Names and values in turn, as `writeHead` takes them. The policy allows no code or request from other origins. The
+ * only exception is the picture of the shop.
  */
 // oxfmt-ignore
 const securityOf = ({ origins, pictureUrl }: Shop): string[] => [
@@ -72,15 +72,18 @@ function withShop(html: string, { name, pictureUrl, signInUrl }: Shop): string {
 }
 
 interface PageFile {
-  /** A hash of the content, so that all apis of a release send the same tag, whenever and wherever they were installed. */
+  /**
+   * A hash of the content, so that all apis of a release send the same tag, no matter when and where they were
+   * installed.
+   */
   readonly etag: string;
   readonly headers: readonly string[];
   readonly plain: Buffer;
-  /** Null: compression gains nothing. */
+  /** Null if compression gains nothing. */
   readonly gzipped: Buffer | null;
 }
 
-/** The files of a listener: the buyer page, or the console of operators. */
+/** The files that a listener serves: the buyer page, or the operators' console. */
 export class Pages {
   readonly #files: ReadonlyMap<string, PageFile>;
   readonly #fileOf: (path: string) => string | null;
@@ -90,7 +93,7 @@ export class Pages {
     this.#fileOf = fileOf;
   }
 
-  /** Reads the files into memory, about 200 kB. Without a build there are no files to serve. */
+  /** Reads the files into memory, about 200 kB. If nothing was built, there are no files to serve. */
   static async load(listener: Listener, shop = NO_SHOP, folder = FOLDER): Promise<Pages> {
     if (listener === 'buyers') return new Pages(await readFiles(join(folder, 'buyer'), shop), buyerFile);
     return new Pages(await readFiles(join(folder, 'console'), NO_SHOP), consoleFile);
@@ -137,7 +140,7 @@ function buyerFile(path: string): string | null {
   return isSaleId(rest) ? 'index.html' : null;
 }
 
-/** All addresses of the console's screens return the same page. */
+/** Every address of a screen of the console returns the same page. */
 function consoleFile(path: string): string | null {
   if (path !== '/console' && !path.startsWith('/console/')) return null;
   const rest = path.slice('/console/'.length);

@@ -23,9 +23,9 @@ import { collectBody, type BodyFault } from './body.js';
 import type { Call, RouteServices } from './route.js';
 
 /**
- * Runs the steps of every request, purchases included, once its route is known. Cheap steps come first. Steps that need the
- * body or Redis come last. The first refusal ends the request. The `access` of a route decides which steps it takes, and its
- * `endpoint` decides whether the admission layers apply. Pages and requests without a route are counted by address too (2).
+ * Runs the steps of every request, including purchases, once its route is known. Cheap steps come first, and steps that
+ * need the body or Redis come last. The first refusal ends the request. The `access` of a route determines its steps, and
+ * its `endpoint` whether the admission layers apply. Requests for pages, and requests without a route, also pass step 2.
  *
  *   1  proof shown       whether the required proofs are present: a token,                       401
  *                        and for a purchase a purchase token                                     403
@@ -47,10 +47,10 @@ import type { Call, RouteServices } from './route.js';
  *  14  purchase token    whether it was redeemed for another purchase                            403, 503
  *  15  handler           the use case; its answer is counted and sent
  *
- * A missing proof is refused first, because a look for a header costs nothing. A forged token is refused later, because its
- * check costs an HMAC, or many times that for a public key. So the address is counted before (2, 4). For the same reason the
- * seal of a purchase token (an HMAC) is checked before the limits of a user, which ask Redis, and after the sold-out flag,
- * which costs less than either.
+ * A missing proof is refused first, because looking for a header costs nothing. A forged token is refused later, because
+ * its check costs an HMAC, or many times that for a public key; so the address is counted first (2, 4). For the same
+ * reason the seal of a purchase token (an HMAC) is checked before the limits of a user, which need Redis, but after the
+ * sold-out flag, which costs less than either.
  *
  * Steps 3, 4, 7, 9, 10, 12 and 14, and the purchase token in 1, are skipped while the admission rules are off. A refusal
  * up to step 10 leaves the body unread. Before step 11 nothing here awaits or allocates a closure, unless a layer must ask
@@ -92,7 +92,7 @@ export class Pipeline {
     return this.isOneTooMany(req, route.endpoint ?? 'other') ? refusedAnswer(TOO_MANY_REQUESTS, requestId) : null;
   }
 
-  /** Runs step 2: counts a request of an address. */
+  /** Runs step 2, which counts requests by address. */
   isOneTooMany(req: IncomingMessage, endpoint: Endpoint | 'other' = 'other'): boolean {
     const { addressLimit, addressOf } = this.#services;
     return addressLimit.isOn && addressLimit.refuses(addressOf(req), endpoint);
@@ -111,7 +111,7 @@ export class Pipeline {
     this.#after(admission.anonymous(call.admitted), call, 'identify');
   }
 
-  /** Continues if the layer accepts the request: at once, unless the layer itself must ask another server. */
+  /** Continues if the layer accepts the request. Does so at once, unless the layer itself must ask another server. */
   #after(verdict: Verdict, call: Call, next: 'identify' | 'read'): void {
     if (verdict === null) return next === 'identify' ? this.#identify(call) : this.#read(call);
     if (!(verdict instanceof Promise)) return this.#refuse(call, refusedAnswer(verdict, call.requestId));
@@ -144,8 +144,8 @@ export class Pipeline {
   }
 
   /**
-   * Starts the span of a known caller. Traces are limited per second, and a flood of unknown callers would use up the
-   * budget of buyers.
+   * Starts the span of a known caller. Unknown callers get none: the number of traces per second is limited, and a
+   * flood of them would use up the budget of buyers.
    */
   #startSpan(call: Call): void {
     call.span = this.#services.tracing.startRequest(call.parent, PURCHASE_SPAN);
@@ -227,7 +227,7 @@ export class Pipeline {
         const refused = await this.#redeem(call, call.tokenEndsAtMs, call.admitted.address);
         if (refused !== null) return this.#refuse(call, refused);
       }
-      const reply = route.handle(call, this.#services as never); // `apiOf` has checked that they are all there
+      const reply = route.handle(call, this.#services as never); // `apiOf` has checked that all of them are there
       const answer = reply instanceof Promise ? await reply : reply;
       if (answer !== null) this.answer(call, answer);
     } catch (error) {
@@ -252,13 +252,13 @@ export class Pipeline {
     send(exchange.req, exchange.res, answer, exchange.traceId, this.#services.lifecycle);
   }
 
-  /** Counts and sends the answer to a request without a route. Counts its address too. */
+  /** Counts and sends the answer to a request without a route, and counts the address of the client. */
   answerUnrouted(exchange: Exchange, answer: Answer): void {
     const refused = this.isOneTooMany(exchange.req);
     this.answer(exchange, refused ? refusedAnswer(TOO_MANY_REQUESTS, exchange.requestId) : answer);
   }
 
-  /** Counts and sends a refusal, which may come in floods. */
+  /** Counts and sends a refusal. Refusals may come in floods. */
   #refuse(call: Call, answer: Answer): void {
     this.#note(call, answer);
     this.#refusals.send(call.req, call.res, answer, call.traceId);
@@ -282,7 +282,7 @@ export class Pipeline {
     this.fail(call, error, call.requestId, call.route.access === 'purchase' ? unavailableDetail : undefined);
   }
 
-  /** Ends every error: the fault of a dependency becomes a 503 with its name, and every other error is a bug. */
+  /** Handles any error: the fault of a dependency becomes a 503 that names it, and every other error is a bug. */
   fail(
     exchange: Exchange,
     error: unknown,
@@ -300,8 +300,8 @@ export class Pipeline {
 }
 
 /**
- * Returns the address that the client sent and signed. An app that mounts our router below a path removes that path from
- * `url`.
+ * Returns the address as the client sent and signed it. An app that mounts our router below a path removes that path
+ * from `url`.
  */
 const sentAddress = (req: IncomingMessage & { readonly originalUrl?: string }): string =>
   req.originalUrl ?? req.url ?? '';
@@ -320,7 +320,7 @@ const PURCHASE_SPAN: SpanStart = {
   fields: { 'http.request.method': 'POST', 'http.route': '/v1/sales/{saleId}/purchases' },
 };
 
-/** Sets no buyer and no address, because third parties run the servers that receive spans. */
+/** Records neither the buyer nor the address, because third parties run the servers that receive spans. */
 function endSpan({ requestId, params }: Exchange, span: Span, { status, word }: Answer): void {
   span.set({
     'http.response.status_code': status,
@@ -331,7 +331,7 @@ function endSpan({ requestId, params }: Exchange, span: Span, { status, word }: 
   span.end(status >= 500 ? word : undefined);
 }
 
-/** An unchecked id in a path may contain anything. */
+/** Maximum length of an id in a span, because an unchecked id in a path may contain anything. */
 const SPAN_TEXT_MAX = 64;
 const TOO_MANY_REQUESTS: Refused = { word: 'rate_limited', retryAfterMs: null };
 
@@ -343,7 +343,7 @@ interface Exchange extends LoggedRequest {
   /** Monotonic time, in ms. */
   readonly startedMs: number;
   readonly span: Span | null;
-  /** Null unless the layers of admission apply. */
+  /** Null if the admission layers do not apply. */
   readonly admitted: AdmissionRequest | null;
 }
 

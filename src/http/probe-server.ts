@@ -23,11 +23,11 @@ export interface ProbeServer {
   close(): Promise<void>;
 }
 
-/** Monitoring needs a few connections and sends small requests at once. */
+/** Monitoring needs only a few connections, and sends small requests without delay. */
 const CONNECTIONS_MAX = 100;
 const REQUEST_TIMEOUT_MS = 5000;
 
-/** Serves `/healthz`, `/readyz` and `/metrics` for programs without an API of their own. */
+/** Serves `/healthz`, `/readyz` and `/metrics` for programs that have no API. */
 export async function startProbeServer(services: ProbeServices, { host, port }: ProbeAddress): Promise<ProbeServer> {
   const times = { headersTimeout: REQUEST_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS };
   const isOurs = createHostCheck(host);

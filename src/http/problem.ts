@@ -2,12 +2,12 @@ import type { FieldError } from '../core/field-errors.js';
 import { isoTime } from '../contract/fields.js';
 import { PROBLEMS, type Problem, type ProblemCode } from '../contract/problem.js';
 
-/** The values that one occurrence adds to its row of the problem table. */
+/** The values that a single occurrence adds to the row of its problem in the table. */
 export interface ProblemParts {
   readonly requestId?: string | null;
   readonly detail?: string;
   readonly errors?: readonly FieldError[];
-  /** When a retry of this request may succeed, in ms. Defaults to the problem table. */
+  /** When a retry of this request may succeed, in ms. Default: the value in the problem table. */
   readonly retryAfterMs?: number;
   /** When the sale opens, Unix ms. */
   readonly opensAtMs?: number;

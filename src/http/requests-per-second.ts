@@ -1,19 +1,22 @@
 import type { Clock } from '../core/ports/clock.js';
 
-/** Counts the requests of each address in this process per second. Forgets the counts when the second ends. */
+/** Counts the requests of each address to this process, second by second. */
 export class RequestsPerSecond {
   readonly #max: number;
   readonly #clock: Clock;
   readonly #counts = new Map<string, number>();
   #second = 0;
 
-  /** @param max requests of one address in a second */
+  /** @param max requests of one address per second */
   constructor(max: number, clock: Clock) {
     this.#max = max;
     this.#clock = clock;
   }
 
-  /** Counts a request. @returns false: the request exceeds the limit */
+  /**
+   * Counts a request.
+   * @returns false if the request exceeds the limit
+   */
   take(address: string): boolean {
     const second = Math.floor(this.#clock.nowMs() / 1000);
     if (second !== this.#second) {

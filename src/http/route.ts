@@ -23,8 +23,8 @@ export interface RouteServices extends HttpServices {
 }
 
 /**
- * The listener of the api that serves a route. Routes for operators and monitoring are missing on the listener of buyers,
- * so a firewall or the loopback address can shut out all other clients.
+ * The listener of the api that serves a route. The listener for buyers does not serve routes for operators and
+ * monitoring, so these can be protected by a firewall, or by listening only on the loopback address.
  */
 export type Listener = 'buyers' | 'operators';
 const BUYERS = ['buyers'] as const;
@@ -34,8 +34,9 @@ const OPERATORS = ['operators'] as const;
 export const API_PREFIX = '/v1/';
 
 /**
- * The requirements of a route: its listeners, the proofs and the role of its callers, and the problems that these may
- * cause. The pipeline reads this table. The `endpoint` of a route decides whether the admission layers apply.
+ * The requirements of a route: its listeners, and the proofs and the role that its callers need, with the problems that
+ * these may cause. The pipeline reads this table. The `endpoint` of a route determines whether the admission layers
+ * apply.
  */
 const ACCESS = {
   /** For the payment provider and load balancers. */
@@ -101,7 +102,8 @@ const ACCESS = {
     ],
   },
   /**
-   * For callers whose token has this role or a higher role. Of the admission layers, only the list of denied users applies.
+   * For callers whose token has this role or a higher one. Of the admission layers, only the list of denied users
+   * applies.
    */
   viewer: {
     listeners: OPERATORS,
@@ -136,18 +138,18 @@ interface AccessRow {
   /** Whether the sale may require a queue pass and a purchase token, and unpaid orders may pause the buyer. */
   readonly proofs: boolean;
   readonly token: boolean;
-  /** The role that an operator needs. Null: no role. */
+  /** The role that an operator needs. Null if none is needed. */
   readonly role: Role | null;
   readonly codes: readonly ProblemCode[];
 }
 export type Access = keyof typeof ACCESS;
 
-/** A success that a route may answer. */
+/** A success that a route may return. */
 export interface AnswerSpec {
   readonly description: string;
   /**
-   * The schema of the JSON body. Left out: the answer has no body, or text of `type`. With both, the answer is either JSON
-   * or text.
+   * The schema of the JSON body. If left out, the answer has no body, or text of type `type`. If both are given, the
+   * answer is either JSON or text.
    */
   readonly schema?: z.ZodType;
   readonly type?: string | readonly string[];
@@ -160,12 +162,12 @@ export interface BodySpec<B> {
   readonly schema: z.ZodType;
   readonly required: boolean;
   readonly bytesMax: number;
-  /** Returns the body, or the details of the 400. */
+  /** Returns the body, or the detail of the 400. */
   read(text: string, services: RouteServices): BodyRead<B>;
 }
 export type BodyRead<B> = { readonly value: B } | { readonly wrong: ProblemParts };
 
-/** A header that the document describes. Handlers read the header themselves. */
+/** A header for the document. Handlers read the header themselves. */
 export interface HeaderSpec {
   readonly name: string;
   readonly required: boolean;
@@ -173,7 +175,7 @@ export interface HeaderSpec {
   readonly schema: z.ZodType;
 }
 
-/** Problems that any route may answer, and problems that its access requirements add. */
+/** Problems that any route may return, and problems that its access requirements add. */
 type CommonCode = (typeof ALWAYS)[number];
 type CodeOf<A extends Access> = (typeof ACCESS)[A]['codes'][number];
 
@@ -181,42 +183,48 @@ interface RouteSpec<P, Q, B, S extends number, C extends ProblemCode, A extends 
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   /** Parameters as `{name}`, as in OpenAPI. */
   readonly path: string;
-  /** The label that counts the answers. */
+  /** The label under which the answers are counted. */
   readonly label: HttpRoute;
   readonly operationId: string;
   readonly summary: string;
   readonly access: A;
-  /** The name of the endpoint in the admission rules. Null: the admission layers do not apply. */
+  /** The name of the endpoint in the admission rules. Null if the admission layers do not apply. */
   readonly endpoint: Endpoint | null;
   readonly params?: z.ZodType<P>;
   readonly query?: z.ZodType<Q>;
   readonly headers?: readonly HeaderSpec[];
   readonly body?: BodySpec<B>;
   readonly answers: Readonly<Record<S, AnswerSpec>>;
-  /** Problems of this route alone. `defineRoute` adds the problems of its access, its body and of every route. */
+  /**
+   * Problems that only this route has. `defineRoute` adds the problems of its access, of its body, and those common to
+   * all routes.
+   */
   readonly problems: readonly C[];
-  /** Replaces the check of params, query and media type where zod would cost too much. Null: the head is valid. */
+  /**
+   * Replaces the check of parameters, query and media type where zod would cost too much. Returns null if the head is
+   * valid.
+   */
   readonly checkHead?: (call: Call<P, Q, B>) => Answer | null;
-  /** Answers from memory, before the limits count the request and the body is read. */
+  /** Answers from memory, before the request counts against a limit and before the body is read. */
   readonly early?: (call: Call<P, Q, B>, services: RouteServices) => Answer<NoInfer<C> | CommonCode> | null;
-  /** A handler of a subject names the services `X` of its subject in the type of this parameter. */
+  /** The handler. If it needs services `X` of a subject, the type of this parameter names them. */
   readonly handle: (
     call: Call<P, Q, B>,
     services: RouteServices & X,
   ) => Reply<NoInfer<S | C> | CodeOf<A>> | Promise<Reply<NoInfer<S | C> | CodeOf<A>>>;
 }
-/** Null: the handler has written the answer itself. */
+/** Null if the handler has written the answer itself. */
 type Reply<K extends number | ProblemCode> = Answer<K | CommonCode> | null;
 
 type AnySpec = RouteSpec<unknown, unknown, unknown, number, ProblemCode, Access, unknown>;
 /**
  * A route as the pipeline and the OpenAPI document see it.
- * @typeParam X the services that its handler needs beside those of every route. Left out: they are not known, so only
- * the pipeline calls the handler
+ * @typeParam X the services that its handler needs in addition to those of every route. If X is left out, they are
+ * unknown, and only the pipeline can call the handler
  */
 export interface Route<X = never> extends Omit<AnySpec, keyof Loose> {
   readonly asks: AccessRow;
-  /** Every problem that the route may answer. */
+  /** Every problem that the route may return. */
   readonly codes: readonly ProblemCode[];
   checkHead(call: Call): Answer | null;
   readonly early: ((call: Call, services: RouteServices) => Answer | null) | null;
@@ -253,7 +261,7 @@ export interface Api {
   readonly services: HttpServices;
 }
 
-/** Puts routes and services together. Does not compile if a service is missing that a route needs. */
+/** Combines routes and services. Does not compile if a route needs a service that is missing. */
 export const apiOf = <X>(routes: readonly Route<X>[], services: HttpServices & X): Api => ({ routes, services });
 
 /** Returns the routes of a listener. */
@@ -267,13 +275,13 @@ export class Call<P = unknown, Q = unknown, B = unknown> {
   readonly res: ServerResponse;
   readonly counter: AnswerCounter;
   readonly startedMs = performance.now();
-  /** The trace parent that the caller sent. Null: missing or malformed. */
+  /** The trace parent that the caller sent. Null if missing or malformed. */
   readonly parent: TraceParent | null;
   /** The trace id of the answer. Empty until it is known. */
   traceId: string;
-  /** Null: the request is not traced. */
+  /** Null if the request is not traced. */
   span: Span | null = null;
-  /** The Idempotency-Key, or the request id in the address. Null: missing or malformed. */
+  /** The Idempotency-Key, or the request id in the address. Null if missing or malformed. */
   readonly requestId: string | null;
   params: P;
   query: Q;
@@ -281,13 +289,13 @@ export class Call<P = unknown, Q = unknown, B = unknown> {
   /** The user id in the token. Empty without a token. */
   userId = '';
   roles: readonly string[] = [];
-  /** The end of the token, Unix ms. Set only for a route that requires a role. */
+  /** When the token expires, Unix ms. Set only for a route that requires a role. */
   expiresAtMs = 0;
-  /** The request as admission sees it. Null: admission is off or does not apply to this route. */
+  /** The request as admission sees it. Null if admission is off or does not apply to this route. */
   admitted: AdmissionRequest | null = null;
-  /** Null: no signature is required. */
+  /** Null if no signature is required. */
   signature: SignatureHead | null = null;
-  /** The end of the purchase token, Unix ms. Null: no purchase token is required. */
+  /** When the purchase token expires, Unix ms. Null if no purchase token is required. */
   tokenEndsAtMs: number | null = null;
 
   constructor(
@@ -312,12 +320,12 @@ export class Call<P = unknown, Q = unknown, B = unknown> {
     this.body = body;
   }
 
-  /** The path below which a host app mounts our router. Empty without such a path. Addresses in answers begin with it. */
+  /** The path below which a host app mounts our router, or empty. Addresses in answers begin with it. */
   get mount(): string {
     return (this.req as { readonly baseUrl?: string }).baseUrl ?? '';
   }
 
-  /** The sale in the address. Only for routes about a sale. */
+  /** The sale in the address. Use it only in routes about a sale. */
   get saleId(): string {
     return (this.params as { readonly saleId: string }).saleId;
   }

@@ -6,11 +6,11 @@ import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import { Tally } from './tally.js';
 
-/** Maximum number of sales with their own counters. Each sale is a label. */
+/** Maximum number of sales that have their own counters, because each such sale is a label. */
 const SALES_MAX = 20;
-/** Counts sales without a place, and unknown sales. */
+/** The label of sales that have no counters of their own, and of unknown sales. */
 const OTHER = 'other';
-/** A sale without buyers for this long gives its place to another sale. */
+/** If a sale has no buyers for this long, another sale may take over its counters. */
 const QUIET_MS = 10 * 60_000;
 
 interface SaleTally {
@@ -28,13 +28,13 @@ export class SaleAnswers {
   readonly #isKnown: (saleId: string) => boolean;
   readonly #monotonicMs: () => number;
   readonly #sales = new Map<string, SaleTally>();
-  /** Answers to known sales without a place, since the last call of `takeNew`. */
+  /** Answers to known sales that have no counters of their own, since the last call of `takeNew`. */
   #others = 0;
   readonly #other: SaleTally = { saleId: OTHER, lastMs: 0, byCode: new Map() };
-  /** The next request is nearly always for the same sale. */
+  /** Counters of the latest sale. The next request is nearly always for the same sale. */
   #latest: SaleTally = this.#other;
 
-  /** @param isKnown whether a sale exists, from memory alone; an invented sale gets no place */
+  /** @param isKnown whether a sale exists, answered from memory; an invented sale gets no counters of its own */
   constructor(registry: Registry, isKnown: (saleId: string) => boolean, monotonicMs: () => number) {
     this.#tally = new Tally(
       registry,
@@ -56,7 +56,7 @@ export class SaleAnswers {
     add();
   }
 
-  /** Returns the answers since the last call, without answers to unknown sales. */
+  /** Returns the answers since the last call, except answers about unknown sales. */
   takeNew(): AnswersOfSecond {
     const sales = new Map<string, Record<string, number>>();
     for (const [[saleId = '', code = ''], times] of this.#tally.takeNew()) {
@@ -72,7 +72,7 @@ export class SaleAnswers {
 
   #find(saleId: string): SaleTally {
     const nowMs = this.#monotonicMs();
-    this.#latest.lastMs = nowMs; // single requests set no time stamp, so the quiet time of the sale begins now
+    this.#latest.lastMs = nowMs; // single requests set no time stamp, so the sale counts as quiet only from now on
     const sale = this.#sales.get(saleId) ?? this.#admit(saleId, nowMs);
     sale.lastMs = nowMs;
     if (sale !== this.#other) this.#latest = sale;
@@ -109,9 +109,9 @@ export interface RememberAnswersPorts {
 }
 
 /**
- * Adds the answers of this process to the history after each second, until the signal aborts. Adds nothing while there are
- * no purchases. A second that Redis does not confirm is lost rather than added twice, because the figures are only for
- * people. A bug also costs its second.
+ * Adds the answers of this process to the history after each second, until the signal aborts. Adds nothing while there
+ * are no purchases. If Redis does not confirm a second, or a bug occurs, that second is lost: it must not be added
+ * twice, and the figures are only for people.
  */
 export async function rememberAnswers(
   answers: SaleAnswers,

@@ -38,7 +38,7 @@ export async function sendExport(
   if (leave === null) return problem('overloaded', { detail: TOO_MANY });
   const poll = startPoll(res, lifecycle);
   try {
-    const first = await pages.next(); // before the head, so that a fault can still be answered
+    const first = await pages.next(); // before the head is sent, so that a fault can still be answered
     begin(call, name, query.format);
     if (call.req.method !== 'HEAD')
       await sendAll(first.value ?? '', letIn(pages, isStillAllowed(call, services), poll), call, poll.signal);
@@ -63,7 +63,7 @@ function begin(call: Call, name: string, format: ExportFormat): void {
   call.res.writeHead(200, [...headers, ...NOSNIFF]);
 }
 
-/** Yields the pages while the caller's token stays valid. */
+/** Yields the pages while the caller's token remains valid. */
 async function* letIn(
   pages: AsyncIterable<string>,
   isAllowed: () => Promise<boolean>,
@@ -84,7 +84,7 @@ async function sendAll(
 ): Promise<void> {
   const { socket } = req;
   const send = async (text: string): Promise<void> => {
-    if (text === '') socket.setTimeout(socket.timeout ?? 0); // no byte is sent, but the search continues
+    if (text === '') socket.setTimeout(socket.timeout ?? 0); // no byte is sent, but the search is still running
     else if (!res.write(text)) await once(res, 'drain', { signal }).catch(() => undefined);
   };
   await send(first);

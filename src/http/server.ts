@@ -14,13 +14,13 @@ export interface HttpServerOptions {
   readonly host: string;
   /** Maximum number of open connections. A further connection is closed at once. */
   readonly maxConnections: number;
-  /** Maximum number of connections per address, as `limitedAddress` counts it. 0 or left out: no limit. */
+  /** Maximum number of connections per address, as `limitedAddress` counts it. No limit if 0 or left out. */
   readonly connectionsPerAddressMax?: number;
-  /** Time-out from the first byte of a request, or from its connection, to the end of its headers, in ms. */
+  /** Time-out for the headers of a request, in ms, from the first byte of the request or from its connection. */
   readonly headersTimeoutMs: number;
-  /** Time-out from the first byte of a request to the end of its body, in ms. At least headersTimeoutMs. */
+  /** Time-out for a whole request, in ms, from its first byte to the end of its body. At least headersTimeoutMs. */
   readonly requestTimeoutMs: number;
-  /** How long a connection without a request stays open, in ms. */
+  /** How long a connection stays open without a request, in ms. */
   readonly keepAliveTimeoutMs: number;
   /** Closes a connection on which no byte moves for this long, in ms. Defaults to twice the longest poll. */
   readonly stalledTimeoutMs?: number;
@@ -38,29 +38,32 @@ export interface HttpServer {
 }
 
 /**
- * Share of the connection limit above which the server closes idle connections, because one client could keep the rest open
- * for nothing.
+ * Fraction of the connection limit above which the server closes idle connections, because one client could keep the
+ * rest open to no purpose.
  */
 const CROWDED = 0.9;
-/** Minimum interval between two such checks, because each looks at all connections. */
+/** Minimum interval between two such checks, because each of them looks at all connections. */
 const CROWDED_CHECK_MS = 1000;
 /** Four times the size of the longest token and key. */
 const MAX_HEADER_BYTES = 16 * 1024;
-/** How often to look for slow requests. Node's own 30 s would delay every shorter time-out. */
+/** Interval between checks for slow requests. Node's default of 30 s would delay every shorter time-out. */
 const TIMEOUT_CHECK_MS = 500;
-/** Connections that the kernel completes ahead of us. A rush opens thousands at once. Linux limits it to somaxconn. */
+/**
+ * Number of connections that the kernel accepts before we do. A rush opens thousands at once. Linux limits it to
+ * somaxconn.
+ */
 const BACKLOG = 4096;
 /**
  * How long a connection without a request stays open while the server drains. A proxy may just have sent a request over
- * it, and must not repeat a signed request.
+ * it, and cannot repeat a signed request.
  */
 const IDLE_OPEN_MS = 500;
-/** A client that never reads its answer would hold its connection for ever. A poll may be silent for 30 s. */
+/** A client that never reads its answer would hold its connection forever. A poll may be silent for 30 s. */
 const STALLED_TIMEOUT_MS = 60_000;
 
 /**
- * Creates the server for buyers, the payment provider and load balancers. @param lifecycle shared with the server of
- * operators
+ * Creates the server for buyers, the payment provider and load balancers.
+ * @param lifecycle shared with the operators' server
  */
 export const createBuyersServer = (api: Api, lifecycle: Lifecycle, options: HttpServerOptions): HttpServer =>
   createHttpServer(createBuyersListener(api, lifecycle), api.services, lifecycle, options);
@@ -119,8 +122,8 @@ function trackSockets(server: Server): ReadonlySet<Socket> {
 }
 
 /**
- * Closes idle connections when the server is almost full. A connection above the limit is dropped, but the next connection
- * then finds a place.
+ * Closes idle connections when the server is almost full. A connection above the limit is dropped, but the next one
+ * then finds room.
  */
 function closeIdleWhenCrowded(server: Server, sockets: ReadonlySet<Socket>, { clock }: HttpServices): void {
   let checkedMs = -Infinity;
@@ -133,7 +136,10 @@ function closeIdleWhenCrowded(server: Server, sockets: ReadonlySet<Socket>, { cl
   server.on('connection', closeIdle).on('drop', closeIdle);
 }
 
-/** Limits the connections per address, because one client could hold all connections for as long as its time-outs allow. */
+/**
+ * Limits the connections per address, because otherwise one client could hold all connections for as long as its
+ * time-outs allow.
+ */
 function limitConnections(server: Server, max: number, { limitedAddress, metrics }: HttpServices): void {
   if (max === 0) return;
   const places = new Places({ max: Infinity, perAddressMax: max });
@@ -158,11 +164,11 @@ function listen(server: Server, { port, host }: HttpServerOptions): Promise<{ po
 async function drain(server: Server, sockets: ReadonlySet<Socket>, lifecycle: Lifecycle, ms: number): Promise<void> {
   lifecycle.draining = true;
   for (const poll of lifecycle.polls) poll.abort();
-  // `close` of an HTTP server would also cut idle connections at once.
+  // An HTTP server's own `close` would cut idle connections at once.
   const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
   const stopIdle = after(Math.min(IDLE_OPEN_MS, ms), () => {
     server.close();
-    // Node counts a connection that has never sent a byte as busy.
+    // Node counts a connection as busy until it has sent its first byte.
     for (const socket of sockets) if (socket.bytesRead === 0 && !isAnswering(socket)) socket.destroy();
   });
   const stop = after(ms, () => server.closeAllConnections());

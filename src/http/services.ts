@@ -49,11 +49,11 @@ export interface ReadyReport {
   readonly dependencies: readonly { readonly name: string; readonly ok: boolean; readonly detail: string }[];
 }
 
-/** Limits the concurrent work of operators at one api. */
+/** Limits how much work of operators one api does at the same time. */
 export const newOperatorPlaces = () => ({
-  /** Each export keeps a connection to MySQL busy. */
+  /** Each export occupies a connection to MySQL. */
   exports: new Places({ max: 2 }),
-  /** Each bulk keeps the workers busy. */
+  /** Each bulk replay or discard occupies the workers. */
   bulks: new Places({ max: 1 }),
   /**
    * The first search for an id may read much of Redis. An operator who searches for another id at the same time needs a
@@ -63,11 +63,11 @@ export const newOperatorPlaces = () => ({
 });
 
 /**
- * Everything that the HTTP layer needs. `src/programs/api-services.ts` provides it. Services of a subject are declared
- * in the folder of the subject.
+ * Everything that the HTTP layer needs. `src/programs/api-services.ts` provides it. The folder of a subject declares
+ * the services of that subject.
  */
 export interface HttpServices {
-  /** The cell that this server belongs to. 0: there are no cells. */
+  /** The cell to which this server belongs. 0 if there are no cells. */
   readonly cell: number;
   readonly auth: RequestAuthenticator;
   /** The admission layers. */
@@ -75,7 +75,10 @@ export interface HttpServices {
   readonly addressOf: ClientAddress;
   /** The address limit that applies without rules. */
   readonly addressLimit: Pick<AddressLimit, 'isOn' | 'refuses'>;
-  /** Returns the keys that an address counts towards: its own, and for IPv6 its network. Empty: the address is exempt. */
+  /**
+   * Returns the keys under which an address is counted: the address itself, and for IPv6 its network. Empty if the
+   * address is exempt.
+   */
   readonly limitedAddress: LimitedAddress;
   /** Signatures of buyers' requests about a sale. */
   readonly signatures: RequestSignatures;
@@ -85,7 +88,7 @@ export interface HttpServices {
   readonly rooms: WaitingRooms;
   readonly snapshots: SaleSnapshots;
   readonly clock: Clock;
-  /** Decides how much of an answer a request gets. Handlers ask it for reads and for changes of orders. */
+  /** Decides how complete the answer to a request is. Handlers ask it for reads and for changes of orders. */
   readonly degrade: Degrade;
   /** Returns the answer that `degrade` chose. @throws OperationalError of the source */
   readonly reads: Readonly<Record<ReadEndpoint, DegradedReads>>;
@@ -115,7 +118,7 @@ export interface HttpServices {
   readonly payOrder: (request: PayRequest) => Promise<PayAnswer>;
   /** @throws OperationalError mysql */
   readonly cancelOrder: (orderId: string, userId: string) => Promise<CancelAnswer>;
-  /** Receives reports of the payment provider. Null without a secret that verifies its messages. */
+  /** Receives reports of the payment provider. Null if there is no secret to verify its messages with. */
   readonly webhook: {
     readonly verifier: WebhookVerifier;
     /** The signature header, in lower case, and the reader of a signed body. */
@@ -136,14 +139,14 @@ export interface HttpServices {
   readonly breakers: SharedBreakers;
   readonly operatorPlaces: ReturnType<typeof newOperatorPlaces>;
   readonly audit: AuditLog;
-  /** Profiles this process. Null: another profile is running. */
+  /** Profiles this process. Null if another profile is running. */
   readonly profiler: {
     profile(kind: 'cpu' | 'heap', forMs: number, signal: AbortSignal): Promise<string | null>;
   };
   readonly ready: () => Promise<ReadyReport>;
-  /** Readiness as a single word. The answer may be a moment old, so that frequent requests cost nothing. */
+  /** Readiness as a yes or no. The answer may be a moment old, so that frequent requests cost nothing. */
   readonly isReady: () => Promise<boolean>;
-  /** For pages of other origins. Null: no other origin is allowed. */
+  /** For pages of other origins. Null if no other origin is allowed. */
   readonly cors: Cors | null;
   /** The page files of each listener. */
   readonly pages: Readonly<Record<'buyers' | 'operators', Pages>>;
@@ -151,11 +154,14 @@ export interface HttpServices {
   readonly metrics: HttpMetrics;
   readonly saleAnswers: SaleAnswers;
   readonly tracing: Tracing;
-  /** Selects the trace ids stored with purchases: every id that a caller sends, ids of recorded traces, or none. */
+  /** Which trace ids are stored with purchases: every id that a caller sends, only ids of recorded traces, or none. */
   readonly traceIdsStored: 'all' | 'sampled' | 'none';
-  /** Null: the access log is off. */
+  /** Null if the access log is off. */
   readonly accessLog: AccessLog | null;
   readonly log: Log;
-  /** Receives every error that is neither a refusal nor a fault of a dependency, after it was logged and answered. */
+  /**
+   * Receives every error that is neither a refusal nor a fault of a dependency, after the error was logged and
+   * answered.
+   */
   readonly onBug: (error: unknown) => void;
 }

@@ -2,13 +2,16 @@ import { Counter, type Registry } from 'prom-client';
 
 interface Cell {
   count: number;
-  /** The part of the count that has reached the counter, and the part that `takeNew` has returned. */
+  /** How much of the count has been added to the counter, and how much `takeNew` has returned. */
   brought: number;
   taken: number;
   readonly labels: readonly string[];
 }
 
-/** A counter for events at every request. Counting is an addition. Labels are looked up only when the registry collects. */
+/**
+ * A counter for events that occur on every request. Counting costs one addition; labels are looked up only when the
+ * registry collects.
+ */
 export class Tally {
   readonly #counter: Counter;
   readonly #cells = new Map<string, Cell>();
@@ -37,7 +40,7 @@ export class Tally {
     this.#counter.remove(...labels);
   }
 
-  /** Returns the counts since the last call, for labels with new counts. */
+  /** Returns the counts since the last call, for the labels whose counts have changed. */
   takeNew(): (readonly [labels: readonly string[], times: number])[] {
     const found: (readonly [labels: readonly string[], times: number])[] = [];
     for (const cell of this.#cells.values()) {

@@ -4,34 +4,34 @@ import { isId } from '../core/ids.js';
 import type { PublicAlgorithm } from '../core/public-key.js';
 import { assertStrongSecret } from './token.js';
 
-/** The limit of the server for all headers together. */
+/** The server's limit for all headers together. */
 export const TOKEN_LENGTH_MAX = 16_384;
 
 export type Claims = Readonly<Record<string, unknown>>;
 
-/** The conditions on the claims of a token, apart from its signature, and how to read the claims. */
+/** The conditions that the claims of a token must meet, and how to read the claims. Does not include the signature. */
 export interface TokenTerms {
-  /** The required `iss`. Null: any issuer. */
+  /** The required `iss`. Null if any issuer is accepted. */
   readonly issuer: string | null;
-  /** The accepted values of `aud`. Null: any audience. */
+  /** The accepted values of `aud`. Null if any audience is accepted. */
   readonly audiences: readonly string[] | null;
   /** The prefix that turns the subject into a user id. */
   readonly subjectPrefix: string;
-  /** Returns the role names in a token. Null: the claim is not a list of strings. */
+  /** Returns the role names in a token. Null if the claim is not a list of strings. */
   readonly rolesOf: (claims: Claims) => readonly string[] | null;
 }
 
-/** A key that verifies tokens. The key decides the algorithm, never the token. */
+/** A key that verifies tokens. The algorithm depends only on the key, never on the token. */
 export interface TokenKey {
   readonly terms: TokenTerms;
-  /** Returns the claims of a token that this key has signed. Null for any other token. Never throws. */
+  /** Returns the claims of a token that this key signed. Null for any other token. Never throws. */
   read(token: string): Claims | null;
 }
 
 /**
- * Returns an HS256 key. In a flash sale every request brings a token seen for the first time. fast-jwt takes 6 µs for a
- * token, and 26 µs for a forged token, since it throws. This key takes 4 µs and 3 µs: one HMAC and one JSON.parse. It does
- * not read the header again, because the header was read when the key was looked up.
+ * Returns an HS256 key. In a flash sale, every request brings a token that is seen for the first time. fast-jwt takes 6
+ * µs for a good token, and 26 µs for a forged one, because it throws. This key takes 4 µs and 3 µs: one HMAC and one
+ * JSON.parse. It does not read the header again, because that was done to look up the key.
  * @throws RangeError for a secret that others could guess
  */
 export function hs256Key(secret: string, terms: TokenTerms): TokenKey {
@@ -60,7 +60,7 @@ function parseClaims(text: string): Claims | null {
   }
 }
 
-/** Returns a public key. Our code checks the times, on our clock. */
+/** Returns a public key. Our own code checks the times, with our clock. */
 export function publicKey(pem: string, algorithm: PublicAlgorithm, terms: TokenTerms): TokenKey {
   const verify = createVerifier({
     key: pem,
@@ -85,14 +85,17 @@ export function publicKey(pem: string, algorithm: PublicAlgorithm, terms: TokenT
 export interface IssuerKeys {
   /** The `iss` of its tokens. */
   readonly issuer: string;
-  /** False until the keys were read for the first time. */
+  /** False until the keys have been read for the first time. */
   readonly isKnown: boolean;
   /**
    * Returns the keys that may have signed such a token. With a key id, returns the keys of that id. Without a key id,
    * returns all keys of the algorithm, or none if there are many.
    */
   find(keyId: string | undefined, algorithm: string): readonly TokenKey[];
-  /** Reads the keys again. Null: they were read a moment ago, or too many requests wait for the read. Never rejects. */
+  /**
+   * Reads the keys again. Returns null if they were read a moment ago, or if too many requests wait for the read. Never
+   * rejects.
+   */
   refresh(): Promise<void> | null;
   /** Called after each change. */
   onChange(listener: () => void): void;
@@ -101,17 +104,17 @@ export interface IssuerKeys {
 /** The keys in our own configuration. */
 export interface OwnKeys {
   readonly algorithm: 'HS256' | PublicAlgorithm;
-  /** For tokens without `kid`, or with a `kid` that is missing in `hs256ById`. */
+  /** For tokens without `kid`, or with a `kid` that is not in `hs256ById`. */
   readonly key: TokenKey | null;
   readonly hs256ById: ReadonlyMap<string, TokenKey>;
 }
 
-/** Says why no key can check a token. */
+/** Why no key can verify a token. */
 export type NoKey = 'malformed' | 'unknown_key' | 'wrong_issuer';
 
 /**
- * Maximum number of headers with remembered keys. An issuer has a few headers. A client that invents headers empties the
- * map at little cost to us.
+ * Maximum number of headers whose keys are remembered. An issuer uses a few headers. A client that invents headers
+ * empties the map, which costs us little.
  */
 const HEADERS_MAX = 256;
 const decode = createDecoder({ complete: true });
@@ -120,7 +123,10 @@ const decode = createDecoder({ complete: true });
 export class KeyFinder {
   readonly #own: OwnKeys;
   readonly #issuers: readonly IssuerKeys[];
-  /** Keys by the first part of the token. Tokens of a key share this part, so only the first such token is decoded. */
+  /**
+   * Keys by the first part of the token. Tokens signed with the same key share that part, so it is decoded only for the
+   * first of them.
+   */
   readonly #byHeader = new Map<string, readonly TokenKey[]>();
 
   constructor(own: OwnKeys, issuers: readonly IssuerKeys[]) {
@@ -151,15 +157,15 @@ export class KeyFinder {
     if (alg === 'HS256' || this.#issuers.length === 0)
       return ours.length > 0 ? this.#remember(header, ours) : 'unknown_key';
     if (kid !== undefined && typeof kid !== 'string') return 'malformed';
-    // Without a key id, tokens of several issuers share a header. Only the issuer of the token is asked, and no keys are
-    // remembered.
+    // Without a key id, tokens of several issuers may have the same header. Only the token's issuer is asked, and no
+    // keys are remembered.
     const issuer = this.#issuers.find((one) => one.issuer === parts.payload.iss);
     const asked = kid === undefined ? (issuer === undefined ? [] : [issuer]) : this.#issuers;
     const theirs = asked.flatMap((one) => one.find(kid, alg));
     if (theirs.length > 0)
       return kid === undefined ? [...ours, ...theirs] : this.#remember(header, [...ours, ...theirs]);
-    // Our key fits any key id, so a new key id of an issuer is looked up at the issuer first. Tokens with this header may
-    // belong to either, so no keys are remembered.
+    // Our key accepts any key id, so a new key id of an issuer is first looked up at the issuer. A token with this
+    // header may belong to either, so no keys are remembered.
     if (ourKey !== null && (issuer === undefined || ourKey.terms.issuer === issuer.issuer)) return ours;
     return issuer ?? 'wrong_issuer';
   }

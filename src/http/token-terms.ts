@@ -5,10 +5,13 @@ import type { Claims, TokenTerms } from './token-keys.js';
 // The conditions on the tokens of an issuer, and how to read their roles.
 
 const NO_ROLES: readonly string[] = [];
-/** Maximum number of roles in a token of ours. */
+/** Maximum number of roles in our own tokens. */
 const ROLES_MAX = 32;
 
-/** Returns the terms of tokens signed with our own key, which may give any role. @param issuer, audience empty: any */
+/**
+ * Returns the terms of tokens signed with our own key, which may give any role.
+ * @param issuer, audience empty if any is accepted
+ */
 export const ownTerms = ({ issuer, audience }: { readonly issuer: string; readonly audience: string }): TokenTerms => ({
   issuer: issuer === '' ? null : issuer,
   audiences: audience === '' ? null : [audience],
@@ -20,9 +23,9 @@ export const ownTerms = ({ issuer, audience }: { readonly issuer: string; readon
 });
 
 /**
- * Returns the terms of an identity provider. Only the table in its configuration turns the provider's names into our roles:
- * a group that happens to be called `admin` makes no user an admin here. Names without a row stay, for admission rules that
- * use them.
+ * Returns the terms of an identity provider. Only the table in its configuration turns the provider's names into our
+ * roles: a group that happens to be called `admin` makes no user an admin here. Names that are not in the table are
+ * kept, for admission rules that use them.
  */
 export const issuerTerms = ({ issuer, audience, rolesClaim, roles, subjectPrefix = '' }: Issuer): TokenTerms => {
   const roleOf = new Map(Object.entries(roles));

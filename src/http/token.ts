@@ -5,9 +5,12 @@ import { withoutUndefined } from '../core/without-undefined.js';
 interface TokenClaims {
   readonly userId: string;
   readonly roles: readonly string[];
-  /** Lifetime of the token in ms, at least one second: `exp` counts whole seconds. */
+  /** Lifetime of the token in ms, at least one second, because `exp` counts whole seconds. */
   readonly ttlMs: number;
-  /** The id that revokes this token. Left out: the token can only be revoked by its user. */
+  /**
+   * The id by which this token can be revoked. If left out, it can be revoked only together with all tokens of its
+   * user.
+   */
   readonly tokenId?: string;
 }
 
@@ -19,14 +22,14 @@ export interface SignerTerms {
   readonly audience?: string;
 }
 
-/** Refuses a secret that others could guess. Called at start-up, so that no weak key ever serves. */
+/** Refuses a secret that others could guess. Called at start-up, so that a weak key is never used. */
 export function assertStrongSecret(secret: string): void {
   const flaw = flawOfSecret(secret);
   if (flaw !== null) throw new RangeError(`the HS256 secret ${flaw}`);
 }
 
 /**
- * Prepares a key once and returns a function that signs HS256 tokens as `auth.ts` accepts them.
+ * Prepares a key once and returns a function that signs HS256 tokens that `auth.ts` accepts.
  * @throws RangeError for a secret that others could guess
  */
 export function createTokenSigner(

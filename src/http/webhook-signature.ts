@@ -8,23 +8,23 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 type SignatureVerdict = 'good' | 'invalid' | 'stale';
 
 export interface WebhookVerifier {
-  /** Whether the header alone rules out every body, so that the body need not be read. */
+  /** Whether the header alone shows that no body can be valid, so that the body need not be read. */
   refuses(header: string | string[] | undefined): boolean;
-  /** Checks the signature first: only a correctly signed message can be `stale`. */
+  /** Checks the signature first, so only a correctly signed message can be `stale`. */
   verify(header: string | string[] | undefined, body: string): SignatureVerdict;
 }
 
 /**
- * The largest accepted difference between the time of a signature and ours, in both directions. An older message is a
+ * The largest accepted difference between the time of a signature and ours, in either direction. An older message is a
  * replay.
  */
 export const SIGNATURE_LIFE_MS = 300_000;
 const TIME = /^t=([0-9]{1,12})$/;
 const SIGNATURE = /^v1=([0-9a-f]{64})$/i;
-/** A provider sends two or three signatures. Each costs an HMAC here. */
+/** A provider sends two or three signatures. Each costs us an HMAC. */
 const PARTS_MAX = 8;
 
-/** @param secrets the accepted secrets: two while the provider changes to a new secret */
+/** @param secrets the accepted secrets. There are two while the provider changes to a new secret */
 export function createWebhookVerifier(secrets: readonly string[], nowMs = Date.now): WebhookVerifier {
   return {
     refuses: (header) => readHeader(header) === null,
@@ -38,13 +38,13 @@ export function createWebhookVerifier(secrets: readonly string[], nowMs = Date.n
   };
 }
 
-/** Signs a message of ours in the same format. */
+/** Signs one of our own messages in the same format. */
 export function signatureOf(secret: string, body: string, nowMs: number): string {
   const seconds = String(Math.floor(nowMs / 1000));
   return `t=${seconds},v1=${hmac(secret, seconds, body).toString('hex')}`;
 }
 
-/** Null: the header does not have the format above. */
+/** Returns null if the header does not have the format above. */
 function readHeader(header: string | string[] | undefined): { seconds: string; given: readonly Buffer[] } | null {
   const parts = typeof header === 'string' ? header.split(',', PARTS_MAX + 1).map((part) => part.trim()) : [];
   const [seconds, ...more] = found(TIME, parts);

@@ -18,13 +18,15 @@ import { createDeliverySource } from '../rocketmq/delivery-source.js';
 import type { Hooks, OrderHook } from './options.js';
 
 /**
- * How long a received message stays ours. It is renewed during its hooks. If this process dies, another process gets
- * the message after this time.
+ * How long a received message stays ours. It is renewed while its hooks run. If this process dies, another one gets the
+ * message after this time.
  */
 const INVISIBLE_MS = 30_000;
-/** Pause after a failed receive. A successful receive waits for messages by itself. */
+/** Pause after a failed receive. A successful receive itself waits for messages. */
 const RECEIVE_EVERY_MS = 200;
-/** Maximum number of events remembered as done. A message is delivered again if another of its events failed. */
+/**
+ * Maximum number of events that are remembered as done. A message is delivered again if another of its events failed.
+ */
 const DONE_MAX = 10_000;
 
 const HOOK_OF = {
@@ -42,14 +44,15 @@ const HOOK_OF = {
 } as const satisfies Record<OrderEventType, keyof Hooks>;
 
 /**
- * Calls the hook of each event of a message. When a hook throws, the hooks of the other events still run.
- * @throws the first error of a hook, after all were called. Then the message is delivered again, for the failed hooks
+ * Calls the hook for each event of a message. If a hook throws, the hooks for the other events still run.
+ * @throws the first error of a hook, once all have been called. The message is then delivered again, for the hooks that
+ * failed
  */
 export function callHooks(hooks: Partial<Record<(typeof HOOK_OF)[OrderEventType], OrderHook>>) {
   const done = new LRUCache<string, true>({ max: DONE_MAX });
   return async (body: string): Promise<MessageResult> => {
     const decoded = decodeOrderEvents(body);
-    // Events of a newer version wait for an app that knows it. No event may be lost.
+    // Events of a newer version wait for an app that knows that version. No event may be lost.
     if (decoded.outcome !== 'decoded') throw new Error(`order events cannot be read: ${decoded.detail}`);
     const errors: unknown[] = [];
     for (const event of decoded.events) {
@@ -67,7 +70,7 @@ export function callHooks(hooks: Partial<Record<(typeof HOOK_OF)[OrderEventType]
   };
 }
 
-/** Keeps every message ours until it is done or given back, however long its hooks take. */
+/** Keeps every message ours until it is done or given back, no matter how long its hooks take. */
 export function renewedByTimer(source: DeliverySource, invisibleMs: number, timer: Clock): DeliverySource {
   const renewed = (delivery: Delivery): Delivery => {
     const ended = new AbortController();
@@ -86,8 +89,8 @@ export function renewedByTimer(source: DeliverySource, invisibleMs: number, time
 }
 
 /**
- * Listens to order events, as a consumer group of the app. Counts the results of its messages in `registry`.
- * @returns a function that stops listening, after the running hook has ended
+ * Listens for order events, as a consumer group of the app. Counts the results of its messages in `registry`.
+ * @returns a function that stops listening, once the running hook has ended
  * @throws OperationalError rocketmq, for example if the group does not exist
  */
 export async function listenToOrders(

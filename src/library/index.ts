@@ -44,12 +44,13 @@ export type { Log, Middleware, ReadyReport, ShownOrder };
 
 /** A part of Seckill that runs in this process. */
 export interface Running {
-  /** Asks each required server for its state. Says whether this part can do its work. */
+  /** Asks each server that this part needs, and returns whether this part can do its work. */
   ready(): Promise<ReadyReport>;
   /** Returns the metrics in the text format of Prometheus. */
   metrics(): Promise<string>;
   /**
-   * Finishes work under way, within its own time limits, and closes its connections. Safe to call twice. Never rejects.
+   * Finishes the work under way, within its own time limits, and closes its connections. Safe to call twice. Never
+   * rejects.
    */
   close(): Promise<void>;
 }
@@ -57,28 +58,34 @@ export interface Running {
 export interface Seckill extends Running {
   /**
    * The buyers' HTTP API for an Express app, at the paths of docs/api.md: `app.use(seckill.router)`, or below a path.
-   * Other paths are passed on to the app. Put it before body parsers: behind a parser it works, except for signed sales
-   * and the payment webhook, which need the raw body.
+   * Requests for other paths are passed on to the app. Put it before body parsers: behind a parser it still works,
+   * except for signed sales and the payment webhook, which need the raw body.
    */
   readonly router: Middleware;
   /**
-   * Starts a worker in this process, with the same options. Any number may run, here and elsewhere. At least one is
-   * required.
-   * @throws OperationalError when a server does not answer
+   * Starts a worker in this process, with the same options. Any number of workers may run, here and elsewhere; at least
+   * one is required.
+   * @throws OperationalError if a server does not answer
    */
   startWorker(): Promise<Running>;
-  /** Starts a keeper, the background jobs, in the same way. Two are enough for all processes together. */
+  /** Starts a keeper, which runs the background jobs, in the same way. Two are enough for all processes together. */
   startKeeper(): Promise<Running>;
-  /** Finds an order of any buyer, for hooks, or null if it does not exist. @throws OperationalError mysql */
+  /**
+   * Finds an order of any buyer, for use in hooks. Null if it does not exist.
+   * @throws OperationalError mysql
+   */
   findOrder(orderId: string): Promise<ShownOrder | null>;
-  /** Also closes the parts that it has started. Stop your server first: later requests are answered 503. */
+  /**
+   * Also closes the parts that it has started. Stop your server first, because later requests are answered with 503.
+   */
   close(): Promise<void>;
 }
 
 /**
  * Creates a Seckill inside an app: the buyers' API, and hooks. It listens on no port, handles no signal and never ends
  * the process.
- * @throws ConfigError with every wrong setting; OperationalError when a server does not answer. Nothing stays open then
+ * @throws ConfigError with every wrong setting; OperationalError if a server does not answer. In either case, nothing
+ * stays open
  */
 export async function createSeckill(options: SeckillOptions = {}): Promise<Seckill> {
   const { authenticate, hooks } = options;
@@ -113,7 +120,7 @@ export async function createSeckill(options: SeckillOptions = {}): Promise<Secki
     started.push(running);
     return running;
   };
-  // Waits for a part that is still starting. A part whose start fails has nothing open.
+  // Waits for a part that is still starting. If its start fails, it has nothing open.
   const closeStarted = (running: Promise<Running>): Promise<void> =>
     running.then(
       (part) => part.close(),
@@ -136,8 +143,8 @@ export async function createSeckill(options: SeckillOptions = {}): Promise<Secki
 }
 
 /**
- * Starts a worker alone. It receives accepted purchases from the broker and writes them to MySQL as orders.
- * @throws ConfigError, OperationalError as `createSeckill`
+ * Starts only a worker. It receives accepted purchases from the broker and writes them to MySQL as orders.
+ * @throws ConfigError, OperationalError like `createSeckill`
  */
 export async function startWorker(options: WorkerOptions = {}): Promise<Running> {
   const env = environmentOf(options);
@@ -147,15 +154,15 @@ export async function startWorker(options: WorkerOptions = {}): Promise<Running>
   let running: Running | null = null;
   const fail = (error: unknown): void => {
     report(error);
-    void running?.close(); // it receives no more, and other workers take over its messages
+    void running?.close(); // it receives no more messages, so other workers take them over
   };
   running = runningOf(await openWorker(config, log, fail), log);
   return running;
 }
 
 /**
- * Starts a keeper alone, the background jobs.
- * @throws ConfigError, OperationalError as `createSeckill`
+ * Starts only a keeper, which runs the background jobs.
+ * @throws ConfigError, OperationalError like `createSeckill`
  */
 export async function startKeeper(options: KeeperOptions = {}): Promise<Running> {
   const env = environmentOf(options);
@@ -166,7 +173,7 @@ export async function startKeeper(options: KeeperOptions = {}): Promise<Running>
 }
 
 type Section = Exclude<(typeof PROGRAM_SECTIONS)['api'][number], 'auth' | 'shop'>;
-/** Without the shop, whose pages the library does not serve. */
+/** All but the shop, whose pages the library does not serve. */
 const SECTIONS = PROGRAM_SECTIONS.api.filter((name): name is Section => name !== 'auth' && name !== 'shop');
 const WITH_TOKENS = [...SECTIONS, 'auth' as const];
 
@@ -212,7 +219,7 @@ const runningOf = (program: OpenProgram, log: Log): Running => ({
 /** How long to wait for a part that hangs, ms. */
 const CLOSE_MAX_MS = 20_000;
 
-/** Makes `close` safe to call again: later callers wait for the same end. */
+/** Makes `close` safe to call again: later callers wait for the same close. */
 function once(close: () => Promise<void>, log: Log): () => Promise<void> {
   let closing: Promise<void> | null = null;
   const closeInTime = async (): Promise<void> => {

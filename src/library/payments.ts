@@ -7,8 +7,8 @@ import { systemClock as clock } from '../process/system-clock.js';
 import type { KeeperOptions } from './options.js';
 
 /**
- * Returns the provider of the app, with each call bounded in time, or else the provider that `PAYMENT_PROVIDER` names.
- * Null without a provider.
+ * Returns the provider of the app, with a time limit for each call, or else the provider that `PAYMENT_PROVIDER` names.
+ * Null if there is neither.
  * @throws ConfigError if the named provider refuses our key
  */
 export async function paymentsOf(

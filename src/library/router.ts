@@ -6,7 +6,7 @@ import { API_PREFIX, type Api } from '../http/route.js';
 
 export interface Router {
   readonly middleware: Middleware;
-  /** Waits for requests under way, for `ms` at most. Answers new requests with 503 `unavailable`. */
+  /** Waits at most `ms` for requests under way. Answers new requests with 503 `unavailable`. */
   drain(ms: number): Promise<void>;
 }
 

@@ -5,7 +5,10 @@ import type { Live } from '../core/live.js';
 
 /** Sections that only our own servers and programs read. */
 const OWN_SECTIONS = ['shop', 'operators', 'workerMetrics', 'keeperMetrics', 'environment'] as const;
-/** Keys that mean nothing inside another app: it listens, serves `metrics()`, and its router creates no sales. */
+/**
+ * Keys that mean nothing within another app: the app itself listens and serves `metrics()`, and its router creates no
+ * sales.
+ */
 const KEYS_LEFT_OUT = [
   'HTTP_HOST',
   'PORT',
@@ -28,8 +31,8 @@ type SettingKey = Exclude<
 type ValueOf<K> = K extends Key<infer T> ? (T extends 'true' | 'false' ? boolean : T extends Live ? string : T) : never;
 
 /**
- * Values for the variables of the environment, by their names; docs/configuration.md describes each. A variable that is
- * left out is read from the environment.
+ * Values for environment variables, by name. docs/configuration.md describes each of them. A variable that is left out
+ * is read from the environment.
  */
 export type Settings = { readonly [K in SettingKey as K['env']]?: ValueOf<K> } & {
   readonly [K in Extract<SettingKey, { readonly fromFile: true }> as `${K['env']}_FILE`]?: string;
@@ -47,7 +50,8 @@ function isRead(section: SectionName): boolean {
 }
 
 /**
- * Checks the names of settings, for apps without types. A setting of an earlier release passes, and is warned about.
+ * Checks the names of settings, for apps that do not use types. A setting of an earlier release is accepted with a
+ * warning.
  * @throws ConfigError with each unknown name and the most similar known name
  */
 export function assertKnown(settings: object): void {
@@ -67,10 +71,10 @@ function similar(name: string): string | null {
   return known !== undefined && distance(name, known) <= name.length / 2 ? known : null;
 }
 
-/** Longer names are compared by their beginning. */
+/** Only this many characters of a name are compared. */
 const COMPARED_MAX = 64;
 
-/** Counts the letters to insert, delete or replace that turn one text into the other. */
+/** Counts how many letters must be inserted, deleted or replaced to turn one text into the other. */
 function distance(one: string, other: string): number {
   const [letters, wanted] = [one.slice(0, COMPARED_MAX).toUpperCase().split(''), other.split('')];
   let row = [0, ...wanted.map((_, index) => index + 1)];

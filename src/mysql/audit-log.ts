@@ -4,7 +4,8 @@ import type { MysqlPool, Transaction } from './pool.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 /**
- * Maps present names to the older names in the table. Every release stores the older names, so that a filter finds all.
+ * Maps current names to the older names in the table. Every release stores the older names, so that a filter finds all
+ * entries.
  */
 const STORED: Readonly<Record<string, string>> = {
   'sale.resharded': 'sale.scattered',
@@ -19,10 +20,10 @@ const shownName = (stored: string): string => SHOWN[stored] ?? stored;
 
 const ACTOR_MAX = 128;
 
-/** Cuts an actor to fit every column of that name. */
+/** Cuts an actor to the length of the columns for actors. */
 export const actorColumn = (actor: string): string => actor.slice(0, ACTOR_MAX);
 
-/** Appends an audit entry. Call it in the transaction of the change, so that both are committed or neither. */
+/** Appends an audit entry. Call it in the transaction of the change, so that both are committed, or neither. */
 export async function insertAudit(tx: Transaction, entry: AuditEntry): Promise<void> {
   const { actor, action, subject, before, after } = entry;
   const row = {
@@ -44,14 +45,14 @@ export function createAuditLog(pool: MysqlPool): AuditLog {
 }
 
 /**
- * Maximum gap in time between entries whose ids and times are in different order, because several processes wrote at
- * once.
+ * Several processes may write at once, so ids and times can be in a different order. Such entries are at most this far
+ * apart.
  */
 const OUT_OF_ORDER_MS = 60_000;
 
 /**
- * Lists entries, newest first. Each index ends in the primary key. A start time is converted to the lowest id that it
- * may belong to.
+ * Lists entries, newest first. Each index ends in the primary key. A start time is converted to the lowest id that an
+ * entry of that time can have.
  */
 async function list(pool: MysqlPool, filter: AuditFilter, { beforeId, max }: AuditPage): Promise<StoredAuditEntry[]> {
   const { subject, actor, action, sinceMs } = filter;

@@ -4,13 +4,13 @@ import { knex, select } from './knex.js';
 import type { Statements } from './pool.js';
 import type { OrderIdRow } from './tables.js';
 
-// Orders of retired sales are in `orders_archive` (docs/decisions/0032). Orders only move there, each in one
-// transaction. So a reader that reads `orders` before the archive misses no order. It may see an order
-// that moves in between twice, and counts it once by its id.
+// Orders of retired sales are in `orders_archive` (docs/decisions/0032). Orders only ever move into the archive, each
+// in one transaction. So a reader that reads `orders` before the archive misses no order. It may see an order twice if
+// the order moves in between, and counts it once by its id.
 
 export type OrderTable = 'orders' | 'orders_archive';
 
-/** Starts a query on either table. Both have the same columns. */
+/** Starts a query on one of the two tables, which have the same columns. */
 export const fromOrders = (table: OrderTable) => knex(table as 'orders');
 
 export const byOrderId = (a: OrderIdRow, b: OrderIdRow): number => compareIds(a.id, b.id);
@@ -18,7 +18,7 @@ export const byOrderId = (a: OrderIdRow, b: OrderIdRow): number => compareIds(a.
 /**
  * Reads the rows of both tables, each order once.
  * @param query the statement for one table
- * @param order the order of the statement
+ * @param order the order in which the statement sorts
  * @throws MysqlError
  */
 export async function selectFromBoth<R extends OrderIdRow>(
@@ -30,7 +30,7 @@ export async function selectFromBoth<R extends OrderIdRow>(
   return mergeRows(live, (await select(on, query('orders_archive'))) as R[], order);
 }
 
-/** Merges the rows of both tables in their order, each row once. Either list is nearly always empty. */
+/** Merges the rows of both tables in order, each row once. One of the two lists is nearly always empty. */
 export function mergeRows<R extends OrderIdRow>(
   live: readonly R[],
   archived: readonly R[],
@@ -43,7 +43,7 @@ export function mergeRows<R extends OrderIdRow>(
 }
 
 /**
- * Finds the rows with these names. The archive is asked only for names that `orders` lacks.
+ * Finds the rows with these names. Searches the archive only for names that `orders` lacks.
  * @param find reads one table
  * @param nameOf the name of a row
  * @throws MysqlError

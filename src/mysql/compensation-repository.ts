@@ -20,7 +20,7 @@ import { withoutUndefined } from '../core/without-undefined.js';
 const TEXT_MAX = 1000;
 const cut = (text: string): string => text.slice(0, TEXT_MAX);
 
-/** Limit of the count. An alert needs no exact number beyond it. */
+/** Maximum of the count. Beyond it, an alert needs no exact number. */
 const COUNTED_MAX = 10_000;
 
 const jobs = () => knex('compensation_jobs').select('*');
@@ -77,7 +77,7 @@ export function createCompensationRepository(pool: MysqlPool): CompensationRepos
   };
 }
 
-/** Locks the row first: of two moves at once, the second sees the result of the first. */
+/** Locks the row first, so that of two concurrent moves, the second sees the result of the first. */
 async function lock(
   tx: Transaction,
   jobId: string,
@@ -90,8 +90,8 @@ async function lock(
 }
 
 /**
- * Adds one job. If two transactions add the same subject at once, the second waits for the first: the update changes
- * nothing but locks the row.
+ * Adds one job. If two transactions add the same subject at once, the second waits for the first. The update changes
+ * nothing and only locks the row.
  */
 async function addOne(tx: Transaction, job: NewCompensationJob, actor: string): Promise<Added> {
   const { subject, saleId, batchId, userId, requestId, detail } = job;
@@ -145,7 +145,8 @@ async function counts(pool: MysqlPool): Promise<Record<JobState, number>> {
 }
 
 /**
- * Claims due jobs. As in the outbox, the lock lasts for two statements and the lease in `available_at` for the work.
+ * Claims due jobs. As in the outbox, the lock lasts only for two statements, while the lease in `available_at` lasts
+ * for the work.
  */
 async function claimDue(
   tx: Transaction,

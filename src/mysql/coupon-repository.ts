@@ -5,7 +5,7 @@ import { execute, knex, select } from './knex.js';
 import { idIn } from './move-orders.js';
 import type { MysqlPool, Statements } from './pool.js';
 
-/** Coupons in MySQL. The order is the primary key, so a second copy of an event makes no second coupon. */
+/** Coupons in MySQL. The order is the primary key, so a second copy of an event does not create a second coupon. */
 export function createCouponRepository(pool: MysqlPool): CouponRepository {
   const withoutCoupon = async (orderIds: readonly string[], on: Statements = pool): Promise<string[]> => {
     const having = new Set<string>();
@@ -23,8 +23,8 @@ export function createCouponRepository(pool: MysqlPool): CouponRepository {
     return orderIds.filter((orderId) => !having.has(orderId));
   };
   /**
-   * The lock lets one keeper at a time issue the coupon of an order, and waits for an order that is moving to the
-   * archive, with its coupon.
+   * The lock lets only one keeper at a time issue the coupon of an order. It also waits for an order that is moving to
+   * the archive together with its coupon.
    */
   const issue = (table: OrderTable, orderIds: readonly string[]): Promise<number> =>
     pool.transaction(async (tx) => {

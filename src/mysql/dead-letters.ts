@@ -7,7 +7,10 @@ import type { DeadLetterRow } from './tables.js';
 
 const NAME_MAX = 128;
 export const DETAIL_MAX = 1000;
-/** Limit of a stored body. The broker takes at most 4 MiB. Of a longer body only the start helps a person. */
+/**
+ * Maximum length of a stored body. The broker accepts at most 4 MiB. Of a longer body, the start is enough to help a
+ * person.
+ */
 const BODY_MAX = 4 * 1024 * 1024;
 
 export const createDeadLetterParking = (pool: MysqlPool): DeadLetterParking => ({
@@ -17,8 +20,8 @@ export const createDeadLetterParking = (pool: MysqlPool): DeadLetterParking => (
 const cut = (text: string, max = NAME_MAX): string => text.slice(0, max);
 
 /**
- * Parks a dead letter, every text cut to its column: a dead letter that does not fit would be delivered again and
- * again.
+ * Parks a dead letter. Every text is cut to the length of its column, because a dead letter that does not fit would be
+ * delivered again and again.
  */
 async function park(pool: MysqlPool, deadLetter: DeadLetter): Promise<'parked' | 'already_parked'> {
   const row = {
@@ -43,8 +46,8 @@ async function park(pool: MysqlPool, deadLetter: DeadLetter): Promise<'parked' |
 }
 
 /**
- * Matches a batch id, or the request id of a purchase in a parked batch. Two subqueries, each with its own index: an OR
- * would use neither. Bodies are read only of parked dead letters, which are few.
+ * Matches a batch id, or the request id of a purchase in a parked batch. It has two subqueries, each with its own
+ * index, because an OR would use neither. Only the bodies of parked dead letters are read, which are few.
  */
 const NAMED_BY_KEY = `id IN (SELECT id FROM (SELECT id FROM dead_letters WHERE batch_id = ?
   UNION SELECT id FROM dead_letters WHERE state = 'parked' AND INSTR(body, ?) > 0) AS named)`;
@@ -52,7 +55,7 @@ const NAMED_BY_KEY = `id IN (SELECT id FROM (SELECT id FROM dead_letters WHERE b
 /** @returns the condition and its bindings */
 export const namedByKey = (key: string): [string, string[]] => [
   NAMED_BY_KEY,
-  // The middle of a triple as a batch encodes it: only the id of a request is between two commas.
+  // The middle of a triple as a batch encodes it. Only the id of a request is between two commas.
   [key, `,"${key}",`],
 ];
 
@@ -69,7 +72,7 @@ const TRACED_COLUMNS = [
   'note',
 ] as const satisfies (keyof DeadLetterRow)[];
 
-/** Dead letters as evidence about a purchase. */
+/** Dead letters that tell something about a purchase. */
 export const createTracedDeadLetters = (pool: MysqlPool): TracedDeadLetters => ({
   async list({ batchId, key, traceId }, { max }) {
     const found = knex('dead_letters')
@@ -77,7 +80,8 @@ export const createTracedDeadLetters = (pool: MysqlPool): TracedDeadLetters => (
       .where((where) => {
         void where.where(withoutUndefined({ batch_id: batchId }));
         if (key !== undefined) void where.whereRaw(...namedByKey(key));
-        // The end of a pair as a batch encodes it: no purchase ends like this, and in a text the quotes are escaped.
+        // The end of a pair as a batch encodes it. No purchase ends like this, and within a text the quotes are
+        // escaped.
         if (traceId !== undefined)
           void where.where({ state: 'parked' }).whereRaw('INSTR(body, ?) > 0', [`,"${traceId}"]`]);
       });

@@ -11,7 +11,7 @@ const OUTBOX_OVER = waitOver('available_at', OUTBOX_PAUSE_MAX_MS);
 /** A day, with room for jitter. */
 const WEBHOOK_PAUSE_MAX_MS = 2 * 86_400_000;
 export const WEBHOOK_OVER = waitOver('available_at', WEBHOOK_PAUSE_MAX_MS);
-/** Endpoints that may be called and have something to send. */
+/** Endpoints that may be called and for which something is to be sent. */
 export const WEBHOOKS_DUE = `webhook_endpoints AS e WHERE e.state = 'active' AND ${WEBHOOK_OVER} AND EXISTS (
   SELECT 1 FROM webhook_deliveries AS d WHERE d.endpoint_id = e.id AND d.state = 'due' AND ${WEBHOOK_OVER})`;
 const EXPIRING = statesBefore('expired')
@@ -19,8 +19,8 @@ const EXPIRING = statesBefore('expired')
   .join(', ');
 
 /**
- * The due rows of each kind, each with an index that finds the first of them. A lease may still find fewer: it skips
- * locked rows.
+ * The due rows of each kind. An index leads to the first of them. A lease may still find fewer, because it skips locked
+ * rows.
  */
 const DUE: Record<DueWork, string> = {
   ...(Object.fromEntries(
@@ -35,12 +35,14 @@ const DUE: Record<DueWork, string> = {
   webhook: WEBHOOKS_DUE,
 };
 
-/** Built once, because the keeper runs this query twice a second, even when idle. */
+/** Built only once, because the keeper runs this query twice a second, even when idle. */
 const READ = Object.entries(DUE)
   .map(([work, rows]) => `(SELECT '${work}' AS work FROM ${rows} LIMIT 1)`)
   .join(' UNION ALL ');
 
-/** Asks for all kinds at once: a statement for each would cost an idle keeper more than everything else it does. */
+/**
+ * Reads all kinds with one statement. A statement for each would cost an idle keeper more than everything else it does.
+ */
 export const createDueWork =
   (pool: MysqlPool): ReadDueWork =>
   async () =>

@@ -1,6 +1,6 @@
 import { OperationalError } from '../core/errors.js';
 
-/** Why a statement failed, as far as a caller can act on it. */
+/** Why a statement failed, as far as it matters to a caller. */
 export type MysqlErrorKind =
   | 'duplicate'
   | 'deadlock'
@@ -30,10 +30,10 @@ const KINDS: Record<MysqlErrorKind, Kind> = {
   timed_out: { retryable: true, connectionUsable: false },
   too_busy: { retryable: true, connectionUsable: false },
   disk_full: { retryable: true, connectionUsable: true },
-  // The server may have become a replica: only a new connection finds the primary.
+  // The server may have become a replica, and only a new connection finds the primary.
   read_only: { retryable: true, connectionUsable: false },
   bad_value: { retryable: false, connectionUsable: true },
-  // An operator rotates a password or runs the migrations: the batch is not the cause.
+  // An operator is rotating a password or running the migrations, so the batch is not the cause.
   denied: { retryable: true, connectionUsable: false },
   schema: { retryable: true, connectionUsable: true },
   // An operator has to act; the next connection may reach another server.
@@ -42,8 +42,8 @@ const KINDS: Record<MysqlErrorKind, Kind> = {
 };
 
 /**
- * Server error numbers. Sources: MySQL 8.0 Server Error Message Reference, MariaDB Error Codes. A number missing here
- * is `other`: not retryable, so the batch that met it counts as the cause.
+ * Server error numbers. Sources: MySQL 8.0 Server Error Message Reference, MariaDB Error Codes. A number that is
+ * missing here is `other`, which is not retryable, so the batch counts as the cause.
  */
 const SERVER_ERRORS: Readonly<Record<number, MysqlErrorKind>> = {
   1062: 'duplicate', // ER_DUP_ENTRY
@@ -105,11 +105,11 @@ const SERVER_ERRORS: Readonly<Record<number, MysqlErrorKind>> = {
   1364: 'schema', // ER_NO_DEFAULT_FOR_FIELD: a column that this version of the program does not know
 };
 
-/** Codes of the driver and the socket, where the server gave no number. */
+/** Codes of the driver and of the socket, for errors without a number of the server. */
 const CLIENT_ERRORS: Readonly<Record<string, MysqlErrorKind>> = {
   PROTOCOL_CONNECTION_LOST: 'connection_lost',
-  PROTOCOL_SEQUENCE_TIMEOUT: 'timed_out', // our own limit per statement
-  POOL_WAIT_TIMEOUT: 'too_busy', // ours: no free connection in time
+  PROTOCOL_SEQUENCE_TIMEOUT: 'timed_out', // our own time limit for a statement
+  POOL_WAIT_TIMEOUT: 'too_busy', // ours: no connection became free in time
   ECONNREFUSED: 'connection_lost',
   ECONNRESET: 'connection_lost',
   EPIPE: 'connection_lost',
@@ -120,12 +120,12 @@ const CLIENT_ERRORS: Readonly<Record<string, MysqlErrorKind>> = {
   EAI_AGAIN: 'connection_lost',
 };
 
-/** A statement failed. `kind` is for the adapters of this folder. A use case sees an OperationalError. */
+/** The failure of a statement. `kind` is for the adapters in this folder. A use case sees only an OperationalError. */
 export class MysqlError extends OperationalError {
   readonly kind: MysqlErrorKind;
-  /** For `duplicate`: the name of the unique key, without its table; else null. */
+  /** For `duplicate`, the name of the unique key, without its table. Otherwise null. */
   readonly key: string | null;
-  /** False when the connection must be closed, because it is gone or its state is unknown. */
+  /** False if the connection must be closed, because it is gone or its state is unknown. */
   readonly connectionUsable: boolean;
 
   constructor(kind: MysqlErrorKind, message: string, key: string | null, cause: unknown, serverMessage?: string) {
@@ -138,9 +138,9 @@ export class MysqlError extends OperationalError {
 }
 
 /**
- * Finds the meaning of a driver error. For an error of the table above, the message holds the text of the server
- * without any quoted value: no user id may reach a log. For any other error it holds the name alone, since the server
- * may quote the statement.
+ * Finds the meaning of a driver error. For an error of the table above, the message is the server's text without any
+ * quoted value, because no user id may get into a log. For any other error, it is only the name, because the server may
+ * quote the statement.
  */
 export function toMysqlError(cause: unknown): MysqlError {
   if (cause instanceof MysqlError) return cause;
@@ -161,8 +161,8 @@ export function toMysqlError(cause: unknown): MysqlError {
 }
 
 /**
- * Names an error. The driver takes names from MySQL's list. From 4000 on MariaDB has a list of its own, so the number
- * says more.
+ * Returns the name of an error. The driver takes names from MySQL's list. From 4000 on, MariaDB has its own list, so
+ * the number says more.
  */
 const nameOf = (errno: number | undefined, code: string | undefined): string =>
   code === undefined || (errno ?? 0) >= 4000 ? `errno ${errno}` : code;
@@ -178,7 +178,7 @@ const withoutValues = (message: string): string =>
 
 /**
  * Reads the key from `… for key 'orders.PRIMARY'` (MySQL 8) or `… for key 'PRIMARY'` (MariaDB). The value before it may
- * hold quotes.
+ * contain quotes.
  */
 function duplicateKey(message: string): string {
   const name = /for key '([^']*)'$/.exec(message)?.[1] ?? '';

@@ -7,17 +7,17 @@ import { MysqlError } from './errors.js';
 import type { Transaction } from './pool.js';
 
 /**
- * Maximum number of rows per INSERT. A row has about 150 bytes, so an INSERT is far below the smallest
+ * Maximum number of rows per INSERT. A row has about 150 bytes, so an INSERT stays far below the smallest
  * `max_allowed_packet` in use (16 MiB).
  */
 const ROWS_PER_INSERT = 4000;
-/** Maximum number of refused rows per transaction. Beyond it the table is wrong, not some purchases. */
+/** Maximum number of refused rows per transaction. If there are more, the table is at fault, not some purchases. */
 const REFUSED_MAX = 16;
 
 const COLUMNS = 'id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer';
 /**
- * The state is the default of its column and the deadline a variable, so that a row is little more than its ids. Each
- * payment window has its own variable.
+ * The state is the default of its column, and the deadline is a variable, so that a row is little more than its ids.
+ * Each payment window has its own variable.
  */
 const deadlineOf = (windowMs: number): string => `@\`expires_in_${windowMs}\``;
 const SET_DEADLINE = 'GREATEST(UTC_TIMESTAMP(3), CAST(? AS DATETIME(3))) + INTERVAL ? MICROSECOND';
@@ -30,8 +30,8 @@ export async function insertOrders(tx: Transaction, orders: readonly NewOrder[],
   const live = failed.length === 0 ? orders : orders.filter(({ failure }) => failure === null);
   const newest = live.at(-1);
   if (newest !== undefined) {
-    // The deadline also respects the clock of the worker: if the clock of MySQL is slow, a buyer has no less time to
-    // pay after the clock is corrected.
+    // The deadline also takes the clock of the worker into account: if the clock of MySQL is slow, a buyer does not
+    // lose time to pay when the clock is corrected.
     const mintedAt = new Date(mintedAtMs(newest.orderId));
     const windows = [...new Set(live.map(({ batch }) => paymentWindowOf(plan, batch.saleId)))];
     const settings = windows.map((windowMs) => `${deadlineOf(windowMs)} = ${SET_DEADLINE}`);
@@ -59,7 +59,9 @@ async function insertRows(
   return written;
 }
 
-/** Builds the SQL by hand, since this runs for every row: the driver's placeholders cost several times as much. */
+/**
+ * Builds the SQL by hand, because this runs for every row, and the driver's placeholders cost several times as much.
+ */
 function insertSql(head: string, orders: readonly NewOrder[], plan: WritePlan): string {
   let sql = head;
   let separator = '(';
@@ -77,11 +79,12 @@ function insertSql(head: string, orders: readonly NewOrder[], plan: WritePlan): 
 }
 
 /**
- * Inserts rows around the values that MySQL refuses, by halving the rows, each half behind a savepoint: a batch of
- * hundreds with one bad purchase takes a dozen statements. A row that is refused alone is inserted as `failed`.
+ * Inserts all rows except those with values that MySQL refuses. Halves the rows repeatedly, with each half behind a
+ * savepoint: a batch of hundreds with one bad purchase takes a dozen statements. A row that is refused alone is
+ * inserted as `failed`.
  * @returns the order ids of the refused rows
- * @throws MysqlError unchanged when too many rows are refused, when all rows are refused (then nothing shows that the
- *   table accepts any row), or when the failed row is refused as well
+ * @throws MysqlError unchanged if too many rows are refused, if all rows are refused (nothing then shows that the table
+ * accepts any row), or if even the failed row is refused
  */
 export async function insertAround(
   tx: Transaction,
@@ -125,12 +128,14 @@ export function termsFor({ terms }: WritePlan, saleId: string): SaleTerms {
 /** Returns the amount of an order, in the smallest unit of the currency. */
 export const amountOf = ({ quantity }: Purchase, { priceCents }: SaleTerms): number => quantity * priceCents;
 
-/** Returns the time that a buyer of this sale has to pay, ms. */
+/** Returns how long a buyer of this sale has to pay, ms. */
 export const paymentWindowOf = (plan: WritePlan, saleId: string): number =>
   termsFor(plan, saleId).paymentWindowMs ?? plan.paymentWindowMs;
 
 const PLAIN = /^[A-Za-z0-9_-]*$/;
 const DIGITS = /^[0-9]{1,20}$/;
-/** Quotes a text. Ids need no escaping, and the test is much cheaper than the escape. Any other text is escaped. */
+/**
+ * Quotes a text. Ids need no escaping, and testing for that is much cheaper than escaping. Any other text is escaped.
+ */
 export const quoted = (text: string): string => (PLAIN.test(text) ? `'${text}'` : escape(text));
 export const numeric = (text: string): string => (DIGITS.test(text) ? text : escape(text));

@@ -5,7 +5,7 @@ import type { MysqlPool } from './pool.js';
 /** Longest lease of any keeper job. */
 const LEASE_MAX_MS = 60_000;
 
-/** Leases of keeper jobs: a row per job, which is never removed. The clock of MySQL ends a lease. */
+/** Leases of keeper jobs: one row per job, which is never removed. The clock of MySQL ends a lease. */
 export function createJobLeases(pool: MysqlPool): JobLeases {
   return {
     async hold(job, owner, leaseMs) {

@@ -4,10 +4,10 @@ import type { Statements, SqlValue } from './pool.js';
 import type {} from './tables.js';
 
 /**
- * Builds statements and has no connection to run them. `select` and `execute` send the statements through our pool, so
- * that time-outs, the mapping of errors and the state of connections have one place (docs/decisions/0020). Awaiting a
- * builder is a mistake and fails at once. The hot path writes its SQL by hand: write-orders, insert-orders, the
- * look-ups of order-repository, `lease` and `markDone` of the outbox.
+ * Builds statements, but has no connection to run them. `select` and `execute` send the statements through our pool, so
+ * that time-outs, the mapping of errors and the state of connections are handled in one place (docs/decisions/0020).
+ * Awaiting a builder is a mistake and fails at once. The hot path writes its SQL by hand: write-orders, insert-orders,
+ * the look-ups of order-repository, `lease` and `markDone` of the outbox.
  */
 export const knex: Knex = createKnex({ client: 'mysql2' });
 
@@ -25,31 +25,31 @@ export function execute(on: Statements, statement: Statement): ReturnType<Statem
   return on.execute(sql, bindings as readonly SqlValue[]);
 }
 
-/** The time of MySQL, in UTC whatever the session says. */
+/** The time of MySQL, in UTC no matter how the session is set. */
 export const now = (): Knex.Raw => knex.raw('UTC_TIMESTAMP(3)');
 export const inMs = (ms: number): Knex.Raw =>
   knex.raw('UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND', [Math.round(ms * 1000)]);
 export const msAgo = (ms: number): Knex.Raw =>
   knex.raw('UTC_TIMESTAMP(3) - INTERVAL ? MICROSECOND', [Math.round(ms * 1000)]);
-/** Longest pause between two tries. */
+/** Longest pause between two attempts. */
 export const PAUSE_MAX_MS = 900_000;
 /**
- * Slack for lock waits. A statement that waited for a lock uses the time at which it began, so a lease given during the
- * wait seems longer than it is.
+ * Tolerance for lock waits. A statement that waited for a lock uses the time at which it began, so a lease that was
+ * granted during the wait seems longer than it is.
  */
 export const WAIT_SLACK_MS = 60_000;
 /**
- * SQL condition: the lease or the pause in a column is over. A lease that ends later than the longest possible lease
- * was written before the clock of MySQL was set back, and is over too (docs/decisions/0059).
+ * SQL condition that the lease or the pause in a column is over. If a lease ends later than the longest possible lease
+ * would, it was written before the clock of MySQL was set back, and is over too (docs/decisions/0059).
  */
 export const waitOver = (column: 'available_at' | 'leased_until', longestMs: number): string =>
   `(${column} <= UTC_TIMESTAMP(3) OR ${column} > UTC_TIMESTAMP(3) + INTERVAL ${Math.round((longestMs + WAIT_SLACK_MS) * 1000)} MICROSECOND)`;
-/** Selects the microseconds since the time in a column, as `age_us`, in decimal. */
+/** Selects the number of microseconds since the time in a column, as `age_us`, in decimal. */
 export const ageOf = (column: string): Knex.Raw =>
   knex.raw('TIMESTAMPDIFF(MICROSECOND, ??, UTC_TIMESTAMP(3)) AS age_us', [column]);
 
-/** Makes an id compare by value: MySQL compares a BIGINT with a text as floating point, and ids exceed 2^53. */
+/** Makes an id compare by value. MySQL would compare a BIGINT with a text as floating point, and ids exceed 2^53. */
 export const bigint = (id: string): Knex.Raw => knex.raw('CAST(? AS UNSIGNED)', [id]);
 
-/** Parses JSON that we wrote. A row that was written by hand is returned as its text. */
+/** Parses JSON that we wrote. If someone wrote the row by hand and it is not JSON, returns its text. */
 export const readJson = (text: string | null): unknown => (text === null ? null : jsonOrText(text));

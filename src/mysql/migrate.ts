@@ -12,8 +12,8 @@ export interface MigrateOptions extends ChangeOptions, MysqlServer {
   /** How long to wait for another migrator, ms. Default 60000. */
   readonly lockWaitMs?: number;
   /**
-   * How long one try of a change waits for transactions that have its table open. Writers wait behind it. Whole
-   * seconds, default 3.
+   * How long one attempt to change a table waits for transactions that have the table open. Writers wait behind it. In
+   * whole seconds; default: 3.
    */
   readonly tableWaitSeconds?: number;
 }
@@ -25,15 +25,16 @@ export interface MigrateProgress {
   readonly total: number;
 }
 
-/** The work that `migrate` would do now. */
+/** What `migrate` would do now. */
 export interface MigrationPlan {
   /**
-   * In the order in which they would be applied. A migration that was killed half-way has statements for the rest only.
+   * In the order in which they would be applied. A migration that was killed half-way lists only its remaining
+   * statements.
    */
   readonly missing: readonly { readonly name: string; readonly statements: readonly PlannedStatement[] }[];
   /**
-   * Migrations of a later release that the database has: the program was rolled back. They stay, since this release
-   * runs on them.
+   * Migrations of a later release that the database has, because the program was rolled back. They stay, because this
+   * release can run on them.
    */
   readonly newer: readonly string[];
 }
@@ -41,15 +42,16 @@ export interface MigrationPlan {
 const CONNECT_TIMEOUT_MS = 5000;
 const LOCK_WAIT_MS_DEFAULT = 60_000;
 const TABLE_WAIT_SECONDS_DEFAULT = 3;
-/** Reads table sizes afresh. MySQL 8.0 and later cache a size for a day. MariaDB ignores such a comment. */
+/** Reads current table sizes. MySQL 8.0 and later cache a size for a day. MariaDB ignores such a comment. */
 const FRESH_SIZES = ' /*!80000 , SESSION information_schema_stats_expiry = 0 */';
 /** The table in which knex records applied migrations. */
 const APPLIED_TABLE = 'knex_migrations';
 
 /**
- * Brings the schema up to date and returns the applied migrations, if any. Two at once are safe: the second waits and
- * finds the work done. The lock is GET_LOCK, which dies with its connection, so a killed migrator blocks no other. The
- * lock row of knex would outlive its migrator: the holder of the real lock frees it.
+ * Brings the schema up to date and returns the migrations that were applied, if any. Two migrators at once are safe:
+ * the second waits, and then finds nothing left to do. The lock is GET_LOCK, which dies with its connection, so a
+ * killed migrator does not block another. The lock row of knex would outlive its migrator, so the holder of the real
+ * lock frees it.
  * @throws OperationalError mysql
  */
 export async function migrate(
@@ -70,11 +72,11 @@ export async function migrate(
 }
 
 /**
- * Lists the missing migrations, with their SQL and who has to wait for each. Changes nothing.
+ * Lists the missing migrations, with their SQL and with the queries that each of them blocks. Changes nothing.
  * @throws OperationalError mysql
  */
 export async function planMigrations(options: MigrateOptions): Promise<MigrationPlan> {
-  (await connected(options)).destroy(); // the builder gives fewer details of a server that it cannot reach
+  (await connected(options)).destroy(); // the builder says less about a server that it cannot reach
   const knex = openKnex(options);
   try {
     const applied = (await knex.schema.hasTable(APPLIED_TABLE))
@@ -114,8 +116,8 @@ async function lock(connection: Connection, waitMs: number): Promise<void> {
 }
 
 /**
- * Names the lock in at most 64 characters, however long the name of the database is. Earlier releases let the server
- * compute the hash, so this is the lock that their migrators take. MySQL 9 has no MD5().
+ * Names the lock in at most 64 characters, no matter how long the name of the database is. Earlier releases let the
+ * server compute the hash, so their migrators take the same lock. MySQL 9 has no MD5().
  */
 export const migrationLock = (database: string): string =>
   `seckill.migrate.${createHash('md5').update(database).digest('hex')}`;
@@ -170,7 +172,7 @@ function openKnex(options: MigrateOptions): Knex {
         done: (e: unknown) => void,
       ) => raw.query(session, done),
     },
-    // accepts a database that a later release has migrated: its migrations only add
+    // accepts a database that a later release has migrated, because migrations only add
     migrations: { migrationSource, disableTransactions: true, disableMigrationsListValidation: true },
     log: { warn: silent, error: silent, debug: silent, deprecate: silent },
   });

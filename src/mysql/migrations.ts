@@ -3,15 +3,15 @@ import { CONVERT, convertAmounts } from './smallest-units.js';
 import type { SchemaChanges } from './schema-changes.js';
 
 export interface NamedMigration {
-  /** Never changes: the database remembers it. */
+  /** Never changes, because the database remembers it. */
   readonly name: string;
   readonly up: (changes: SchemaChanges) => Promise<void>;
 }
 
 /**
- * Ids are ASCII and differ by case, so they compare byte by byte. Money is in the smallest unit of its currency. Times
- * are in UTC: each of our sessions runs with time_zone '+00:00', which also rules CURRENT_TIMESTAMP. Unsigned columns
- * refuse negative values.
+ * Ids are ASCII and case-sensitive, so they compare byte by byte. Money is in the smallest unit of its currency. Times
+ * are in UTC: each of our sessions runs with time_zone '+00:00', which also applies to CURRENT_TIMESTAMP. Unsigned
+ * columns refuse negative values.
  */
 const ID = 'VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin';
 const NAME = 'VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin';
@@ -19,7 +19,7 @@ const WORD = 'VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin';
 const TEXT = 'VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin';
 const LONG_TEXT = 'MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin';
 const NOW = 'DEFAULT CURRENT_TIMESTAMP(3)';
-/** Set explicitly, never taken from the server: an ENUM would take its character set from there. */
+/** Set explicitly rather than taken from the server, because an ENUM would take its character set from there. */
 const TABLE = 'ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin';
 
 const SALES = `CREATE TABLE IF NOT EXISTS sales (
@@ -40,10 +40,11 @@ const SALES = `CREATE TABLE IF NOT EXISTS sales (
 ) ${TABLE}`;
 
 /**
- * Takes more than 10,000 inserts a second, so every byte and index is weighed (docs/decisions/0006): states are an ENUM
- * of one byte, state and times have defaults that keep them out of the statement, the primary key grows with time.
- * `active_key` is the sale while the order is live and its sale allows one per buyer, else NULL: with the buyer it is
- * unique, so no buyer has two. `batch` finds the orders of a batch. `expiry` feeds the sweep of unpaid orders.
+ * Takes more than 10,000 inserts a second, so every byte and index counts (docs/decisions/0006): states are an ENUM of
+ * one byte, states and times have defaults that keep them out of the statement, and the primary key grows with time.
+ * `active_key` is the sale while the order is live and its sale allows one per buyer, else NULL. Together with the
+ * buyer it is unique, so no buyer can have two. `batch` finds the orders of a batch. `expiry` serves the sweep of
+ * unpaid orders.
  */
 const ORDERS = `CREATE TABLE IF NOT EXISTS orders (
   id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
@@ -68,7 +69,7 @@ const ORDERS = `CREATE TABLE IF NOT EXISTS orders (
   KEY expiry (state, expires_at)
 ) ${TABLE}`;
 
-/** `due` ends in the primary key, so the oldest undone rows of a kind are read without sorting. */
+/** `due` ends in the primary key, so that the oldest undone rows of a kind are read without sorting. */
 const OUTBOX = `CREATE TABLE IF NOT EXISTS outbox (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
   kind ${WORD} NOT NULL,
@@ -81,7 +82,7 @@ const OUTBOX = `CREATE TABLE IF NOT EXISTS outbox (
   KEY due (kind, done_at)
 ) ${TABLE}`;
 
-/** The contents of a dead letter are not trusted: text columns take anything, cut to length. */
+/** The contents of a dead letter are not trusted, so text columns take anything, cut to length. */
 const DEAD_LETTERS = `CREATE TABLE IF NOT EXISTS dead_letters (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
   message_id ${NAME} NOT NULL,
@@ -102,7 +103,7 @@ const DEAD_LETTERS = `CREATE TABLE IF NOT EXISTS dead_letters (
 ) ${TABLE}`;
 
 /**
- * Number of worker slots. All rows exist from the start: taking a slot is an UPDATE, so two processes can't take the
+ * Number of worker slots. All rows exist from the start: taking a slot is an UPDATE, so two processes cannot take the
  * same slot.
  */
 const SLOTS = 256;
@@ -126,8 +127,8 @@ const AUDIT_LOG = `CREATE TABLE IF NOT EXISTS audit_log (
 ) ${TABLE}`;
 
 /**
- * Every payment that was reported, whatever its outcome. Because of its key, a payment that is reported twice counts
- * once.
+ * Every payment that was reported, no matter what came of it. Its key makes sure that a payment that is reported twice
+ * counts once.
  */
 const PAYMENTS = `CREATE TABLE IF NOT EXISTS payments (
   payment_id ${ID} NOT NULL PRIMARY KEY,
@@ -150,7 +151,7 @@ const REFUNDS = `CREATE TABLE IF NOT EXISTS refunds (
   KEY state (state, created_at)
 ) ${TABLE}`;
 
-/** Each paid order has one coupon, for ever: the order is the key. `buyer` finds the coupons of a buyer. */
+/** Each paid order has one coupon, permanently: the order is the key. `buyer` finds the coupons of a buyer. */
 const COUPONS = `CREATE TABLE IF NOT EXISTS coupons (
   order_id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
   sale_id BIGINT UNSIGNED NOT NULL,
@@ -166,8 +167,8 @@ const REPLAY_COLUMNS = `ALTER TABLE dead_letters
   ADD COLUMN note ${TEXT} NULL`;
 
 /**
- * Each batch has one parked dead letter. Dead letters that were parked before are kept. If a batch has several, the
- * oldest counts.
+ * Each batch has at most one parked dead letter. Dead letters that were parked before this change are kept. If a batch
+ * has several, the oldest counts.
  */
 const PARKED_BATCH = `ALTER TABLE dead_letters
   ADD COLUMN parked_batch ${ID} NULL,
@@ -179,7 +180,7 @@ const MARK_PARKED_BATCHES = `UPDATE dead_letters AS letter
     GROUP BY batch_id) AS oldest ON oldest.id = letter.id
   SET letter.parked_batch = letter.batch_id`;
 
-/** Work to repair. `subject` is sale, user and request, so two ids and a number fit into it. */
+/** Repairs to be done. `subject` consists of sale, user and request, so two ids and a number must fit into it. */
 const COMPENSATION_JOBS = `CREATE TABLE IF NOT EXISTS compensation_jobs (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
   kind ${WORD} NOT NULL,
@@ -214,21 +215,21 @@ const RECONCILE_RUNS = `CREATE TABLE IF NOT EXISTS reconcile_runs (
   KEY sale (sale_id, id)
 ) ${TABLE}`;
 
-/** Each sale that was ever reconciled has one row, which is free when `leased_until` has passed. */
+/** Each sale that was ever reconciled has one row. The lease is free when `leased_until` has passed. */
 const RECONCILE_LEASES = `CREATE TABLE IF NOT EXISTS reconcile_leases (
   sale_id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
   owner ${NAME} NOT NULL,
   leased_until DATETIME(3) NOT NULL
 ) ${TABLE}`;
 
-/** Names the process that does a job for all processes. */
+/** The process that does a job on behalf of all processes. */
 const JOB_LEASES = `CREATE TABLE IF NOT EXISTS job_leases (
   job ${NAME} NOT NULL PRIMARY KEY,
   owner ${NAME} NOT NULL,
   leased_until DATETIME(3) NOT NULL
 ) ${TABLE}`;
 
-/** Attempts of a refund. */
+/** Attempts to pay a refund. */
 const ATTEMPT_COLUMNS = `ALTER TABLE refunds
   ADD COLUMN attempts INT UNSIGNED NOT NULL DEFAULT 0,
   ADD COLUMN available_at DATETIME(3) NOT NULL ${NOW},
@@ -236,8 +237,8 @@ const ATTEMPT_COLUMNS = `ALTER TABLE refunds
   ADD KEY due (state, available_at)`;
 
 /**
- * Charges that were begun. The row is committed before the provider is asked. `version` rises with each opening and
- * each lease, so that a keeper does not close an attempt that a buyer has just reopened.
+ * Charges that were begun. The row is committed before the provider is asked. `version` rises each time the attempt is
+ * opened or leased, so that a keeper does not close an attempt that a buyer has just reopened.
  */
 const PAYMENT_ATTEMPTS = `CREATE TABLE IF NOT EXISTS payment_attempts (
   order_id BIGINT UNSIGNED NOT NULL,
@@ -252,10 +253,10 @@ const PAYMENT_ATTEMPTS = `CREATE TABLE IF NOT EXISTS payment_attempts (
   KEY due (state, available_at)
 ) ${TABLE}`;
 
-/** The time until which a keeper may be asking the provider for a refund, or null while no keeper asks. */
+/** The time until which a keeper may be asking the provider for a refund. NULL while no keeper asks. */
 const REFUND_LEASE_COLUMN = 'ALTER TABLE refunds ADD COLUMN leased_until DATETIME(3) NULL';
 
-/** Every version of the rules of admission, in full. People write the rules, so there are never many versions. */
+/** Every version of the admission rules, in full. People write the rules, so there are never many versions. */
 const ENTRY_RULES = `CREATE TABLE IF NOT EXISTS entry_rules (
   version INT UNSIGNED NOT NULL PRIMARY KEY,
   rules_json ${LONG_TEXT} NOT NULL,
@@ -271,11 +272,14 @@ const ORDER_RANGES = `CREATE TABLE IF NOT EXISTS order_ranges (
   orders INT UNSIGNED NOT NULL,
   PRIMARY KEY (sale_id, first_id)
 ) ${TABLE}`;
-/** Number of rows of `orders` that one statement of a migration reads: some tens of ms. */
+/** Number of rows of `orders` that one statement of a migration reads. It takes some tens of ms. */
 const WINDOW_ROWS = 10_000;
-/** Above every order id: ids have 63 bits. */
+/** Higher than any order id, because ids have 63 bits. */
 const ID_MAX = '9223372036854775807';
-/** Orders of a sale from the same 16 ms (22 bits of an id are below its millisecond) make one range. */
+/**
+ * Orders of a sale that were minted within the same 16 ms form one range (the lowest 22 bits of an id are below its
+ * millisecond).
+ */
 const RANGE_BITS = 26;
 const FILL_RANGES = `INSERT INTO order_ranges (sale_id, first_id, last_id, orders)
   SELECT sale_id, MIN(id), MAX(id), COUNT(*) FROM orders
@@ -284,8 +288,8 @@ const FILL_RANGES = `INSERT INTO order_ranges (sale_id, first_id, last_id, order
     orders = GREATEST(order_ranges.orders, VALUES(orders))`;
 
 /**
- * When a sale was closed, and how far it is retired. `retirement` finds closed sales that are still in Redis, last
- * closed first: jobs read only these sales, however many there were.
+ * When a sale was closed, and how far its retirement has got. `retirement` finds closed sales that are still in Redis,
+ * last closed first. Jobs read only these sales, no matter how many there ever were.
  */
 const RETIREMENT_COLUMNS = `ALTER TABLE sales
   ADD COLUMN closed_at DATETIME(3) NULL,
@@ -294,14 +298,14 @@ const RETIREMENT_COLUMNS = `ALTER TABLE sales
   ADD KEY retirement (state, retirement, closes_at)`;
 
 /**
- * Replaces `due`: it leads to the due rows in order, past rows that are done or waiting. No index is added, so an
- * insert costs the same.
+ * Replaces `due`. It leads to the due rows in order, past rows that are done or waiting. The number of indexes stays
+ * the same, and so does the cost of an insert.
  */
 const OUTBOX_DUE_AT = 'ALTER TABLE outbox ADD KEY due_at (kind, done_at, available_at), DROP KEY due';
 
 /**
  * When the keeper runs a sale. `due_at` is when the keeper next acts: to warm a draft or open a warm sale, to close an
- * open or paused sale, to compare a closed sale. NULL if an operator runs the sale, or if it was compared.
+ * open or paused sale, to compare a closed sale. NULL if an operator runs the sale, or once it has been compared.
  */
 const SCHEDULE_COLUMNS = `ALTER TABLE sales
   ADD COLUMN warms_at DATETIME(3) NULL,
@@ -318,16 +322,18 @@ const SCHEDULE_COLUMNS = `ALTER TABLE sales
   ADD KEY opens (opens_at),
   ADD KEY sku (sku)`;
 
-/** A single row. Each change of the calendar locks it, so that two changes at once cannot overlap. */
+/** A single row. Each change of the calendar locks it, so that two concurrent changes cannot create an overlap. */
 const SALE_CALENDAR = `CREATE TABLE IF NOT EXISTS sale_calendar (
   id TINYINT UNSIGNED NOT NULL PRIMARY KEY
 ) ${TABLE}`;
 
-/** Sales from before currencies were sold in the default currency. */
+/** Sales that are older than currencies were sold in the default currency. */
 const CURRENCY_COLUMN = `ALTER TABLE sales
   ADD COLUMN currency CHAR(3) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'EUR'`;
 
-/** Changes of loaded sales that Redis must follow. `state` begins the index that finds unfinished changes. */
+/**
+ * Changes of loaded sales that must also be made in Redis. The index that finds unfinished changes begins with `state`.
+ */
 const SALE_EDITS = `CREATE TABLE IF NOT EXISTS sale_edits (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
   sale_id BIGINT UNSIGNED NOT NULL,
@@ -340,20 +346,23 @@ const SALE_EDITS = `CREATE TABLE IF NOT EXISTS sale_edits (
   KEY sale (sale_id, state)
 ) ${TABLE}`;
 
-/** Indexes for paged lists: each begins with the column of the filter, and ends in the order of the page. */
+/**
+ * Indexes for paged lists. Each begins with the column of the filter and ends with the columns by which the page is
+ * sorted.
+ */
 const AUDIT_INDEXES = `ALTER TABLE audit_log ADD KEY actor (actor, id), ADD KEY action (action, id),
   ADD KEY created (created_at)`;
 const DEAD_LETTER_INDEXES = 'ALTER TABLE dead_letters ADD KEY created (created_at), ADD KEY sale (sale_id, id)';
 const REFUND_INDEXES = 'ALTER TABLE refunds ADD KEY created (created_at, payment_id)';
-/** Replaces `state`: finds closed sales, last closed first, and sales that are over and not closed. */
+/** Replaces `state`. Finds closed sales, last closed first, and sales that are over but not closed. */
 const SALE_INDEXES = 'ALTER TABLE sales ADD KEY state_closes (state, closes_at), DROP KEY state';
-/** For traces: finds outbox rows of the minute in which an order was made or moved. A batch has one row. */
+/** For traces: finds outbox rows of the minute in which an order was created or moved. A batch has one row. */
 const OUTBOX_CREATED = 'ALTER TABLE outbox ADD KEY created (created_at)';
 
 /**
- * Metadata of purchases: JSON of at most METADATA_BYTES_MAX bytes, with a row only for orders that have metadata. It is
- * no column of `orders`: MariaDB would copy a table with an indexed virtual column, and stop its writers
- * (docs/decisions/0031).
+ * Metadata of purchases: JSON of at most METADATA_BYTES_MAX bytes. Only orders with metadata have a row. It is not a
+ * column of `orders`, because MariaDB would copy a table that has an indexed virtual column, and block its writers
+ * meanwhile (docs/decisions/0031).
  */
 const ORDER_METADATA = `CREATE TABLE IF NOT EXISTS order_metadata (
   order_id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
@@ -362,18 +371,18 @@ const ORDER_METADATA = `CREATE TABLE IF NOT EXISTS order_metadata (
 
 /**
  * Where orders of retired sales go, with their payments and coupons. Created from the tables themselves, so that they
- * have the same columns: orders are copied unchanged. Indexes that only a live order needs are dropped. An index by
- * sale replaces `order_ranges`, since no insert is in a hurry here.
+ * have the same columns and orders are copied unchanged. Indexes that only a live order needs are dropped. An index by
+ * sale replaces `order_ranges`, because the speed of an insert does not matter here.
  */
 const ARCHIVES = ['orders', 'payments', 'coupons'];
 const ORDERS_ARCHIVE_INDEXES = `ALTER TABLE orders_archive DROP KEY active, DROP KEY expiry, ADD KEY sale (sale_id, id)`;
-/** `archiving`: the orders of the sale are moving to the archive; `archived`: all are there. */
+/** `archiving` means that the orders of the sale are moving to the archive, `archived` that all of them are there. */
 const ARCHIVE_STATES = `ALTER TABLE sales MODIFY COLUMN retirement
   ENUM('none', 'begun', 'done', 'archiving', 'archived') NOT NULL DEFAULT 'none'`;
 
 /**
- * The ids of identity providers are longer than ours were. A VARCHAR within 255 bytes grows without a copy of its
- * table. If a server does need a copy, the statement fails and stops no writer.
+ * Ids of identity providers are longer than ours were. A VARCHAR of at most 255 bytes can grow without a copy of its
+ * table. If a server does need a copy, the statement fails, but it does not block writers.
  */
 const USER_ID = 'VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin';
 const SUBJECT = 'VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin';
@@ -381,7 +390,7 @@ const ONLINE = 'ALGORITHM=INPLACE, LOCK=NONE';
 const WITH_USER_ID = ['orders', 'orders_archive', 'coupons', 'coupons_archive'];
 
 /**
- * Numbered by us, without a gap: a reader of all rows after a number must miss none
+ * Numbered by us, without gaps, because a reader of all rows after a given number must not miss any
  * (src/mysql/revocation-repository.ts).
  */
 const REVOCATIONS = `CREATE TABLE IF NOT EXISTS revocations (
@@ -394,8 +403,8 @@ const REVOCATIONS = `CREATE TABLE IF NOT EXISTS revocations (
 ) ${TABLE}`;
 
 /**
- * When the archive next looks at a sale whose move has begun. The index gives the due sales of both states, longest due
- * first. `due_at` is unchanged, but NULL for a retired sale: nothing is left to compare.
+ * When the archive next handles a sale whose move has begun. The index gives the due sales of both states, longest due
+ * first. `due_at` stays the same, but is NULL for a retired sale, for which there is nothing left to compare.
  */
 const ARCHIVE_AFTER = `ALTER TABLE sales
   ADD COLUMN archive_after DATETIME(3) NULL,
@@ -411,9 +420,9 @@ const ARCHIVE_AFTER = `ALTER TABLE sales
 const RUN_INDEXES = 'ALTER TABLE reconcile_runs ADD KEY started (started_at)';
 
 /**
- * The trace id with which an order was bought, with a row only if the caller named a trace. A separate table for the
- * same reason as `order_metadata`. The bytes of a trace id are random: its index costs more than the primary key, which
- * grows with time.
+ * The trace id with which an order was bought. Only orders whose caller named a trace have a row. A separate table for
+ * the same reason as `order_metadata`. The bytes of a trace id are random, so its index costs more than the primary
+ * key, which grows with time.
  */
 const ORDER_TRACES = `CREATE TABLE IF NOT EXISTS order_traces (
   order_id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
@@ -422,7 +431,7 @@ const ORDER_TRACES = `CREATE TABLE IF NOT EXISTS order_traces (
 ) ${TABLE}`;
 const ORDER_TRACES_ARCHIVE = 'CREATE TABLE IF NOT EXISTS order_traces_archive LIKE order_traces';
 
-/** Money that a person has to look after. Names and details come from the provider, so they are texts of any kind. */
+/** Money problems that a person has to solve. Names and details come from the provider, so they may be any text. */
 const PAYMENT_CASES = `CREATE TABLE IF NOT EXISTS payment_cases (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
   kind ${WORD} NOT NULL,
@@ -439,7 +448,7 @@ const PAYMENT_CASES = `CREATE TABLE IF NOT EXISTS payment_cases (
   KEY state (state)
 ) ${TABLE}`;
 
-/** For warehouses: finds the orders that were paid in a span of time. Ends in the primary key. */
+/** For warehouses: finds the orders that were paid within a period. Ends in the primary key. */
 const PAYMENT_TIME = (table: string): string => `ALTER TABLE ${table} ADD KEY created (created_at)`;
 
 async function paymentTimes(changes: SchemaChanges): Promise<void> {
@@ -449,22 +458,22 @@ async function paymentTimes(changes: SchemaChanges): Promise<void> {
 }
 
 /**
- * What became of the money of a paid order. NULL for nearly all orders, so a row grows by no byte and the columns are
- * added without touching one. `state` still says whether the units count as sold (decision 61).
+ * Refund or dispute of a paid order. NULL for nearly all orders, so no row grows, and adding the columns rewrites no
+ * row. `state` still tells whether the units count as sold (decision 61).
  */
 const MONEY_COLUMNS = `
   ADD COLUMN after_paid ENUM('refunding', 'refunded', 'returned', 'disputed') NULL,
   ADD COLUMN refunded_cents BIGINT UNSIGNED NULL`;
 
-/** Null: the worker's ORDER_PAYMENT_WINDOW_MS. */
+/** NULL stands for the worker's ORDER_PAYMENT_WINDOW_MS. */
 const PAYMENT_WINDOW = 'ALTER TABLE sales ADD COLUMN payment_window_ms INT UNSIGNED NULL';
 
-/** Null: coupons of the sale have no code. */
+/** NULL if coupons of the sale have no code. */
 const COUPON_TERMS = `ALTER TABLE sales ADD COLUMN coupon ${WORD} NULL`;
 
 /**
- * Coupons that can be used, one per paid order of a sale with terms for coupons. They do not go to the archive, because
- * an order of any sale may use them. `used_order` holds the order that has reserved or redeemed the coupon.
+ * Coupons that can be used: one per paid order of a sale that has terms for coupons. They are not archived, because an
+ * order of any sale may use them. `used_order` is the order that has reserved or redeemed the coupon.
  */
 const COUPON_CODES = `CREATE TABLE IF NOT EXISTS coupon_codes (
   code CHAR(10) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
@@ -494,7 +503,10 @@ async function couponCodes(changes: SchemaChanges): Promise<void> {
   await changes.create(COUPON_CODES);
 }
 
-/** Refunds of paid orders. The key `request` makes a repeated request the same refund. At most one refund of an order is due. */
+/**
+ * Refunds of paid orders. The key `request` makes sure that a repeated request is the same refund. At most one refund
+ * of an order is due.
+ */
 const ORDER_REFUNDS = `CREATE TABLE IF NOT EXISTS order_refunds (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
   order_id BIGINT UNSIGNED NOT NULL,
@@ -516,7 +528,7 @@ const ORDER_REFUNDS = `CREATE TABLE IF NOT EXISTS order_refunds (
   KEY payment (payment_id)
 ) ${TABLE}`;
 
-/** What happened to the orders of a buyer. `event` makes a repeated message the same rows. */
+/** Changes of a buyer's orders. `event` keeps a repeated message from adding rows. */
 const NOTIFICATIONS = `CREATE TABLE IF NOT EXISTS notifications (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
   user_id ${USER_ID} NOT NULL,
@@ -532,7 +544,7 @@ const NOTIFICATIONS = `CREATE TABLE IF NOT EXISTS notifications (
   KEY created (created_at)
 ) ${TABLE}`;
 
-/** The secret signs, so it is stored as it is. */
+/** The secret is needed for signing, so it is stored in plain text. */
 const WEBHOOK_ENDPOINTS = `CREATE TABLE IF NOT EXISTS webhook_endpoints (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
   url VARCHAR(500) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
@@ -547,7 +559,7 @@ const WEBHOOK_ENDPOINTS = `CREATE TABLE IF NOT EXISTS webhook_endpoints (
   created_at DATETIME(3) NOT NULL ${NOW}
 ) ${TABLE}`;
 
-/** `due` feeds the keeper, `list` operators, `aged` what removes old rows. */
+/** The index `due` serves the keeper, `list` serves operators, and `aged` serves the removal of old rows. */
 const WEBHOOK_DELIVERIES = `CREATE TABLE IF NOT EXISTS webhook_deliveries (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
   endpoint_id BIGINT UNSIGNED NOT NULL,
@@ -575,8 +587,8 @@ async function orderRefunds(changes: SchemaChanges): Promise<void> {
 }
 
 /**
- * Tables whose rows belong to orders of one sale and did not name the sale. The column is NULL in rows of the release
- * before (docs/decisions/0063).
+ * Tables whose rows belong to orders of one sale but did not name the sale. The column is NULL in rows that the
+ * previous release writes (docs/decisions/0063).
  */
 const OF_ORDERS = [
   'outbox',
@@ -592,8 +604,8 @@ const OF_ORDERS = [
 ];
 
 /**
- * What the witness found in the binary log, and how far it has read. `place` names the transaction, so that a
- * transaction that is read again is found once.
+ * The findings of the witness, and how far it has read the binary log. `place` names the transaction, so a finding is
+ * stored once even if the transaction is read twice.
  */
 const WITNESS_FINDINGS = `CREATE TABLE IF NOT EXISTS witness_findings (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
@@ -693,8 +705,8 @@ async function orderRanges(changes: SchemaChanges): Promise<void> {
 }
 
 /**
- * Fills `order_ranges`. Ranges may overlap, so the ranges of workers that write at the same time, or of a migrator that
- * was killed half-way, do no harm. Nothing is locked: in READ COMMITTED the SELECT of an INSERT reads committed data.
+ * Fills `order_ranges`. Ranges may overlap, so it does no harm if workers write ranges at the same time, or if a killed
+ * migrator has left some. Nothing is locked: in READ COMMITTED, the SELECT of an INSERT reads committed data.
  */
 async function fillRanges(knex: Knex): Promise<void> {
   await knex.raw('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED');
@@ -709,8 +721,8 @@ async function fillRanges(knex: Knex): Promise<void> {
 
 /**
  * The schema, as the steps that led to it. A new step is a new entry at the end. A released step is never changed.
- * Programs of the release before run on its result, so it only adds (docs/upgrades.md has the rule,
- * test/guard/releases.test.ts keeps it).
+ * Programs of the previous release must run on the result, so a step only adds (docs/upgrades.md states the rule,
+ * test/guard/releases.test.ts enforces it).
  */
 export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0001-first-tables', up: firstTables },

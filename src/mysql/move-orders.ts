@@ -11,7 +11,7 @@ import { execute, knex, now, select } from './knex.js';
 import type { Transaction } from './pool.js';
 import type { OfSale, OrderRow, OutboxTableRow } from './tables.js';
 
-/** Columns that a move needs of a locked order. */
+/** Columns of a locked order that a move needs. */
 export const LOCKED_COLUMNS = [
   'id',
   'sale_id',
@@ -24,8 +24,8 @@ export const LOCKED_COLUMNS = [
   'refunded_cents',
 ] as const satisfies (keyof OrderRow)[];
 /**
- * Selects orders with their metadata, as JSON, for the events that follow. A join, because Vitess has no correlated
- * subquery. It locks the row of the metadata after that of the order, as the archive does.
+ * Selects orders with their metadata, as JSON, for the events that follow. Uses a join, because Vitess has no
+ * correlated subqueries. It locks the row of the metadata after the row of the order, as the archive does.
  */
 export function lockable(table: OrderTable, index?: 'PRIMARY' | 'expiry') {
   const noted = table === 'orders' ? 'order_metadata' : 'order_metadata_archive';
@@ -37,15 +37,15 @@ export function lockable(table: OrderTable, index?: 'PRIMARY' | 'expiry') {
 }
 export type LockedOrder = Pick<OrderRow, (typeof LOCKED_COLUMNS)[number]> & { readonly metadata: string | null };
 
-/** An order that is locked, and the table where it is. */
+/** A locked order, and the table in which it is. */
 export interface LockedRow {
   readonly order: LockedOrder;
   readonly table: OrderTable;
 }
 
 /**
- * Locks an order. The archive is read second and locked too: the money of an archived order may still move. An order
- * that moves to the archive meanwhile is locked until it is there.
+ * Locks an order. The archive is read second, and locked too, because the money of an archived order may still move. If
+ * the order is moving to the archive, the first query waits for the move, and the second finds the order.
  */
 export async function lockOrder(tx: Transaction, orderId: string): Promise<LockedRow | undefined> {
   for (const table of ['orders', 'orders_archive'] as const) {
@@ -55,7 +55,10 @@ export async function lockOrder(tx: Transaction, orderId: string): Promise<Locke
   return undefined;
 }
 
-/** The `sales` row of orders that should end is missing, or counts fewer units than they have: I1 is broken there. */
+/**
+ * Thrown if the `sales` row of orders that should end is missing, or counts fewer units than they have. I1 is then
+ * broken.
+ */
 export class SaleOutOfStep extends OperationalError {
   readonly saleId: string;
 
@@ -67,8 +70,8 @@ export class SaleOutOfStep extends OperationalError {
 }
 
 /**
- * Builds the condition with ids as numbers, so that every version compares them as integers. A list of texts may
- * compare otherwise.
+ * Builds a condition with ids as numbers, so that every version compares them as integers. A list of texts may be
+ * compared differently.
  */
 export function idIn(ids: readonly string[], column: 'id' | 'order_id' = 'id'): string {
   assert(
@@ -79,11 +82,11 @@ export function idIn(ids: readonly string[], column: 'id' | 'order_id' = 'id'): 
 }
 
 /**
- * Moves orders and writes the results: the outbox, then `sales.sold`. The `sales` rows come last and by id, as in the
- * writer, so that the hot row is held for one round trip and the commit only.
- * @param orders at least one, all locked by `tx` and in a state that may move
- * @param discountCents what the reserved coupon takes off the one order that is paid: the coupon is redeemed. Without it,
- * reserved coupons become free
+ * Moves orders and writes the results: the outbox, then `sales.sold`. The `sales` rows come last, in the order of their
+ * ids, as in the writer, so that the hot row is locked only for one round trip and the commit.
+ * @param orders at least one, all locked by `tx` and in a state from which they may move
+ * @param discountCents the discount of the reserved coupon on the one order that is paid; the coupon is redeemed. If
+ * absent, reserved coupons become free
  * @throws SaleOutOfStep, MysqlError
  */
 export async function moveOrders(
@@ -105,7 +108,7 @@ export async function moveOrders(
   if (move !== 'paid') await takeFromSold(tx, sales); // paid units stay sold
 }
 
-/** The state to which each move of the money leads. */
+/** The state to which each transition of the money leads. */
 const MONEY_MOVES: Record<MoneyMove, OrderState> = {
   refunding: 'refunding',
   refunded: 'refunded',
@@ -116,11 +119,12 @@ const MONEY_MOVES: Record<MoneyMove, OrderState> = {
 };
 
 /**
- * Moves the money of paid orders, and writes the outbox row. A returned order gives its units back as a cancelled order
- * does. Any other move leaves the units sold.
- * @param table orders of retired sales are in the archive; they give no units back
- * @param orders at least one, all locked by `tx`, all in one state that may move
- * @param changes `to`: if it differs from the state of the move. `refundedCents`: the new sum of each order
+ * Moves the money of paid orders, and writes the outbox row. A returned order gives its units back, as a cancelled
+ * order does. After any other transition, the units stay sold.
+ * @param table where the orders are; orders of retired sales are in the archive, and give no units back
+ * @param orders at least one, all locked by `tx`, all in the same state, from which they may move
+ * @param changes `to`: the new state, if it is not the usual one of the transition; `refundedCents`: the new refunded
+ * sum of each order
  * @throws SaleOutOfStep, MysqlError
  */
 export async function moveMoney(
@@ -152,7 +156,10 @@ export async function moveMoney(
   if (to === 'returned') await takeFromSold(tx, sales);
 }
 
-/** Counts the units of ended orders as unsold. @throws SaleOutOfStep */
+/**
+ * Subtracts the units of ended orders from `sales.sold`.
+ * @throws SaleOutOfStep
+ */
 async function takeFromSold(tx: Transaction, sales: ReadonlyMap<string, readonly LockedOrder[]>): Promise<void> {
   for (const [saleId, ofSale] of sales) {
     const units = ofSale.reduce((sum, { quantity }) => sum + quantity, 0);
@@ -162,7 +169,7 @@ async function takeFromSold(tx: Transaction, sales: ReadonlyMap<string, readonly
   }
 }
 
-/** Groups orders by sale, in id order. */
+/** Groups orders by sale, sorted by sale id. */
 function groupBySale(orders: readonly LockedOrder[]): Map<string, LockedOrder[]> {
   const inOrder = [...orders].sort((a, b) => compareIds(a.sale_id, b.sale_id));
   return groupBy(inOrder, ({ sale_id: saleId }) => saleId);
@@ -174,7 +181,7 @@ async function bucketsOf(tx: Transaction, saleIds: readonly string[]): Promise<M
   return new Map(rows.map(({ id, buckets }) => [id, buckets]));
 }
 
-/** @param buckets null if no unit goes back */
+/** @param buckets null if no units go back */
 async function insertOutbox(
   tx: Transaction,
   sales: ReadonlyMap<string, readonly LockedOrder[]>,

@@ -8,8 +8,8 @@ const NOTIFICATIONS_KEPT_DAYS = 90;
 const READ_MAX = 10_000;
 
 /**
- * All events of a message in one statement. Without IGNORE, which would also hide a value that does not fit. Archived
- * orders have events too, such as refunds.
+ * Stores all events of a message with one statement. It does not use IGNORE, which would also hide a value that does
+ * not fit. Archived orders have events too, such as refunds.
  */
 const STORE = (selects: readonly string[]): string => `INSERT INTO notifications
     (user_id, order_id, sale_id, event_id, type, happened_at)
@@ -25,7 +25,7 @@ export const createStoredNotifications = (pool: MysqlPool): StoredNotifications 
       ),
     );
     const values = events.flatMap(({ eventId, type, atMs }) => [eventId, type, new Date(atMs)]);
-    // in READ COMMITTED, where the SELECT of an INSERT locks no order
+    // in READ COMMITTED, so that the SELECT of the INSERT locks no order
     await pool.transaction((tx) => tx.execute(STORE(selects), [...values, ...values]));
   },
 

@@ -11,7 +11,7 @@ import type { MysqlPool, Statements, Transaction } from './pool.js';
 import { ORDER_COLUMNS } from './tables.js';
 
 /**
- * Tables that go to the archive with an order, and the column that names the order. All columns of these tables are
+ * Tables that are archived together with an order, each with the column that names the order. All their columns are
  * copied, except generated columns. A test compares these lists with the tables.
  */
 export const ARCHIVED = [
@@ -28,7 +28,7 @@ export const ARCHIVED = [
 
 /**
  * The archive of orders in MySQL.
- * @param youngMs minimum age of an order; a younger order may compete with a transaction that has not ended
+ * @param youngMs minimum age of an order that moves; a younger one may compete with a transaction that has not ended
  */
 export function createOrderArchive(pool: MysqlPool, youngMs: number): OrderArchive {
   return {
@@ -81,7 +81,7 @@ export function createOrderArchive(pool: MysqlPool, youngMs: number): OrderArchi
 
 /**
  * Moves the orders of a few ranges, then removes the ranges. A range stays while an order of the sale is left in it, so
- * the order can still be found if this process dies in between or keeps the order.
+ * that the order can still be found if this process dies in between, or does not move the order yet.
  */
 async function move(
   tx: Transaction,
@@ -95,11 +95,11 @@ async function move(
   const step = await moveSome(tx, ids, youngMs);
   const last = ids.at(-1);
   if (ids.length === max && last !== undefined) {
-    return { ...step, next: { afterFirst: start.afterFirst, readTo: last } }; // the same ranges may hold more
+    return { ...step, next: { afterFirst: start.afterFirst, readTo: last } }; // the same ranges may contain more
   }
   const isLeft = (await idsIn(tx, saleId, windowsOf(taken, START.readTo), 1)).length > 0;
   if (taken.ranges.length > 0 && !isLeft) {
-    // by first id: since the read, a worker may have committed another range between these
+    // by first id, because a worker may have committed another range between these
     const names = taken.ranges.map((range) => bigint(range.first_id));
     await execute(tx, knex('order_ranges').where({ sale_id: saleId }).whereIn('first_id', names).delete());
   }
@@ -109,14 +109,14 @@ async function move(
 interface LockedRow {
   readonly id: string;
   readonly state: PurchaseState;
-  /** A boolean is a 32-bit number in MariaDB, and a BIGINT, so a text, in MySQL. */
+  /** A boolean is a 32-bit number in MariaDB. In MySQL it is a BIGINT, and therefore a text. */
   readonly is_old: number | string;
 }
 
 /**
  * Copies rows and deletes them. They are locked until the COMMIT. Rows that another keeper or a buyer has locked are
- * left to a later pass. Without IGNORE: an order that is already in the archive would be a duplicate, which must stop
- * the move and not vanish.
+ * left to a later pass. It does not use IGNORE: an order that is already in the archive would be a duplicate, which
+ * must stop the move rather than vanish.
  */
 async function moveSome(
   tx: Transaction,
@@ -144,7 +144,7 @@ async function moveSome(
     const { affectedRows: deleted } = await tx.execute(`DELETE FROM ${table} WHERE ${ofOrders}`);
     assert(deleted === copied, `${copied} rows of ${table} were copied to the archive, ${deleted} deleted`);
   }
-  // All attempts have ended. A payment or refund that an attempt led to stays.
+  // All attempts have ended. A payment or refund to which an attempt led is kept.
   await tx.execute(`DELETE FROM payment_attempts WHERE ${idIn(moved, 'order_id')}`);
   return counts;
 }

@@ -17,8 +17,8 @@ export async function metadataOf(on: Statements, orderIds: readonly string[]): P
 }
 
 /**
- * Writes the metadata of the orders of a plan, in the transaction that inserts them. Sends a statement only if there is
- * metadata.
+ * Writes the metadata of the orders of a plan, in the transaction that inserts the orders. Sends a statement only if
+ * there is metadata.
  */
 export async function insertMetadata(tx: Transaction, { orders }: WritePlan): Promise<void> {
   let values = '';

@@ -9,11 +9,13 @@ import { bigint, knex, select } from './knex.js';
 import type { MysqlPool, Statements, Transaction } from './pool.js';
 import type { OrderRangeRow, OrderRow, OrderIdRow } from './tables.js';
 
-// `order_ranges` says where the orders of a sale are in `orders`: each transaction that writes orders records their
+// `order_ranges` tells where the orders of a sale are in `orders`. Each transaction that writes orders records their
 // first and last id, which are close together. An index by sale would cost an entry per order; a range costs a row per
 // transaction (docs/decisions/0006).
 
-/** Maximum number of ranges per page. At worst each range has one order, and the statement has this many conditions. */
+/**
+ * Maximum number of ranges per page. At worst, each range has one order, and the statement has this many conditions.
+ */
 const RANGES_PER_PAGE = 1000;
 
 interface Range {
@@ -22,7 +24,10 @@ interface Range {
   orders: number;
 }
 
-/** Records the id range of the orders of a plan, in the transaction that inserts them. @throws MysqlError */
+/**
+ * Records the id range of the orders of a plan, in the transaction that inserts them.
+ * @throws MysqlError
+ */
 export async function insertRanges(tx: Transaction, { orders, again = false }: WritePlan): Promise<void> {
   if (orders.length === 0) return;
   let values = '';
@@ -36,13 +41,16 @@ export async function insertRanges(tx: Transaction, { orders, again = false }: W
 
 const WIDEN = ' ON DUPLICATE KEY UPDATE last_id = GREATEST(last_id, VALUES(last_id)), orders = orders + VALUES(orders)';
 
-/** Computes the ranges. Ids do not rise from row to row: within a millisecond, the hash of the buyer orders them. */
+/**
+ * Computes the ranges. Ids do not ascend from row to row, because within a millisecond, the hash of the buyer
+ * determines their order.
+ */
 function rangesBySale(orders: readonly NewOrder[]): ReadonlyMap<string, Range> {
   const ranges = new Map<string, Range>();
   let of = '';
   let range: Range | undefined;
   for (const { orderId, batch } of orders) {
-    if (batch.saleId !== of) range = ranges.get((of = batch.saleId)); // rows of a batch are adjacent
+    if (batch.saleId !== of) range = ranges.get((of = batch.saleId)); // the rows of a batch are adjacent
     if (range === undefined) ranges.set(of, (range = { first: orderId, last: orderId, orders: 0 }));
     else if (compareIds(orderId, range.first) < 0) range.first = orderId;
     else if (compareIds(range.last, orderId) < 0) range.last = orderId;
@@ -51,7 +59,7 @@ function rangesBySale(orders: readonly NewOrder[]): ReadonlyMap<string, Range> {
   return ranges;
 }
 
-/** Ids from the first to the last, both inclusive. */
+/** The ids from the first to the last, inclusive. */
 interface IdWindow {
   readonly first: bigint;
   last: bigint;
@@ -59,13 +67,13 @@ interface IdWindow {
 
 export const START: OrderCursor = { afterFirst: '0', readTo: '0' };
 
-/** Ranges that a reader takes together, and whether they are the last ranges. */
+/** Ranges that are read together, and whether they are the last ones. */
 interface TakenRanges {
   readonly ranges: readonly Pick<OrderRangeRow, 'first_id' | 'last_id' | 'orders'>[];
   readonly isEnd: boolean;
 }
 
-/** Reads the next ranges of a sale: at least one, with about `maxOrders` orders of the sale in all. */
+/** Reads the next ranges of a sale: at least one, and about as many as contain `maxOrders` of its orders. */
 export async function rangesAfter(
   on: Statements,
   saleId: string,
@@ -90,13 +98,13 @@ export async function rangesAfter(
   return { ranges: found.slice(0, taken), isEnd: taken === found.length && found.length < RANGES_PER_PAGE };
 }
 
-/** Returns the ids of these ranges after `readTo`, disjoint and ascending. */
+/** Returns the ids of these ranges that are after `readTo`, disjoint and ascending. */
 export function windowsOf({ ranges }: TakenRanges, readTo: string): IdWindow[] {
   const windows: IdWindow[] = [];
   let read = BigInt(readTo);
   for (const range of ranges) {
     const [from, last] = [BigInt(range.first_id), BigInt(range.last_id)];
-    if (last <= read) continue; // two workers mint ids in the same millisecond, so ranges overlap
+    if (last <= read) continue; // two workers may mint ids in the same millisecond, so ranges overlap
     const first = from > read ? from : read + 1n;
     const before = windows.at(-1);
     if (before?.last === first - 1n) before.last = last;
@@ -106,7 +114,7 @@ export function windowsOf({ ranges }: TakenRanges, readTo: string): IdWindow[] {
   return windows;
 }
 
-/** Returns the cursor of a reader that has read these ranges. */
+/** Returns the cursor after these ranges have been read. */
 export function behind({ ranges, isEnd }: TakenRanges, { afterFirst, readTo }: OrderCursor): OrderCursor | null {
   if (isEnd) return null;
   const read = ranges.reduce((max, { last_id: last }) => (compareIds(max, last) < 0 ? last : max), readTo);
@@ -120,7 +128,7 @@ export const ordersIn = (saleId: string, windows: readonly IdWindow[]): Knex.Que
     .where({ sale_id: saleId })
     .whereRaw(`(${windows.map(({ first, last }) => `id BETWEEN ${first} AND ${last}`).join(' OR ')})`);
 
-/** Finds the first ids in these windows that are orders of the sale. */
+/** Finds the lowest ids in these windows that belong to orders of the sale. */
 export async function idsIn(
   on: Statements,
   saleId: string,
@@ -138,9 +146,9 @@ export interface OrderReading {
   readonly columns: readonly Column[];
   /** Approximate number of orders of the sale that a page covers. */
   readonly maxOrders: number;
-  /** Only rows with these values. */
+  /** If set, only rows with these values. */
   readonly where?: Partial<Pick<OrderRow, 'request_id' | 'user_id' | 'state' | 'after_paid'>>;
-  /** Maximum number of rows per page. Absent: no limit. */
+  /** Maximum number of rows per page. No limit if absent. */
   readonly limit?: number;
 }
 
@@ -150,9 +158,9 @@ export interface PageOf<Row> {
 }
 
 /**
- * Reads the next rows of a sale in ascending order: through its ranges, and rows of the archive by its index, up to the
- * same id. If no order of the sale is archived, the archive costs one look into an index.
- * @param from null: the first page
+ * Reads the next rows of a sale in ascending order: rows of `orders` through the ranges, and rows of the archive
+ * through an index, up to the same id. If no order of the sale is archived, the archive costs a single index look-up.
+ * @param from null for the first page
  * @returns `next`: the cursor of the next page, or null after the last page. A page may be empty even if there are more
  * @throws MysqlError
  */
@@ -167,7 +175,7 @@ export async function nextOrders<Row extends OrderIdRow>(
   const end = live.next?.readTo ?? ORDER_ID_MAX;
   const archived = await nextArchived<Row>(pool, saleId, start.readTo, end, reading);
   if (archived.rows.length === 0 && archived.readTo === null) return live;
-  // The archive has more rows up to that id than fit into a page: this page ends where the archive was read to.
+  // The archive has more rows up to that id than fit into a page, so this page ends where reading the archive ended.
   const to = archived.readTo === null ? null : BigInt(archived.readTo);
   const rows = to === null ? live.rows : live.rows.filter(({ id }) => BigInt(id) <= to);
   const merged = mergeRows(rows, archived.rows, byOrderId);
@@ -200,10 +208,10 @@ async function nextLive<Row extends OrderIdRow>(
   const rows = (await select(pool, found)) as Row[];
   const last = rows.at(-1);
   if (last === undefined || rows.length !== limit) return { rows, next };
-  return { rows, next: { afterFirst: start.afterFirst, readTo: last.id } }; // the same ranges, after the rows read
+  return { rows, next: { afterFirst: start.afterFirst, readTo: last.id } }; // the same ranges, after these rows
 }
 
-/** @returns `readTo`: where the page had to end before `end`, or null if it reached `end` */
+/** @returns `readTo`: the id at which the page had to end before reaching `end`, or null if it reached `end` */
 async function nextArchived<Row extends OrderIdRow>(
   pool: MysqlPool,
   saleId: string,
@@ -225,7 +233,7 @@ async function nextArchived<Row extends OrderIdRow>(
     const rows = (await select(pool, found.limit(Math.min(limit ?? maxOrders, maxOrders)))) as Row[];
     return { rows, readTo: rows.length === maxOrders ? (rows.at(-1)?.id ?? null) : null };
   }
-  // The number of matches is unknown, so the index is asked first how far that many orders reach.
+  // The number of matches is unknown, so the index is first asked which id that many orders reach.
   const atEnd = ofSale
     .clone()
     .select<OrderIdRow[]>('id')
@@ -237,8 +245,8 @@ async function nextArchived<Row extends OrderIdRow>(
 }
 
 /**
- * Reads rows of a sale that no range covers: a worker of an older version wrote them, or a person. Walks `orders` by
- * its primary key, so use it only in rare cases. Such rows do not go to the archive.
+ * Reads rows of a sale that no range covers, because a worker of an older version wrote them, or a person. Reads
+ * `orders` along its primary key, so use it only in rare cases. Such rows are not archived.
  * @param after reads ids above this id
  * @throws MysqlError
  */
@@ -269,9 +277,7 @@ export async function* unlistedOrders<Row extends OrderIdRow>(
   }
 }
 
-/**
- * Finds the row after the last row of the window, so the index alone answers, and nothing is kept in a temporary table.
- */
+/** Finds the row after the last row of the window. Only the index is needed, and no temporary table is created. */
 async function windowEnd(pool: MysqlPool, start: string, windowRows: number): Promise<string | null> {
   const inReach = knex('orders').select('id').where('id', '>', bigint(start)).orderBy('id');
   const [end] = await select(pool, inReach.offset(windowRows).limit(1));

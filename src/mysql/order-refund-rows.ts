@@ -14,7 +14,7 @@ interface NewRefund extends RefundWish {
   readonly actor: string;
 }
 
-/** A due refund. A key that the caller does not choose never repeats. */
+/** Builds a due refund. A key that the caller has not chosen is never repeated. */
 export const newRefund = ({ order, paymentId, amountCents, actor, restock, reason, key }: NewRefund) => ({
   order_id: order.id,
   sale_id: order.sale_id,
@@ -69,7 +69,7 @@ export async function refundsOf(on: Statements, orderId: string): Promise<OrderR
   return rows.map((row) => refundOf(row, byKey.get(keyAfter(row.id))));
 }
 
-/** The key of the refund that tries a failed refund again. No caller can choose a key with a slash. */
+/** The key of the refund that retries a failed refund. Callers cannot choose it, because they cannot use a slash. */
 export const keyAfter = (refundId: string): string => `again/${refundId}`;
 
 export const refundOf = (row: OrderRefundRow, followedBy: string | null = null): OrderRefund => ({

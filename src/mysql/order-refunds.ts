@@ -29,12 +29,12 @@ import { voidNext } from './void-orders.js';
 
 const ERROR_MAX = 1000;
 const REFUND_ID = /^[1-9][0-9]{0,18}$/;
-/** Remains if a keeper dies while it asks: a person should then ask the provider before paying. */
+/** This text stays if a keeper dies while it is asking. A person should then ask the provider before paying. */
 const ASKED = 'a keeper asked the provider, and no answer was recorded';
 
 /**
- * Refunds of paid orders in MySQL. Each transaction locks the order before its refunds. The lock of the order decides
- * which of two programs moves it.
+ * Refunds of paid orders in MySQL. Each transaction locks the order before its refunds. If two programs want to move an
+ * order, its lock decides.
  */
 export function createOrderRefunds(pool: MysqlPool, { clock }: { readonly clock: Clock }): OrderRefunds {
   const transaction = <T>(work: (tx: Transaction) => Promise<T>): Promise<T> =>
@@ -168,7 +168,7 @@ async function findRefund(tx: Statements, refundId: string): Promise<OrderRefund
   return refunds.find((refund) => refund.refundId === refundId) ?? null;
 }
 
-/** Orders a failed refund again. Returns any other refund as it is. */
+/** Orders a failed refund again. Returns any other refund unchanged. */
 async function again(tx: Transaction, refundId: string, reason: string, actor: string): Promise<RefundAgain> {
   const refund = await findRefund(tx, refundId);
   if (refund === null) return { outcome: 'not_found' };
@@ -190,7 +190,7 @@ async function takeOnRefund(tx: Transaction, refundId: string, reason: string, a
 
 type ClaimedRefund = Awaited<ReturnType<OrderRefunds['takeOn']>>;
 
-/** Marks a due refund as paid by a person, unless a keeper asks the provider for it now. */
+/** Marks a due refund as paid by a person, unless a keeper is asking the provider for it at this moment. */
 async function takeOnDue(
   tx: Transaction,
   refundId: string,
@@ -215,12 +215,12 @@ async function takeOnDue(
   return { outcome: 'done', refund: { ...refund, state: 'refunded' } };
 }
 
-/** Returns the payment that paid the order: the payment that owes nothing back. */
+/** Returns the payment that paid the order, which is the one that is not owed back. */
 async function paymentOf(tx: Statements, orderId: string): Promise<string | null> {
   return (await paymentsOf(tx, [orderId])).get(orderId) ?? null;
 }
 
-/** Whether the sale sells nothing any more. The lock keeps it from being closed before the units are back. */
+/** Whether the sale has stopped selling for good. The lock prevents it from being closed before the units are back. */
 async function isClosed(tx: Transaction, saleId: string): Promise<boolean> {
   const [sale] = await select(tx, knex('sales').select('state').where({ id: saleId }).forUpdate());
   return sale === undefined || sale.state === 'closed';
@@ -262,7 +262,10 @@ async function settle(tx: Transaction, { order: row, table, refund }: DueRefund)
 
 const BEYOND = 'more than the amount went back: by this refund, and by a dispute or a refund at the provider meanwhile';
 
-/** Adds up what went back. A refund, a dispute and a person at the provider may together give back more than the amount. */
+/**
+ * Adds up the money that went back. A refund, a dispute and a person at the provider may together give back more than
+ * the amount.
+ */
 async function refundedIn(tx: Transaction, row: LockedOrder) {
   const cents = sumOf(await refundsOf(tx, row.id), 'refunded');
   const refundedCents = Math.min(cents, Number(row.amount_cents));
@@ -286,7 +289,7 @@ async function giveUpRefund(
   await disputeAgain(tx, table, row, to, refundedCents);
 }
 
-/** Makes an order disputed if a dispute began while its refund was due, or while nothing of its money was left. */
+/** Makes an order disputed if a dispute began while its refund was due, or while none of its money was left. */
 async function disputeAgain(
   tx: Transaction,
   table: OrderTable,
@@ -303,13 +306,13 @@ async function disputeAgain(
   await moveMoney(tx, table, [now], 'disputed');
 }
 
-/** Changes the refunded sum alone. */
+/** Changes only the refunded sum. */
 async function setRefunded(tx: Transaction, { order: row, table }: LockedRow, refundedCents: number): Promise<void> {
   const sum = { refunded_cents: refundedCents === 0 ? null : String(refundedCents) };
   await execute(tx, fromOrders(table).where({ id: row.id }).update(sum));
 }
 
-/** Leases due refunds. The locks last for these statements, so no money moves under a lock. */
+/** Leases due refunds. The locks last only for these statements, so no money moves while a row is locked. */
 function lease(pool: MysqlPool, max: number, leaseMs: number): Promise<LeasedOrderRefund[]> {
   return pool.transaction(async (tx) => {
     const due = knex('order_refunds')
@@ -347,7 +350,7 @@ async function salesOf(tx: Statements, orderIds: readonly string[]): Promise<Rea
   return new Map((await findInBoth(orderIds, find, ({ id }) => id)).map((row) => [row.id, row.sale_id]));
 }
 
-/** Locks the order that a payment paid. Null if the payment is unknown, or pays no order. */
+/** Locks the order that a payment paid. Null if the payment is unknown, or did not pay an order. */
 async function lockPaid(tx: Transaction, paymentId: string): Promise<LockedRow | null> {
   for (const table of ['payments', 'payments_archive'] as const) {
     const [row] = await select(
@@ -379,7 +382,7 @@ async function refundedElsewhere(
   if (currencies.get(row.sale_id) !== currency || totalCents > Number(row.amount_cents)) return 'does_not_fit';
   const all = await refundsOf(tx, row.id);
   const dueCents = sumOf(all, 'due');
-  // A provider does not count what a dispute took.
+  // A provider does not count money that a dispute took.
   const backCents = sumOf(
     all.filter(({ key }) => !key.startsWith(LOST)),
     'refunded',
@@ -388,7 +391,8 @@ async function refundedElsewhere(
   if (newCents <= 0 || newCents === dueCents) return 'known';
   const done = { order: row, paymentId, reason: 'refunded at the provider' };
   if (dueCents > 0) {
-    // A total above our due refund includes it, and a smaller total does not: the refund is made in whole or not at all.
+    // If the total exceeds our due refund, it includes that refund; if it is smaller, it does not, because a refund is
+    // made in whole or not at all.
     const amountCents = newCents > dueCents ? newCents - dueCents : newCents;
     await insertDone(tx, { ...done, amountCents });
     await setRefunded(tx, locked, (await refundedIn(tx, row)).refundedCents);
@@ -403,7 +407,7 @@ async function refundedElsewhere(
   return beyondCents > 0 ? 'does_not_fit' : 'recorded';
 }
 
-/** Records money that went back without us. */
+/** Records money that went back without our doing. */
 async function insertDone(
   tx: Transaction,
   done: Pick<OrderRefund, 'paymentId' | 'amountCents' | 'reason'> & {
@@ -432,7 +436,8 @@ async function cameBack(tx: Transaction, paymentId: string, refundId: string, de
   await execute(tx, endOf(refund, 'failed', detail.slice(0, ERROR_MAX)));
   const { refundedCents } = await refundedIn(tx, row);
   const state = shownState(row);
-  // A further refund is due, or the units may be with others: the order keeps its state, and its sum is corrected.
+  // Another refund is due, or other buyers may have the units. The order keeps its state, and only its sum is
+  // corrected.
   if (state !== 'refunded') await setRefunded(tx, locked, refundedCents);
   else await giveUpRefund(tx, table, row, refundedCents);
   return true;
@@ -470,7 +475,7 @@ async function disputed(
   await moveMoney(tx, table, [row], 'refunded', { refundedCents });
 }
 
-/** Key of the row that records a lost dispute. */
+/** Prefix of the key of the row that records a lost dispute. */
 const LOST = 'dispute-';
 const lostKey = (subject: string): string =>
   `${LOST}${createHash('sha256').update(subject).digest('hex').slice(0, 40)}`;

@@ -12,7 +12,7 @@ import { ORDER_COLUMNS, orderOf, type OrderRow, type SaleRow } from './tables.js
 import { writeOrders } from './write-orders.js';
 
 /**
- * Orders in MySQL. Each statement reads committed data on its own. The look-ups of the worker and of the status of a
+ * Orders in MySQL. Each statement reads committed data by itself. The look-ups of the worker and of the status of a
  * purchase are on the hot path, so their SQL is written by hand.
  */
 export function createOrderRepository(pool: MysqlPool): OrderRepository {
@@ -74,7 +74,9 @@ const SELECT_ORDERS = {
   orders_archive: `SELECT ${ORDER_COLUMNS.join(', ')} FROM orders_archive`,
 } as const satisfies Record<OrderTable, string>;
 
-/** Asks the archive only for orders that `orders` lacks: few, except for a sale whose orders are archived. */
+/**
+ * Searches the archive only for orders that `orders` lacks. These are few, except for a sale whose orders are archived.
+ */
 async function findByPurchases(pool: MysqlPool, saleId: string, purchases: readonly PurchaseName[]): Promise<Order[]> {
   const found = await findIn(pool, 'orders', saleId, purchases);
   if (found.length >= purchases.length) return found;
@@ -84,8 +86,8 @@ async function findByPurchases(pool: MysqlPool, saleId: string, purchases: reado
 }
 
 /**
- * Asks by buyer and compares the request here: not every version has an optimiser that turns a list of pairs into a
- * range.
+ * Searches by buyer and compares the request here, because not every version has an optimiser that turns a list of
+ * pairs into a range.
  */
 async function findIn(
   pool: MysqlPool,
@@ -111,7 +113,8 @@ async function findIn(
 }
 
 /**
- * Reads one index entry per batch, however many rows it has. Reads only `orders`: a retired sale has no batch pending.
+ * Reads one index entry per batch, no matter how many rows it has. Reads only `orders`, because a retired sale has no
+ * batch pending.
  */
 async function writtenBatches(pool: MysqlPool, batchIds: readonly string[]): Promise<Set<string>> {
   if (batchIds.length === 0) return new Set();
@@ -121,7 +124,7 @@ async function writtenBatches(pool: MysqlPool, batchIds: readonly string[]): Pro
   return new Set(rows.map((row) => row.batch_id));
 }
 
-/** Reads only `orders`: a batch of an archived sale is outdated, and cannot take a place. */
+/** Reads only `orders`, because a batch of an archived sale is outdated and cannot take a place. */
 async function liveBuyers(pool: MysqlPool, saleId: string, userIds: readonly string[]): Promise<Set<string>> {
   if (userIds.length === 0) return new Set();
   const rows = await pool.query<{ readonly user_id: string }>(
@@ -131,7 +134,7 @@ async function liveBuyers(pool: MysqlPool, saleId: string, userIds: readonly str
   return new Set(rows.map((row) => row.user_id));
 }
 
-/** Reads only `orders`: a sale in the archive sells nothing. */
+/** Reads only `orders`, because an archived sale sells nothing. */
 async function expiredOf(
   pool: MysqlPool,
   saleId: string,
@@ -148,7 +151,7 @@ async function expiredOf(
   );
 }
 
-/** The states of orders in MySQL, by primary key. An order that waits for payment is never in the archive. */
+/** The states of orders in MySQL, by primary key. An order that is waiting for payment is never in the archive. */
 export function createOrderStates(pool: MysqlPool): OrderStates & OrderNotificationRows {
   return {
     async statesOf(orderIds): Promise<Map<string, OrderState>> {

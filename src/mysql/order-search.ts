@@ -10,10 +10,13 @@ import { currenciesOfSales, shownOrders } from './shown-orders.js';
 import { ORDER_COLUMNS, type OrderRow, type OrderIdRow, type PaymentRow } from './tables.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
-/** Maximum number of rows that a page examines: some tens of ms. */
+/** Maximum number of rows that a page examines. This takes some tens of ms. */
 const READ_MAX = 10_000;
 
-/** Finds orders by user, sale, state and time. @param readMax rows that a page examines; for tests */
+/**
+ * Finds orders by user, sale, state and time.
+ * @param readMax number of rows that a page examines; for tests
+ */
 export function createOrderSearch(pool: MysqlPool, readMax: number = READ_MAX): OrderSearch {
   return {
     page(filter, after, max) {
@@ -36,7 +39,7 @@ async function currenciesOf(pool: MysqlPool, orderIds: readonly string[]): Promi
   return new Map(rows.map(({ id, sale_id: saleId }) => [id, currencies.get(saleId) ?? NO_CURRENCY]));
 }
 
-/** Returns the columns that a state is stored in. Nothing without a state. */
+/** Returns the columns in which a state is stored. Empty if no state is given. */
 function columnsOf(state: OrderState | undefined): Partial<Pick<OrderRow, 'state' | 'after_paid'>> {
   if (state === undefined) return {};
   const [stored, afterPaid] = storedAs(state);
@@ -48,12 +51,12 @@ const matching = (table: OrderTable, { userId, saleId, state }: OrderFilter) =>
     .select(...ORDER_COLUMNS)
     .where(withoutUndefined({ user_id: userId, sale_id: saleId, ...columnsOf(state) }));
 
-/** Newest sale first, as in the statement. */
+/** Newest sale first, like the statement. */
 const byPlace = (a: OrderRow, b: OrderRow): number =>
   compareIds(b.sale_id, a.sale_id) || (a.request_id < b.request_id ? 1 : -1);
 
 /**
- * Pages along the unique key (user, sale, request): a user has few orders, in either table. The cursor is
+ * Pages along the unique key (user, sale, request), because a user has few orders in either table. The cursor is
  * `<sale>.<request>`.
  */
 async function pageOfUser(
@@ -84,14 +87,14 @@ async function pageOfUser(
 }
 
 /**
- * Upper bound of the time that a range covers. Ids of one transaction are minted within milliseconds, so a range that
- * begins this long before a time also ends before it.
+ * Maximum time that a range covers. Ids of one transaction are minted within milliseconds, so a range that begins this
+ * long before a time also ends before it.
  */
 const RANGE_MS = 60_000;
 
 /**
- * Pages through the ranges of the sale, so orders of other sales are hardly read. The cursor is that of the ranges,
- * `<first>-<read>`.
+ * Pages through the ranges of the sale, so that hardly any orders of other sales are read. The cursor is that of the
+ * ranges, `<first>-<read>`.
  */
 async function pageOfSale(
   pool: MysqlPool,
@@ -116,7 +119,7 @@ async function pageOfSale(
 
 /**
  * Pages along the primary key, a fixed number of rows at a time, whether they match or not. The cursor is the last id
- * read.
+ * that was read.
  */
 async function pageById(
   pool: MysqlPool,
@@ -132,7 +135,7 @@ async function pageById(
   // The last row that this page examines in each table. Empty if neither table has a full page left.
   const lasts: bigint[] = [];
   for (const table of ['orders', 'orders_archive'] as const) {
-    // forced: MySQL would choose a secondary index, which has the id too, read all of it and sort
+    // forced, because MySQL would choose a secondary index, which also contains the id, read all of it and sort
     const inRange = knex.from(knex.raw(`${table} FORCE INDEX (PRIMARY)`));
     const read = inRange
       .select<OrderIdRow[]>('id')
@@ -155,8 +158,8 @@ async function pageById(
 }
 
 /**
- * A payment is stored right before its order is marked as paid, in one transaction, after all waiting for locks. So its
- * time is at most this much earlier.
+ * A payment is stored right before its order is marked as paid, in the same transaction, after all waiting for locks.
+ * So its time is earlier by at most this much.
  */
 const PAID_AFTER_MS = 60_000;
 
@@ -168,7 +171,7 @@ const byPayment = (a: PaymentPlace, b: PaymentPlace): number =>
   a.created_at.getTime() - b.created_at.getTime() || (a.payment_id < b.payment_id ? -1 : 1);
 
 /**
- * Pages along the payments in the order of their time, through an index of `payments`: an index of `orders` would cost
+ * Pages along the payments, in the order of their time, through an index of `payments`. An index of `orders` would cost
  * every order, paid or not. The cursor is `<ms>.<payment>`.
  */
 async function pageByPayment(
@@ -239,9 +242,9 @@ async function detailsOf(pool: MysqlPool, orders: readonly Order[]): Promise<Map
 }
 
 /**
- * Finds the payment that paid each order. An order may have more payments, which are owed back: of another amount
- * before it was paid, or second payments after that. Its row is locked while a payment is recorded, so the last payment
- * before the time at which it was paid has paid it.
+ * Finds the payment that paid each order. An order may have further payments, which are owed back: payments of a
+ * different amount before it was paid, or second payments afterwards. The row of the order is locked while a payment is
+ * recorded, so it was paid by the last payment before the time at which it was paid.
  */
 async function payingPayments(
   pool: MysqlPool,

@@ -5,8 +5,8 @@ import { numeric } from './insert-orders.js';
 import type { Transaction } from './pool.js';
 
 /**
- * Writes the trace ids of the orders of a plan, in the transaction that inserts them. Sends a statement only if there
- * are trace ids.
+ * Writes the trace ids of the orders of a plan, in the transaction that inserts the orders. Sends a statement only if
+ * there are trace ids.
  */
 export async function insertTraces(tx: Transaction, { orders }: WritePlan): Promise<void> {
   let values = '';

@@ -11,15 +11,15 @@ import type { MysqlPool, Transaction } from './pool.js';
 import { retryConflicts } from './retry-conflicts.js';
 
 /**
- * Maximum number of orders per transaction: some tens of ms, so that a buyer who pays at the last moment waits no
- * longer.
+ * Maximum number of orders per transaction. One takes some tens of ms, so a buyer who pays at the last moment waits no
+ * longer than that.
  */
 const ORDERS_PER_TRANSACTION = 500;
 
 /** Locks due orders, except for orders of the given sales. */
 type LockDue = (tx: Transaction, exceptSales: readonly string[]) => Promise<LockedOrder[]>;
 
-/** Moves of orders in MySQL. A transaction that loses its locks is retried as a whole. */
+/** Moves of orders in MySQL. A transaction that loses its locks is repeated as a whole. */
 export function createOrderTransitions(
   pool: MysqlPool,
   { clock, log }: { readonly clock: Clock; readonly log: Log },
@@ -28,7 +28,7 @@ export function createOrderTransitions(
     retryConflicts(clock, () => pool.transaction(work));
 
   /**
-   * Expires orders in one transaction. A sale that is out of step keeps its orders, and must not hold up orders of
+   * Expires orders in one transaction. A sale that is out of step keeps its orders, but must not hold up the orders of
    * other sales.
    */
   const expireSome = async (lock: LockDue, outOfStep: string[]): Promise<number> => {
@@ -94,9 +94,9 @@ async function cancel(tx: Transaction, orderId: string): Promise<CancelOutcome> 
 }
 
 /**
- * Records a payment once, by its id, and pays the order with it. If that is not possible, a `refunds` row owes the
- * money back. Every reported payment has its `payments` row, so payments minus refunds are the amounts of the paid
- * orders.
+ * Records a payment once, by its id, and pays the order with it. If that is not possible, adds a `refunds` row, because
+ * the money is owed back. Every reported payment has its `payments` row, so payments minus refunds are the amounts of
+ * the paid orders.
  */
 async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment): Promise<PayOutcome> {
   const row = { payment_id: payment.paymentId, order_id: orderId, amount_cents: String(payment.amountCents) };
@@ -126,8 +126,8 @@ async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment)
 }
 
 /**
- * Says why this payment does not pay the order, or null if it does. A passed deadline does not count until a program
- * has expired the order. The full amount pays the order, and so does what its reserved coupon leaves.
+ * Returns why this payment does not pay the order, or null if it does. A deadline that has passed does not count until
+ * a program has expired the order. An order is paid by its full amount, or by what its reserved coupon leaves of it.
  */
 async function whyNot(tx: Transaction, order: LockedOrder, { amountCents, currency }: Payment): Promise<string | null> {
   if (!isUnpaid(order.state)) return order.state === 'paid' ? 'already_paid' : `order_${order.state}`;
@@ -141,7 +141,8 @@ async function whyNot(tx: Transaction, order: LockedOrder, { amountCents, curren
 }
 
 /**
- * Reads the recorded answer after the key of `payments` refused the row: the first report of this payment is committed.
+ * Reads the recorded answer after the key of `payments` refused the row, which means that the first report of this
+ * payment is committed.
  */
 async function recordedBefore(pool: MysqlPool, orderId: string, payment: Payment): Promise<PayOutcome | null> {
   for (const table of ['payments', 'payments_archive'] as const) {
@@ -170,7 +171,7 @@ function outcomeBefore(row: RecordedPayment, orderId: string, { amountCents }: P
 }
 
 interface Due {
-  /** Our clock. If the clock of MySQL jumps ahead, no order ends before its deadline. */
+  /** The time by our clock. It ensures that no order ends before its deadline if the clock of MySQL jumps ahead. */
   readonly nowMs: number;
   readonly exceptSales: readonly string[];
 }
@@ -180,7 +181,7 @@ function lockDueOf(tx: Transaction, orderIds: readonly string[], due: Due) {
   return select(tx, dueOrders('PRIMARY', due).whereRaw(idIn(orderIds)).orderBy('id'));
 }
 
-/** Locks due orders, oldest deadline first. Rows with foreign locks are skipped, so two sweepers share the work. */
+/** Locks due orders, oldest deadline first. Skips rows that others have locked, so two sweepers share the work. */
 function lockDue(tx: Transaction, max: number, due: Due): Promise<LockedOrder[]> {
   return select(tx, dueOrders('expiry', due).orderBy('expires_at').limit(max).skipLocked());
 }

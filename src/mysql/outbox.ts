@@ -13,11 +13,14 @@ import type { OutboxTableRow } from './tables.js';
 /** Longest pause of failed rows: twice the pause of the relay. */
 export const OUTBOX_PAUSE_MAX_MS = 60_000;
 
-/** Written as SQL, since every order passes here: building a list of ids would cost the keeper more than sending it. */
+/**
+ * Written as SQL, because every order passes here, and building a list of ids would cost the keeper more than sending
+ * it.
+ */
 const MARK_DONE = 'UPDATE outbox SET done_at = UTC_TIMESTAMP(3) WHERE id IN (?) AND done_at IS NULL';
 /**
- * Written as SQL, since the builder knows no ORDER BY of a DELETE. Filters by kind, since `due_at` begins with it:
- * otherwise all rows are read.
+ * Written as SQL, because the builder has no ORDER BY for a DELETE. Filters by kind, because `due_at` begins with it;
+ * otherwise all rows would be read.
  */
 const REMOVE_DONE = `DELETE FROM outbox WHERE kind = :kind AND done_at < UTC_TIMESTAMP(3) - INTERVAL :us MICROSECOND
   ORDER BY done_at LIMIT :max`;
@@ -52,9 +55,10 @@ export function createOutbox(pool: MysqlPool): Outbox {
 
 /**
  * Leases due rows. The index `due_at` gives the rows in the order in which they are due, without rows that are done or
- * waiting: however many have failed, they are never ahead of a due row. The lock lasts for these two statements, the
- * lease in `available_at` for the work: nothing is published while a row is locked. Rows that another keeper is leasing
- * at this moment are skipped. Hot while a sale sells, so its SQL is written by hand.
+ * waiting, so even if many rows have failed, they are never ahead of a due row. The lock lasts only for these two
+ * statements, while the lease in `available_at` lasts for the work: nothing is published while a row is locked. Rows
+ * that another keeper is leasing at this moment are skipped. This is hot while a sale sells, so its SQL is written by
+ * hand.
  */
 function lease<K extends OutboxKind>(pool: MysqlPool, kind: K, max: number, leaseMs: number): Promise<OutboxRow<K>[]> {
   return pool.transaction(async (tx) => {
@@ -80,15 +84,13 @@ function lease<K extends OutboxKind>(pool: MysqlPool, kind: K, max: number, leas
   });
 }
 
-/** The lists of each kind of payload. A row without such a list must not reach the code that reads it. */
+/** The lists that each kind of payload must have. A row without such a list must not reach the code that reads it. */
 const LISTS = {
   batch_recorded: ['orders', 'failed'],
   orders_moved: ['orders'],
 } as const;
 
-/**
- * Reads a payload. We wrote it, so little is checked, but a row that was damaged by hand must not stop the other rows.
- */
+/** Reads a payload. We wrote it, so little is checked, but a row that was damaged by hand must not stop the others. */
 function readPayload<K extends OutboxKind>(kind: K, payload: string): OutboxPayloads[K] | null {
   try {
     const value: unknown = JSON.parse(payload);
@@ -107,8 +109,8 @@ const isOfSale = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && 'saleId' in value && typeof value.saleId === 'string';
 
 /**
- * Counts undone rows. The index `due_at` alone answers the first statement, however many rows wait. The second
- * statement reads one row per kind.
+ * Counts undone rows. The first statement needs only the index `due_at`, no matter how many rows wait. The second reads
+ * one row per kind.
  */
 async function backlog(pool: MysqlPool): Promise<OutboxBacklog[]> {
   const counted = knex('outbox')

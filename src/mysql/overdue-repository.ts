@@ -7,13 +7,13 @@ import { LIVE_STATES } from '../core/sale.js';
 import { inMs, knex, msAgo, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 
-/** Columns that never hold a future time. */
+/** Columns that never contain a future time. */
 const WRITTEN: ReadonlySet<string> = new Set(['created_at', 'opened_at', 'retired_at', 'state_since']);
 
-/** Limit of the count. An alert needs no exact number beyond it. */
+/** Maximum of the count. Beyond it, an alert needs no exact number. */
 const COUNTED_MAX = 10_000;
 
-/** The rows of each state, each found by an index, and the column with the time since when they wait. */
+/** The rows of each state, each found through an index, and the column with the time since which they wait. */
 const WAITING: Record<Exclude<AgedState, 'outbox'>, { readonly rows: Knex.QueryBuilder; readonly since: string }> = {
   pending_payment: { rows: knex('orders').whereIn('state', statesBefore('expired')), since: 'expires_at' },
   dead_letter: { rows: knex('dead_letters').where({ state: 'parked' }), since: 'created_at' },
@@ -43,7 +43,7 @@ export function createOverdueRepository(pool: MysqlPool): OverdueRepository {
         const ofOrders = await count(pool, ORDER_REFUNDS, since, afterMs);
         return { count: found.count + ofOrders.count, oldestMs: Math.max(found.oldestMs, ofOrders.oldestMs) };
       }
-      // Kind by kind: the index `due_at` begins with it, and there are few undone rows.
+      // Kind by kind, because the index `due_at` begins with the kind, and there are few undone rows.
       let [number, oldestMs] = [0, 0];
       for (const kind of OUTBOX_KINDS) {
         const undone = knex('outbox').where({ kind }).whereNull('done_at');
@@ -59,7 +59,7 @@ export function createOverdueRepository(pool: MysqlPool): OverdueRepository {
 async function count(pool: MysqlPool, rows: Knex.QueryBuilder, since: string, afterMs: number): Promise<Overdue> {
   const isOld = rows.clone().where((old) => {
     void old.where(since, '<=', msAgo(afterMs));
-    // Includes rows written before the clock of MySQL was set back: their age is unknown.
+    // Includes rows that were written before the clock of MySQL was set back, because their age is unknown.
     if (WRITTEN.has(since)) void old.orWhere(since, '>', inMs(CLOCK_SKEW_MAX_MS));
   });
   const old = isOld.select({ since }).limit(COUNTED_MAX).as('old');

@@ -21,7 +21,7 @@ const ERROR_MAX = 1000;
 const OF_ORDER_MAX = 10;
 const HOUR_MS = 3_600_000;
 
-/** A second request with the same key reopens the attempt. */
+/** If a second request has the same key, it reopens the attempt. */
 const OPEN = `INSERT INTO payment_attempts (order_id, sale_id, \`key\`, amount_cents, available_at)
   VALUES (:orderId, :saleId, :key, :amountCents, :availableAt)
   ON DUPLICATE KEY UPDATE state = 'open', version = version + 1, opened_at = UTC_TIMESTAMP(3),
@@ -79,9 +79,9 @@ interface Opening {
 }
 
 /**
- * Opens an attempt. The row of the order is the lock: of two requests the second sees the attempt of the first, and a
- * move of the order comes before or after. The attempt is committed before the provider is asked. Rows are read after
- * the lock, so in READ COMMITTED they are the newest.
+ * Opens an attempt. The row of the order serves as the lock: of two requests, the second sees the attempt of the first,
+ * and a move of the order comes either before or after. The attempt is committed before the provider is asked. Rows are
+ * read after the lock was taken, so in READ COMMITTED they are up to date.
  */
 async function open(
   pool: MysqlPool,
@@ -100,7 +100,7 @@ async function open(
     if (other !== undefined) return { outcome: 'in_progress', other: attemptOf(other) };
     const [same] = await select(tx, columns().where({ order_id: orderId, key }));
     if (same !== undefined && Number(same.amount_cents) !== amountCents) {
-      return { outcome: 'coupon_refused', why: 'other_key' }; // a key is one charge, of one amount
+      return { outcome: 'coupon_refused', why: 'other_key' }; // a key stands for one charge, of one amount
     }
     if (bound !== null && (await isBeyond(tx, { orderId, key }, order.user_id, bound)) && bound.refuses()) {
       return { outcome: 'decline_limit_reached' };
@@ -119,7 +119,7 @@ async function open(
   });
 }
 
-/** Pays an order whose coupon takes off the whole amount, and closes the attempt. */
+/** Pays an order whose whole amount is covered by its coupon, and closes the attempt. */
 async function payFree(tx: Transaction, { orderId, key }: AttemptName, { discountCents }: CouponUse): Promise<void> {
   const order = (await lockOrder(tx, orderId))?.order;
   assert(order !== undefined && Number(order.amount_cents) === discountCents, `order ${orderId} costs the discount`);
@@ -153,8 +153,8 @@ async function isBeyond(
 }
 
 /**
- * Leases due attempts. The lock lasts for these statements, the lease in `available_at` for the work: the provider is
- * never asked under a lock.
+ * Leases due attempts. The lock lasts only for these statements, while the lease in `available_at` lasts for the work:
+ * the provider is never asked while a row is locked.
  */
 function lease(pool: MysqlPool, max: number, leaseMs: number): Promise<OpenAttempt[]> {
   return pool.transaction(async (tx) => {

@@ -4,18 +4,18 @@ import type { MysqlPool, Statements } from './pool.js';
 
 const DETAIL_MAX = 1000;
 
-/** Sets the state first, because it compares the old detail. */
+/** Sets the state before the detail, because it compares the old detail. */
 const NOTE = `INSERT INTO payment_cases (kind, subject, payment_id, order_id, amount_cents, currency, detail, state)
   VALUES (:kind, :subject, :paymentId, :orderId, :amountCents, :currency, :detail, :state)
   ON DUPLICATE KEY UPDATE state = IF(detail = VALUES(detail), state, VALUES(state)),
     amount_cents = IF(detail = VALUES(detail), amount_cents, VALUES(amount_cents)), detail = VALUES(detail)`;
 
-/** Stores a case, also within the transaction that moves its order. */
+/** Stores a case, possibly within the transaction that moves its order. */
 export async function noteCase(on: Statements, found: FoundCase, state: CaseState): Promise<void> {
   await execute(on, knex.raw(NOTE, { ...found, detail: found.detail.slice(0, DETAIL_MAX), state }));
 }
 
-/** Payment cases in MySQL, which a person has to look after. */
+/** Payment cases in MySQL, which people have to solve. */
 export function createPaymentCases(pool: MysqlPool): PaymentCases {
   return {
     note: (found, state = 'open') => noteCase(pool, found, state),

@@ -4,29 +4,31 @@ import { MysqlError, type MysqlErrorKind, toMysqlError } from './errors.js';
 import { connectFault, connectionOptions, type MysqlServer, passwordOf } from './server.js';
 
 export interface MysqlOptions extends MysqlServer {
-  /** Maximum number of connections of this process. A caller that finds none free waits. */
+  /** Maximum number of connections of this process. If all are in use, callers wait. */
   readonly poolMax: number;
-  /** Time limit of one statement. Must be longer than `lockWaitSeconds`. */
+  /** Time limit of a statement. Must be longer than `lockWaitSeconds`. */
   readonly queryTimeoutMs: number;
-  /** Default 3000. */
+  /** Default: 3000. */
   readonly connectTimeoutMs?: number;
-  /** How long a caller waits for a free connection. Default 5000. */
+  /** How long a caller waits for a free connection. Default: 5000. */
   readonly poolWaitMs?: number;
-  /** How long a statement waits for a row that another transaction holds. Default 5, whole seconds. */
+  /** How long a statement waits for a row that another transaction has locked. In whole seconds; default: 5. */
   readonly lockWaitSeconds?: number;
   /**
-   * Time after which the server drops a silent connection, whole seconds, and frees the rows that its transaction
-   * holds: a stopped process must not hold up other processes (M10). Unused connections are closed at half of it.
-   * Default 20.
+   * After this time, the server drops a silent connection and frees the rows that its transaction has locked, because a
+   * stopped process must not hold up others (M10). Unused connections are closed after half of it. In whole seconds;
+   * default: 20.
    */
   readonly silentSeconds?: number;
-  /** The cell whose sales this database holds. Default 0: there are no cells. */
+  /** The cell whose sales this database holds. Default: 0, which means that there are no cells. */
   readonly cell?: number;
-  /** The server refuses every write of this pool. Default false. */
+  /** If true, the server refuses every write of this pool. Default: false. */
   readonly isReadOnly?: boolean;
-  /** Asked once per connection, before its first use: why this server must not be used, as a sentence, or null. */
+  /**
+   * Called once per connection, before its first use. Returns why this server must not be used, as a sentence, or null.
+   */
   readonly flawOf?: (session: Statements) => Promise<string | null>;
-  /** Called with the time that each caller waited for its connection, ms. */
+  /** Called with the time that each caller waited for a connection, ms. */
   readonly onWait?: (waitedMs: number) => void;
 }
 
@@ -54,13 +56,16 @@ export interface Transaction extends Statements {
 
 export interface MysqlPool extends Statements {
   /**
-   * Runs `work` in one READ COMMITTED transaction: COMMIT when it returns, ROLLBACK when it throws.
-   * @throws MysqlError; an error of COMMIT proves nothing: the rows may be there
+   * Runs `work` in one READ COMMITTED transaction. Commits when it returns, and rolls back when it throws.
+   * @throws MysqlError; an error of COMMIT proves nothing, because the rows may be there
    */
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
-  /** Resolves when the server answers. @throws MysqlError */
+  /**
+   * Resolves if the server answers.
+   * @throws MysqlError
+   */
   probe(): Promise<void>;
-  /** Why the server recently refused a write, as a sentence, or null. The server may still answer reads. */
+  /** Returns why the server recently refused a write, as a sentence, or null. Such a server may still answer reads. */
   writeRefusal(): string | null;
   /** Waits for statements under way, then closes every connection. */
   close(): Promise<void>;
@@ -82,7 +87,7 @@ class Connections implements MysqlPool {
   readonly #flawOf: NonNullable<MysqlOptions['flawOf']>;
   readonly #sessionSql: readonly string[];
   #refused: { readonly why: string; readonly atMs: number } | null = null;
-  /** Connections with a prepared session. */
+  /** Connections whose session has been prepared. */
   readonly #ready = new WeakSet<PoolConnection>();
 
   constructor(options: MysqlOptions) {
@@ -100,11 +105,11 @@ class Connections implements MysqlPool {
       ...connectionOptions(options),
       connectionLimit: poolMax,
       connectTimeout: connectTimeoutMs,
-      // Closes idle connections before the server does, or a statement could meet a closed connection. The driver only
-      // checks if `maxIdle` is below the limit.
+      // Closes idle connections before the server does; otherwise a statement could meet a closed connection. The
+      // driver checks for idle connections only if `maxIdle` is below the limit.
       maxIdle: Math.max(1, poolMax - 1),
       idleTimeout: silentSeconds * 500,
-      // FOUND_ROWS would count a row that an UPDATE found and did not change, and so blind the guard of `sales`.
+      // FOUND_ROWS would count a row that an UPDATE found but did not change, and so defeat the guard of `sales`.
       flags: ['-FOUND_ROWS', '-LOCAL_FILES'],
       charset: 'utf8mb4',
       timezone: 'Z',
@@ -137,7 +142,7 @@ class Connections implements MysqlPool {
         if (open) await this.#send(connection, 'COMMIT');
         return value;
       } catch (error) {
-        // Explicit even if the server has rolled back: after a lock wait (1205) only the statement is undone.
+        // Explicit even if the server has rolled back: after a lock wait (1205), it has undone only the statement.
         if (open && isUsableAfter(error)) await rollback();
         throw error;
       }
@@ -190,8 +195,8 @@ class Connections implements MysqlPool {
   }
 
   /**
-   * Takes a connection within a time limit. The driver's queue has no limit: an exhausted pool would be an endless
-   * wait.
+   * Takes a connection, within a time limit. The driver's own queue has no time limit, so if all connections were in
+   * use, the wait could be endless.
    */
   #acquire(): Promise<PoolConnection> {
     return new Promise((resolve, reject) => {
@@ -221,7 +226,7 @@ class Connections implements MysqlPool {
 
   #send(connection: PoolConnection, sql: string, values?: readonly SqlValue[]): Promise<Result> {
     return new Promise((resolve, reject) => {
-      // Null, not absent: without a list the driver still looks for placeholders in the whole text.
+      // Null rather than absent: without a list, the driver still searches the whole text for placeholders.
       const query = { sql, timeout: this.#queryTimeoutMs, values: (values as unknown[] | undefined) ?? null };
       connection.query(query, (error, result) => {
         if (error) reject(this.#noted(toMysqlError(error)));
@@ -231,7 +236,10 @@ class Connections implements MysqlPool {
   }
 }
 
-/** Makes the driver read the password for each connection: it copies its options, and the getters become values. */
+/**
+ * Makes the driver read the password for each connection, because it copies its options, and getters then become
+ * values.
+ */
 function readPasswordAgain(pool: Pool, server: MysqlServer): void {
   if (server.password === undefined) return;
   const { config } = pool as unknown as { readonly config: { readonly connectionConfig: object } };
@@ -239,9 +247,9 @@ function readPasswordAgain(pool: Pool, server: MysqlServer): void {
 }
 
 /**
- * How long a refusal counts. It is longer than the pause of a worker between two tries (15 s plus a fifth) plus the
- * statement that is then refused, so while refusals continue there is always a newer one. A smaller write that succeeds
- * in between proves nothing.
+ * How long a refusal counts. It is longer than the pause of a worker between two attempts (15 s plus a fifth) plus the
+ * statement that is then refused, so while refusals continue, there is always a newer one. A smaller write that
+ * succeeds in between proves nothing.
  */
 const REFUSAL_COUNTS_MS = 30_000;
 const REFUSALS: Partial<Record<MysqlErrorKind, string>> = {
@@ -249,16 +257,17 @@ const REFUSALS: Partial<Record<MysqlErrorKind, string>> = {
   read_only: 'MySQL is read-only.',
 };
 
-/** Settings that every session relies on, whatever the defaults of the server. */
+/** Settings that every session relies on, regardless of the defaults of the server. */
 function sessionSql(lockWaitSeconds: number, silentSeconds: number, cell: number): readonly string[] {
   return [
     'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
-    // Strict mode, or MySQL cuts a value silently. No NO_BACKSLASH_ESCAPES, or escaping breaks.
+    // In strict mode, because MySQL would otherwise cut a value silently. Without NO_BACKSLASH_ESCAPES, which would
+    // break escaping.
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'," +
       " time_zone = '+00:00'," +
       ` innodb_lock_wait_timeout = ${lockWaitSeconds}, wait_timeout = ${silentSeconds}` +
       (cell === 0 ? '' : `, auto_increment_increment = ${CELL_STEP}, auto_increment_offset = ${cell}`) +
-      // MySQL caches counters of tables for a day. MariaDB knows neither the cache nor this setting.
+      // MySQL caches statistics of tables for a day. MariaDB has neither the cache nor this setting.
       ' /*!80000 , information_schema_stats_expiry = 0 */',
   ];
 }

@@ -6,7 +6,7 @@ import type { MysqlPool, Statements } from './pool.js';
 import { TABLE_NAMES } from './tables.js';
 
 // Reads facts about MySQL for a starting program and for `seckill doctor`. Only reads, and only data that every user
-// may read. Written as SQL, since the builder knows neither SHOW nor the tables of the server itself.
+// may read. Written as SQL, because the builder knows neither SHOW nor the server's own tables.
 
 type On = Statements;
 
@@ -15,7 +15,7 @@ export interface MysqlSays extends Omit<
   MysqlFacts,
   'reach' | 'disk' | 'programs' | 'published' | 'poolMax' | 'witness'
 > {
-  /** The folder of the tables on the machine of the server. */
+  /** The folder of the tables on the server's machine. */
   readonly dataDir: string;
 }
 
@@ -32,12 +32,12 @@ const VARIABLES = [
   ...BINLOG_VARIABLES,
   ...['version', 'version_comment', 'read_only', 'innodb_flush_log_at_trx_commit', 'sync_binlog'],
   ...['max_connections', 'max_user_connections', 'datadir'],
-  // names of MySQL, then of MariaDB and of MySQL before 8.0.26
+  // names in MySQL, then in MariaDB and in MySQL before 8.0.26
   ...['rpl_semi_sync_source_enabled', 'rpl_semi_sync_source_wait_point'],
   ...['rpl_semi_sync_master_enabled', 'rpl_semi_sync_master_wait_point'],
 ];
 
-/** Only our tables: the user may have other tables in the same database. */
+/** Only our tables, because the user may have other tables in the same database. */
 const OURS = 'table_schema = DATABASE() AND table_name IN (?)';
 const LOOSE_COLLATIONS = `SELECT CONCAT(table_name, '.', column_name, ' ', collation_name) AS found
   FROM information_schema.columns WHERE ${OURS} AND RIGHT(collation_name, 4) <> '_bin' ORDER BY found`;
@@ -45,13 +45,17 @@ const OTHER_ENGINES = `SELECT CONCAT(table_name, ' ', engine) AS found
   FROM information_schema.tables WHERE ${OURS} AND engine <> 'InnoDB' ORDER BY found`;
 
 /**
- * Reads the facts that a program must know before it writes orders. A database without tables has no wrong tables.
+ * Reads the facts that a program must know before it writes orders. If a database has no tables, none of them can be
+ * wrong.
  * @throws MysqlError
  */
 export const readMysqlStartFacts = async (on: MysqlPool): Promise<MysqlStartFacts> =>
   startFactsOf(on, await variablesOf(on, START_VARIABLES));
 
-/** Reads these facts and everything else that may be wrong. @throws MysqlError */
+/**
+ * Reads these facts and all others that may reveal a problem.
+ * @throws MysqlError
+ */
 export async function readMysqlFacts(on: MysqlPool): Promise<MysqlSays> {
   const variables = await variablesOf(on, VARIABLES);
   const [cipher] = await on.query<{ Value: string }>("SHOW SESSION STATUS LIKE 'Ssl_cipher'");
@@ -94,19 +98,19 @@ async function startFactsOf(on: MysqlPool, variables: Variables): Promise<MysqlS
 }
 
 /**
- * Locks a row in one session and asks for it in another. The migrations are rows that every installation has, and that
- * no program locks for long. Needs two connections.
+ * Locks a row in one session and tries to read it in another. Uses the rows of migrations, which every installation
+ * has, and which no program locks for long. Needs two connections.
  */
 async function skipsLocked(pool: MysqlPool): Promise<boolean | null> {
   try {
     return await pool.transaction(async (tx) => {
       const [row] = await tx.query<{ id: number }>(`${MIGRATION_IDS} ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED`);
-      if (row === undefined) return null; // no tables yet, or another program is at this check
+      if (row === undefined) return null; // no tables yet, or another program is running this check
       const again = await pool.query(`${MIGRATION_IDS} WHERE id = ? FOR UPDATE SKIP LOCKED`, [row.id]);
       return again.length === 0;
     });
   } catch (error) {
-    if (error instanceof MysqlError) return null; // no table, no second connection, read-only: other checks say so
+    if (error instanceof MysqlError) return null; // no table or second connection, or read-only: see other checks
     throw error;
   }
 }
@@ -122,7 +126,7 @@ const STATUS = `SHOW GLOBAL STATUS WHERE Variable_name IN
   ('Slaves_connected', 'Rpl_semi_sync_source_status', 'Rpl_semi_sync_source_clients',
    'Rpl_semi_sync_master_status', 'Rpl_semi_sync_master_clients')`;
 
-/** Reads what every user may read: MySQL, unlike MariaDB, only counts semi-synchronous replicas for them. */
+/** Reads what every user may read. MySQL, unlike MariaDB, only shows them the number of semi-synchronous replicas. */
 async function replicationOf(on: On, variables: Variables): Promise<ReplicationFacts> {
   const rows = await on.query<{ Variable_name: string; Value: string }>(STATUS);
   const status = new Map(rows.map(({ Variable_name: name, Value: value }) => [name.toLowerCase(), value]));
@@ -148,7 +152,7 @@ const isOn = (value = 'OFF'): boolean => value !== 'OFF' && value !== '0';
 const foundBy = async (on: On, sql: string): Promise<string[]> =>
   (await on.query<{ found: string }>(sql, [TABLE_NAMES])).map(({ found }) => found);
 
-/** Our clock minus the clock of MySQL, ms. */
+/** Returns our clock minus the clock of MySQL, ms. */
 async function skewOf(on: On): Promise<number> {
   const startedMs = Date.now();
   const mysqlMs = await readMysqlClock(on);
@@ -161,7 +165,7 @@ export async function readMysqlClock(on: On): Promise<number> {
   return Number(row?.ms);
 }
 
-/** A grant on everything. The text after `TO` may hold the hash of a password. */
+/** A grant on everything. The text after `TO` may contain the hash of a password. */
 const GLOBAL_GRANT = /^GRANT (.+?) ON \*\.\* TO /;
 
 async function globalRightsOf(on: On): Promise<string[]> {
@@ -183,7 +187,7 @@ async function migrationsOf(on: On): Promise<Pick<MysqlFacts, 'missingMigrations
   };
 }
 
-/** Reads the applied migrations. The table does not exist before the first migration. */
+/** Reads the applied migrations. Before the first migration, the table does not exist. */
 async function appliedOn(on: On): Promise<string[]> {
   try {
     return (await on.query<{ name: string }>(APPLIED)).map(({ name }) => name);

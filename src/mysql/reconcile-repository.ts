@@ -18,7 +18,9 @@ import type { MysqlPool } from './pool.js';
 import { findSale } from './sale-repository.js';
 import type { OrderRow } from './tables.js';
 
-/** Maximum number of rows that one statement reads: some tens of ms, far below any time-out of a statement. */
+/**
+ * Maximum number of rows that one statement reads. This takes some tens of ms, far below any time-out of a statement.
+ */
 const WINDOW_ROWS = 10_000;
 
 const COLUMNS = [
@@ -33,7 +35,7 @@ const COLUMNS = [
 type ComparedRow = Pick<OrderRow, (typeof COLUMNS)[number]>;
 type AgedRow = ComparedRow & { readonly age_us: string };
 
-/** Reads the orders of a live sale. Each statement sees the data committed at its moment. */
+/** Reads the orders of a live sale. Each statement sees the data that is committed at that moment. */
 export function createReconcileRepository(pool: MysqlPool, windowRows: number = WINDOW_ROWS): ReconcileRepository {
   return {
     findSale: (saleId) => findSale(pool, saleId),
@@ -89,7 +91,10 @@ async function parkedBatches(pool: MysqlPool, batchIds: readonly string[]): Prom
   return new Set(found.filter((batchId) => batchId !== null));
 }
 
-/** Selects the outbox rows of a sale. The release before writes no `sale_id`. Sale ids are digits, so need no escape. */
+/**
+ * Selects the outbox rows of a sale. The previous release writes no `sale_id`. Sale ids consist of digits, so they need
+ * no escaping.
+ */
 const ofSale =
   (saleId: string) =>
   (rows: Knex.QueryBuilder): void =>
@@ -105,12 +110,12 @@ async function undoneReleases(pool: MysqlPool, saleId: string): Promise<number> 
 
 async function isRestocked(pool: MysqlPool, { saleId, stock }: Pick<Sale, 'saleId' | 'stock'>): Promise<boolean> {
   const begun = await select(pool, knex('sale_edits').select('id').where({ sale_id: saleId, state: 'begun' }).limit(1));
-  return begun.length > 0 || (await findSale(pool, saleId))?.stock !== stock; // in this order: an edit ends with its stock
+  return begun.length > 0 || (await findSale(pool, saleId))?.stock !== stock; // in this order: the stock ends an edit
 }
 
 /**
- * Reads only undone rows, along the index that has them together: they are few, and the primary key would lead past all
- * done rows. The longest due come first.
+ * Reads only undone rows, along the index that keeps them together. They are few, whereas the primary key would lead
+ * past all done rows. Rows that have been due longest come first.
  */
 async function stuckRows(
   pool: MysqlPool,
@@ -130,7 +135,10 @@ async function stuckRows(
   return rows.map(({ id, attempts, age_us }) => ({ outboxId: id, attempts, ageMs: Number(age_us) / 1000 }));
 }
 
-/** Written out by hand: a rebuild calls it for every order of a sale, and a spread costs more than the rest of it. */
+/**
+ * Written out by hand, because a rebuild calls it for every order of a sale, and a spread would cost more than the rest
+ * of it.
+ */
 const agedOf = (row: AgedRow): AgedOrder => ({
   orderId: row.id,
   userId: row.user_id,

@@ -7,7 +7,7 @@ import { bigint, execute, knex, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { findSale } from './sale-repository.js';
 
-/** Maximum number of bodies per reply. A body has some kB, at most 4 MiB. */
+/** Maximum number of bodies per reply. A body has a few kB, at most 4 MiB. */
 const DEAD_LETTERS_PER_PAGE = 100;
 
 /** Data that the repair of a sale reads and writes in MySQL. */
@@ -21,8 +21,8 @@ export function createRepairRepository(pool: MysqlPool): RepairRepository {
 }
 
 /**
- * Raises the epoch. The row is locked first: a writer of orders of the old epoch has committed by then, or finds the
- * new epoch.
+ * Raises the epoch. The row is locked first, so any writer of orders of the old epoch has either committed by then, or
+ * will find the new epoch.
  */
 function raiseEpoch(
   pool: MysqlPool,
@@ -56,7 +56,7 @@ function raiseEpoch(
 const CLAIMED = 'sale.reshard_claimed';
 
 /**
- * Claims a reshard. The row is locked first, so if several processes ask at once, later ones see the entry of the
+ * Claims a reshard. The row is locked first, so if several processes claim at once, the later ones see the entry of the
  * first.
  */
 function claimReshard(
@@ -87,7 +87,7 @@ async function lastOrderMs(pool: MysqlPool, saleId: string): Promise<number | nu
 }
 
 /**
- * Reads the parked batches of a sale. Dead letters of deadlines and events name the sale too. Only its batches hold
+ * Reads the parked batches of a sale. Dead letters of deadlines and events name the sale too, but only batches hold
  * units, unless they are forged.
  */
 async function parkedBatchesOf(pool: MysqlPool, saleId: string): Promise<Batch[]> {

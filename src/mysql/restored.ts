@@ -8,18 +8,18 @@ export interface RestoredMarks {
   /** Number of sales whose epoch was raised. */
   readonly sales: number;
   readonly epochsRaisedBy: number;
-  /** The lowest id that a new sale can get, decimal. */
+  /** The lowest id that a new sale can get, in decimal. */
   readonly nextSaleId: string;
-  /** The lowest id that a new outbox row can get. Events are named by it. */
+  /** The lowest id that a new outbox row can get. Events are named after it. */
   readonly nextOutboxId: string;
-  /** The version under which the rules of admission in the copy were published again. */
+  /** The new version under which the copy's admission rules were published again. */
   readonly rulesVersion: number;
 }
 
 /**
- * How far numbers are moved on: beyond the numbers that can have been used between the copy and the loss. A sale is
- * rebuilt some times in its life. A busy shop has some thousand sales a year, and an API remembers this many ids that
- * no sale has. Outbox rows: ten thousand a second for three years.
+ * How far numbers are moved on: beyond any number that can have been used between the copy and the loss. A sale is
+ * rebuilt only a few times in its life. A busy shop has some thousand sales a year, and an api remembers as many ids
+ * that belong to no sale. For outbox rows: ten thousand a second for three years.
  */
 const EPOCHS = 1000;
 const RULE_VERSIONS = 1000;
@@ -27,18 +27,18 @@ const SALE_IDS = 10_000n;
 const OUTBOX_IDS = 1_000_000_000_000n;
 
 /**
- * Prepares a restored database. Call it once after a restore, before programs start. All or nothing. A second call does
- * no harm: numbers move on once more, and a sale that is in Redis is rebuilt.
+ * Prepares a restored database. Call it once after a restore, before programs start. It does all or nothing. A second
+ * call does no harm: numbers move on again, and a sale that is in Redis is rebuilt.
  * @throws MysqlError
  */
 export function markRestored(pool: MysqlPool, actor: string): Promise<RestoredMarks> {
   return pool.transaction(async (tx) => {
-    // a retired sale was over before the copy was made: nothing of it was under way
+    // a retired sale was over before the copy was made, so nothing of it was under way
     const raised = knex('sales')
       .where({ retirement: 'none' })
       .update({ epoch: knex.raw('epoch + ?', [EPOCHS]) });
     const { affectedRows: sales } = await execute(tx, raised);
-    // the copy names programs that held these leases at its moment; no program runs now
+    // the copy names programs that held these leases at the time; none of them runs now
     for (const table of ['reconcile_leases', 'job_leases'] as const) await execute(tx, knex(table).delete());
     const at = new Date(0);
     const sale = { sku: '', title: '', price_cents: 0, stock: 0, limit_per_buyer: 1, buckets: 1 };
@@ -55,10 +55,10 @@ export function markRestored(pool: MysqlPool, actor: string): Promise<RestoredMa
 }
 
 /**
- * Moves on the counter of a table, which follows the highest id ever written. The rows do not show the counter: outbox
- * rows are removed when done.
- * @param row any row that the table takes; no other transaction sees it, since it is removed in the same transaction
- * @returns the id of the next row, decimal
+ * Moves on the counter of a table, which follows the highest id that was ever written. The rows do not show the
+ * counter, because outbox rows are removed when done.
+ * @param row any row that the table accepts; no other transaction sees it, because the same transaction removes it
+ * @returns the id of the next row, in decimal
  */
 async function skipIds(tx: Transaction, table: string, row: object, ids: bigint): Promise<string> {
   const { insertId: next } = await execute(tx, knex(table).insert(row));
@@ -70,8 +70,9 @@ async function skipIds(tx: Transaction, table: string, row: object, ids: bigint)
 }
 
 /**
- * Publishes the rules again under a higher version. APIs follow the highest version that they hear of, also from Redis.
- * If Redis had a version that MySQL has lost, they would follow it and ignore every version published next.
+ * Publishes the rules again under a higher version. Apis follow the highest version that they hear of, even if only
+ * from Redis. If Redis had a version that MySQL has lost, they would follow it and ignore the versions that are
+ * published next.
  */
 async function publishRulesAgain(tx: Transaction, actor: string): Promise<number> {
   const newest = knex('entry_rules').select('version', 'rules_json').orderBy('version', 'desc').limit(1);

@@ -29,7 +29,7 @@ export function createRuleRepository(pool: MysqlPool): RuleRepository {
 async function current(on: Statements): Promise<StoredRules> {
   const newest = knex('entry_rules').select('version', 'rules_json').orderBy('version', 'desc').limit(1);
   const [row] = await select(on, newest);
-  // A row that was written by hand may hold no JSON. The code that reads it as rules refuses it.
+  // A row that was written by hand may not contain JSON. The code that reads it as rules will refuse it.
   return row === undefined ? { version: 0, rules: {} } : { version: row.version, rules: readJson(row.rules_json) };
 }
 
@@ -70,7 +70,9 @@ async function store(
   }
 }
 
-/** Names the changed layers for the audit log. The rules themselves are in the rows of both versions. */
+/**
+ * Returns the names of the changed layers, for the audit log. The rules themselves are in the rows of both versions.
+ */
 function changedLayers(before: unknown, after: object): string[] {
   const old = new Map(Object.entries(typeof before === 'object' && before !== null ? before : {}));
   return Object.entries(after)

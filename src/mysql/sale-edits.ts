@@ -16,8 +16,8 @@ const editOf = ({ id, sale_id, units, epoch }: Pick<SaleEditRow, (typeof EDIT_CO
 });
 
 /**
- * Changes of sales in MySQL. The row of the sale is locked first, so that edits, moves and repairs of one sale queue
- * up.
+ * Changes of sales in MySQL. The row of the sale is locked first, so that edits, moves and repairs of one sale are done
+ * one after the other.
  */
 export function createSaleEdits(pool: MysqlPool): SaleEdits {
   return {
@@ -54,7 +54,7 @@ export function createSaleEdits(pool: MysqlPool): SaleEdits {
           await audit(tx, saleId, actor, { stock: sale.stock }, { stock: sale.stock + units });
           return 'done';
         }
-        // the guard has sold units that Redis still had: the units go back
+        // MySQL has sold units that Redis had given up, so the units go back
         await execute(
           tx,
           knex('sale_edits').insert({ sale_id: saleId, units: -units, epoch: edit.epoch, actor: actorColumn(actor) }),
@@ -137,7 +137,7 @@ function differences(before: Sale, after: Sale): [Partial<Sale>, Partial<Sale>] 
   return [only(before), only(after)];
 }
 
-/** Ends an edit that is begun and still of its epoch, in the state that `work` returns. */
+/** Ends an edit that has begun and is still of the current epoch, in the state that `work` returns. */
 function ended(
   pool: MysqlPool,
   { editId, saleId, units, epoch }: SaleEdit,

@@ -72,8 +72,8 @@ const skusOf = (sales: readonly NewSale[]): string[] => [...new Set(sales.map(({
 const SKUS_PER_READ = 500;
 
 /**
- * Locks the calendar until the end of the transaction. Required to add to the calendar or to change a window in it.
- * Take it before the row of a sale.
+ * Locks the calendar until the end of the transaction. Required to add a sale to the calendar or to change its window.
+ * Take this lock before locking the row of a sale.
  */
 export async function lockCalendar(tx: Transaction): Promise<void> {
   await select(tx, knex('sale_calendar').select('id').where({ id: 1 }).forUpdate());
@@ -98,7 +98,7 @@ export async function calendarOf(on: Statements, skus: readonly string[]): Promi
   return entries;
 }
 
-/** Finds a sale as this connection sees it, inside a transaction too. */
+/** Finds a sale as this connection sees it, even inside a transaction. */
 export async function findSale(on: Statements, saleId: string): Promise<Sale | null> {
   const [row] = await select(
     on,
@@ -130,7 +130,7 @@ async function list(pool: MysqlPool, filter: SaleFilter): Promise<Sale[]> {
   return (await select(pool, sales.orderBy('id', 'desc').limit(max))).map(saleOf);
 }
 
-/** Forces the index that is in this order: MySQL 8.0 would read and sort all sales if most of them are closed. */
+/** Forces the index that has this order, because MySQL 8.0 would read and sort all sales if most of them are closed. */
 const closedLast = ({ retired }: SaleFilter): Knex.Raw =>
   knex.raw('sales FORCE INDEX (??)', [retired === false ? 'retirement' : 'state_closes']);
 
@@ -148,7 +148,7 @@ export async function lockSale(tx: Transaction, saleId: string): Promise<Sale | 
 
 /**
  * Moves a sale. The row is locked first, so that the audit log shows this change and not that of another move. If the
- * sale is already in the state, the answer is the same.
+ * sale already has the state, the answer is the same.
  */
 function move(
   pool: MysqlPool,

@@ -5,10 +5,10 @@ import { bigint, execute, inMs, knex, msAgo, now, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { SALE_COLUMNS, saleOf } from './tables.js';
 
-/** Live states. A closed sale is only compared, and sells nothing. */
+/** States in which a sale is live. A closed sale sells nothing and is only compared. */
 const NOT_CLOSED = ['draft', 'warm', 'open', 'paused'] as const;
 
-/** Due work of the sales that the keeper runs, along the index `due`. */
+/** Due work for the sales that the keeper runs, found through the index `due`. */
 export function createSaleSchedule(pool: MysqlPool): SaleSchedule {
   const sales = () => knex('sales').select(...SALE_COLUMNS);
   const read = async (found: ReturnType<typeof sales>): Promise<Sale[]> => (await select(pool, found)).map(saleOf);
@@ -21,7 +21,7 @@ export function createSaleSchedule(pool: MysqlPool): SaleSchedule {
       const sinceMs = behind === undefined ? null : stepDueMs(behind);
       if (behind !== undefined && sinceMs !== null) {
         const since = new Date(sinceMs);
-        // The index can follow the first condition. The second condition leaves out the rows of the previous page.
+        // The index can follow the first condition. The second leaves out the rows of the previous page.
         due = due.where('due_at', '>=', since).whereNot((had) => {
           void had.where({ due_at: since }).where('id', '<=', bigint(behind.saleId));
         });

@@ -2,58 +2,55 @@ import { pause } from '../core/after.js';
 import type { Knex } from 'knex';
 import { OperationalError } from '../core/errors.js';
 
-/** A column or an index that a statement adds last: if it exists, the statement was made. */
+/** The column or index that a statement adds last. If it exists, the statement has been carried out. */
 type Added = { readonly column: string } | { readonly index: string };
 
 /**
  * The changes that a migration may make: to the database, or on paper for `migrate --dry-run`. MySQL commits each
- * change of a table by itself, so a killed migrator may leave a migration half done. Every step may be repeated.
+ * change of a table separately, so a killed migrator may leave a migration half done. Every step may be repeated.
  */
 export interface SchemaChanges {
   /** Runs statements of the form `CREATE TABLE IF NOT EXISTS …`, which block no program. */
   create(...statements: readonly string[]): Promise<void>;
   /**
-   * Runs one `ALTER TABLE …`: a killed migrator leaves all of it or nothing. @param added absent: the statement may be
-   * repeated
+   * Runs one `ALTER TABLE …`, of which a killed migrator leaves all or nothing.
+   * @param added absent if the statement may be repeated
    */
   alter(table: string, statement: string, added?: Added): Promise<void>;
   /** Writes rows of a small table, with one statement. */
   write(table: string, statement: string): Promise<void>;
   /**
-   * Writes rows for a table that may be large, window by window.
-   * @param statement the statement that `work` sends for each window, for a person
+   * Writes rows of a table that may be large, window by window.
+   * @param statement the statement that `work` sends for each window, for people
    */
   fill(table: string, statement: string, work: (knex: Knex) => Promise<void>): Promise<void>;
 }
 
-/** A copy of this size takes a second or two, for which the writers of a table may wait. */
+/** Copying a table of this size takes a second or two, for which its writers may wait. */
 const SMALL_TABLE_BYTES = 32 * 1024 ** 2;
 
 export interface ChangeOptions {
-  /**
-   * Largest size of a table, data and indexes, whose writers may be locked out if the server cannot change it online.
-   */
+  /** Maximum size of a table, with its indexes, whose writers may be blocked if the server cannot change it online. */
   readonly smallBytes?: number;
-  /** Allows this for larger tables too. */
+  /** Allows blocking for larger tables too. */
   readonly allowLocks?: boolean;
 }
 
 /**
- * Maximum number of tries of a change that cannot get its table, because an open transaction has read from it. New
- * writers queue behind the change, so it gives up after `lock_wait_timeout` of its session, lets them through, and
- * tries again.
+ * Maximum number of attempts to change a table that an open transaction has read from. New writers queue behind the
+ * change, so it gives up after the `lock_wait_timeout` of its session, lets them through, and tries again.
  */
 const TRIES = 20;
 const PAUSE_MS = 1000;
 
 const LOCK_WAIT_TIMEOUT = 1205;
 /**
- * ER_ALTER_OPERATION_NOT_SUPPORTED, the same with its reason, and ER_INNODB_MAX_ROW_VERSION of MySQL: too many changes
- * of the table were instant. Nothing was changed.
+ * ER_ALTER_OPERATION_NOT_SUPPORTED, with and without a reason, and MySQL's ER_INNODB_MAX_ROW_VERSION, which means that
+ * too many instant changes were made to the table. Nothing was changed.
  */
 const NOT_SUPPORTED = [1845, 1846, 4092];
 
-/** First without touching a row, then without blocking writers. */
+/** First tries not to touch any row, then not to block writers. */
 const ONLINE = [', ALGORITHM=INSTANT', ', LOCK=NONE'];
 
 const hasErrno = (error: unknown, ...numbers: readonly number[]): boolean =>
@@ -68,7 +65,7 @@ export class AppliedChanges implements SchemaChanges {
   readonly #options: Required<ChangeOptions>;
   readonly #pause: () => Promise<unknown>;
 
-  /** @param wait pause between two tries */
+  /** @param wait pauses between two attempts */
   constructor(
     knex: Knex,
     { smallBytes = SMALL_TABLE_BYTES, allowLocks = false }: ChangeOptions = {},
@@ -130,10 +127,10 @@ const IN_USE =
   'a long transaction (a backup or a report, see SHOW FULL PROCESSLIST) kept a table in use; end it and migrate again';
 
 /**
- * The programs that wait for a statement.
+ * Which programs wait for a statement.
  * - `none`: it creates a table
- * - `short`: a small table; its writers wait for its copy if the server cannot do without
- * - `online`: a large table; no program waits, or `migrate` refuses and says so
+ * - `short`: the table is small; its writers wait while it is copied, if the server cannot avoid a copy
+ * - `online`: the table is large; no program waits, or `migrate` refuses and says so
  * - `rows`: it locks no table, and writes rows in short transactions
  */
 type Locks = 'none' | 'short' | 'online' | 'rows';
@@ -143,9 +140,9 @@ export interface PlannedStatement {
   readonly statement: string;
   readonly table: string;
   readonly locks: Locks;
-  /** Rows of the table, as the server estimates them, or null if the table does not exist yet. */
+  /** Number of rows of the table, as the server estimates it, or null if the table does not exist yet. */
   readonly rows: number | null;
-  /** Size of data and indexes. */
+  /** Size of the table with its indexes. */
   readonly bytes: number | null;
 }
 
@@ -191,7 +188,7 @@ export class PlannedChanges implements SchemaChanges {
   }
 }
 
-/** Whether the server refuses the statement if writers would have to wait. */
+/** Whether the statement tells the server to refuse if writers would have to wait. */
 const saysHow = (statement: string): boolean => statement.includes('LOCK=NONE');
 
 export const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;

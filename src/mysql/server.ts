@@ -10,7 +10,7 @@ export interface MysqlServer extends TlsSettings {
   readonly url: string;
   /** Replaces the password in `url`, unless it is empty. Read again for each connection. */
   readonly password?: Live;
-  /** Default `off`. */
+  /** Default: `off`. */
   readonly tls?: 'off' | 'on';
 }
 
@@ -19,10 +19,10 @@ const NAMES: TlsNames = { prefix: 'MYSQL_TLS', address: 'MYSQL_URL', off: 'set M
 export const passwordOf = ({ url, password }: MysqlServer): string =>
   password?.() || decodeURIComponent(new URL(url).password);
 
-/** The address to connect to, regardless of the name on the certificate. */
+/** The address to connect to, regardless of the name in the certificate. */
 export function addressOf({ url }: MysqlServer): { readonly host: string; readonly port: number } {
   const { hostname, port } = new URL(url);
-  const host = hostname.replace(/^\[|\]$/g, ''); // brackets mark an IPv6 address in a URL only
+  const host = hostname.replace(/^\[|\]$/g, ''); // only in a URL do brackets mark an IPv6 address
   return { host, port: port === '' ? 3306 : Number(port) };
 }
 
@@ -44,7 +44,7 @@ export function connectionOptions(
 const tlsOf = (server: MysqlServer): Tls | null => (server.tls === 'on' ? new Tls(NAMES, server) : null);
 
 /**
- * Builds the TLS options. The driver takes `host` for the name that the certificate must have. It checks the
+ * Builds the TLS options. The driver takes `host` as the name that the certificate must have, and checks the
  * certificate of an IP address against `localhost` unless the socket says otherwise. So the driver gets the name, and a
  * socket that is connected to the address.
  */
@@ -56,7 +56,7 @@ function encrypted(address: string, port: number, tls: Tls) {
     ssl: {
       verifyIdentity: true,
       rejectUnauthorized: true,
-      // a getter: the driver compares it with that of its last connection
+      // a getter, because the driver compares it with that of its last connection
       get ca() {
         return tls.material.ca;
       },
@@ -78,7 +78,7 @@ function encrypted(address: string, port: number, tls: Tls) {
 const [ACCESS_DENIED, DATABASE_DENIED, NO_DATABASE] = [1045, 1044, 1049];
 const UNREACHABLE = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT']);
 
-/** Builds the error of a failed connection, with a sentence that names the server, the reason and the remedy. */
+/** Builds the error of a failed connection: a sentence that names the server, the reason and the remedy. */
 export function connectFault(cause: unknown, server: MysqlServer): MysqlError {
   const plain = toMysqlError(cause);
   const { host, pathname, username } = new URL(server.url);

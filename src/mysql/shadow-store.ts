@@ -40,7 +40,7 @@ export function createShadowStore(pool: MysqlPool): ShadowStore {
   };
 }
 
-/** Returns the buyers that got an order from another batch, maybe one that has ended since. */
+/** Returns the buyers that got an order from another batch, even if that order has ended since. */
 async function holdersOf(pool: MysqlPool, batch: Batch, userIds: readonly string[]): Promise<Set<string>> {
   if (userIds.length === 0) return new Set();
   const rows = await pool.query<{ readonly user_id: string }>(
@@ -57,8 +57,8 @@ interface World {
 }
 
 /**
- * Reproduces the answers of MySQL to the transaction of a batch. The rows of other batches were there before it. What
- * only MySQL knew at that moment, such as the units left, is taken from the rows that it wrote.
+ * Reproduces the answers that MySQL gave to the transaction of a batch. Rows of other batches count as written before
+ * it. What only MySQL knew at that moment, such as the units left, is derived from the rows that it wrote.
  */
 function replayOf(batch: Batch, rows: readonly WrittenRow[], { terms, holders, orders }: World): Replay {
   const { saleId, batchId } = batch;

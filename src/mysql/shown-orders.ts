@@ -6,7 +6,10 @@ import { type ORDER_COLUMNS, orderOf, type OrderRow } from './tables.js';
 
 type ShownRow = Pick<OrderRow, (typeof ORDER_COLUMNS)[number]>;
 
-/** Turns rows into shown orders, in order. The currencies come from the few sales of the rows. @throws MysqlError */
+/**
+ * Turns rows into shown orders, in order. The currencies are read from the sales of the rows, which are few.
+ * @throws MysqlError
+ */
 export async function shownOrders(on: Statements, rows: readonly ShownRow[]): Promise<ShownOrder[]> {
   if (rows.length === 0) return [];
   const currencies = await currenciesOfSales(on, rows);

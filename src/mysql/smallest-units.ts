@@ -1,15 +1,18 @@
 import type { Knex } from 'knex';
 import { OperationalError } from '../core/errors.js';
 
-// Earlier releases stored amounts in hundredths in every currency. This step converts currencies without two digits to
-// their smallest unit: 50000 for 500 JPY becomes 500.
+// Earlier releases stored amounts of every currency in hundredths. This step converts amounts in currencies that do not
+// have two digits to their smallest unit: 50000 for 500 JPY becomes 500.
 
-/** Currencies without digits, as ISO 4217 had them when this step was written. The list never changes. */
+/** Currencies without digits, as ISO 4217 listed them when this step was written. The list never changes. */
 const NO_DIGITS =
   "'BIF','CLP','DJF','GNF','ISK','JPY','KMF','KRW','PYG','RWF','UGX','UYI','VND','VUV','XAF','XOF','XPF'";
 const THREE_DIGITS = "'BHD','IQD','JOD','KWD','LYD','OMR','TND'";
 const OTHERS = `s.currency IN (${NO_DIGITS},${THREE_DIGITS})`;
-/** Written with the amounts: a migrator that is killed before it records the step converts nothing twice. */
+/**
+ * Written together with the amounts, so that a migrator that is killed before it records the step converts nothing
+ * twice.
+ */
 const DONE = 'sales.smallest_units';
 
 const converted = (column: string): string =>
@@ -35,8 +38,8 @@ const STATEMENTS: readonly string[] = [
 export const CONVERT = STATEMENTS.join(';\n');
 
 /**
- * @throws OperationalError while such an amount may still be paid: programs of the release before would ask for another
- *   amount
+ * @throws OperationalError while such an amount may still be paid, because programs of the previous release would ask
+ * for a different amount
  */
 export async function convertAmounts(knex: Knex): Promise<void> {
   const rowsOf = async (sql: string): Promise<readonly { readonly id: string }[]> =>

@@ -17,9 +17,9 @@ import type { WitnessKind, WitnessState } from '../core/ports/witness.js';
 import type { StoredKind } from './stored-kind.js';
 
 /**
- * The tables as the driver returns their rows: BIGINT as a decimal string (ids exceed 2^53), every other number as a
- * number, DATETIME as a Date in UTC. The columns themselves are in `migrations.ts`. Columns that no program reads are
- * missing here, so the query builder refuses them at compile time.
+ * The tables, with rows as the driver returns them: BIGINT as a decimal string (ids exceed 2^53), every other number as
+ * a number, DATETIME as a Date in UTC. The columns themselves are defined in `migrations.ts`. Columns that no program
+ * reads are missing here, so that the query builder refuses them at compile time.
  */
 declare module 'knex/types/tables.js' {
   interface Tables {
@@ -60,7 +60,7 @@ declare module 'knex/types/tables.js' {
   }
 }
 
-/** All our tables except that of the migration runner. */
+/** All our tables, except that of the migration runner. */
 export const TABLE_NAMES = [
   'audit_log',
   'compensation_jobs',
@@ -112,7 +112,7 @@ export interface SaleRow {
   readonly closes_at: Date;
   readonly warms_at: Date | null;
   readonly payment_window_ms: number | null;
-  /** Terms as `readCouponTerms` reads them. */
+  /** Terms that `readCouponTerms` can read. */
   readonly coupon: string | null;
   readonly state: SaleState;
   readonly epoch: number;
@@ -122,11 +122,11 @@ export interface SaleRow {
   readonly closed_at: Date | null;
   readonly retired_at: Date | null;
   /**
-   * `begun`: no program asks Redis for the sale any more; `done`: Redis has forgotten it; `archiving`, `archived`: its
-   * orders are on their way to `orders_archive`, or there.
+   * `begun` means that no program asks Redis for the sale any more, `done` that Redis has forgotten it; `archiving` and
+   * `archived` mean that its orders are on their way to `orders_archive`, or there.
    */
   readonly retirement: 'none' | 'begun' | 'done' | 'archiving' | 'archived';
-  /** When the archive next looks at a sale that is `archiving`. */
+  /** When the archive next handles a sale that is `archiving`. */
   readonly archive_after: Date | null;
 }
 
@@ -193,10 +193,10 @@ export interface OrderRow {
   readonly batch_id: string;
   readonly quantity: number;
   readonly amount_cents: string;
-  /** Says whether the units count as sold. `after_paid` refines it. */
+  /** Tells whether the units count as sold. `after_paid` adds detail. */
   readonly state: PurchaseState;
   readonly after_paid: MoneyState | null;
-  /** Null: nothing was refunded. */
+  /** Null if nothing was refunded. */
   readonly refunded_cents: string | null;
   readonly reason: FailureReason | null;
   readonly created_at: Date;
@@ -259,7 +259,7 @@ interface OrderTraceRow {
   readonly trace_id: Buffer;
 }
 
-/** Orders of one sale that one transaction wrote: their first and last id, and their number. */
+/** The orders of one sale that one transaction wrote: their first and last id, and their number. */
 export interface OrderRangeRow {
   readonly sale_id: string;
   readonly first_id: string;
@@ -300,7 +300,7 @@ export interface RefundRow {
   readonly updated_at: Date;
 }
 
-/** A refund of a paid order, in whole or in part. */
+/** A full or partial refund of a paid order. */
 export interface OrderRefundRow {
   readonly id: string;
   readonly order_id: string;
@@ -363,7 +363,7 @@ export interface CouponCodeRow {
   readonly percent: number | null;
   readonly min_cents: string;
   readonly state: StoredCouponState;
-  /** The order that has reserved or redeemed the coupon. Null: none, or a shop has redeemed it. */
+  /** The order that has reserved or redeemed the coupon. Null if there is none, or if the shop itself redeemed it. */
   readonly used_order: string | null;
   /** The key of the charge, or the reference of the shop. */
   readonly used_key: string | null;
@@ -389,7 +389,7 @@ export interface DeadLetterRow {
   readonly replays: number;
   readonly replay_started_at: Date | null;
   readonly note: string | null;
-  /** The batch, while this is its one parked dead letter. */
+  /** The batch, while this is its only parked dead letter. */
   readonly parked_batch: string | null;
 }
 
@@ -511,7 +511,7 @@ export interface WebhookDeliveryRow {
 
 export interface WitnessFindingRow {
   readonly id: string;
-  /** The transaction: its GTID, or the file and the offset of its end. */
+  /** The transaction: its GTID, or the file and the offset at which it ends. */
   readonly place: string;
   readonly kind: WitnessKind;
   readonly subject: string;

@@ -9,10 +9,10 @@ import { nextOrders } from './order-ranges.js';
 import type { MysqlPool, Transaction } from './pool.js';
 import type { OrderRow } from './tables.js';
 
-/** Orders per transaction: some tens of ms, so that nobody who pays or buys waits longer. */
+/** Orders per transaction. One takes some tens of ms, and no purchase or payment waits longer than that. */
 const ORDERS_PER_STEP = 500;
 
-/** The lists of orders that a void walks through, one after the other. */
+/** The lists of orders that a void goes through, one after the other. */
 const LISTS = {
   unpaid: { state: 'pending_payment' },
   paid: { state: 'paid', after_paid: null },
@@ -22,7 +22,7 @@ type List = keyof typeof LISTS;
 
 const PLACE = /^(unpaid|paid|part)\.([0-9]{1,20})-([0-9]{1,20})$/;
 
-/** The place is `<list>.<first>-<read>`, the cursor of that list. */
+/** A position, `<list>.<first>-<read>`: the name of a list, and the cursor within it. */
 interface Place {
   readonly list: List;
   readonly from: OrderCursor | null;
@@ -68,7 +68,7 @@ export async function voidNext(
 type Found = Omit<LockedOrder, 'metadata'>;
 
 const leftOf = (row: Found): number => Number(row.amount_cents) - Number(row.refunded_cents ?? 0);
-/** Nothing is left of an order that was refunded in parts. A free order is refunded without money. */
+/** False if an order has been refunded and no money is left. A free order is refunded without moving money. */
 const isOwed = (row: Found): boolean => row.after_paid === null || leftOf(row) > 0;
 
 function stepOf(list: List, moved: readonly Found[], next: string | null): VoidStep {
@@ -78,7 +78,7 @@ function stepOf(list: List, moved: readonly Found[], next: string | null): VoidS
   return { outcome: 'done', cancelled: 0, refunding: owed.length, refundCents, next };
 }
 
-/** Moves those of the orders that are still in the list, and returns them. */
+/** Moves the orders that are still in the list, and returns them. */
 async function move(
   tx: Transaction,
   list: List,

@@ -6,14 +6,17 @@ import type { MysqlPool, Transaction } from './pool.js';
 import type { WorkerSlotRow } from './tables.js';
 
 /**
- * Time after the end of a lease before another worker can get the slot: two clocks that differ by less can't mint the
- * same id. (A larger difference ends at the primary key: equal ids are refused there and minted again.)
+ * How long after the end of a lease another worker can get the slot, so that two clocks that differ by less than this
+ * cannot lead to the same id. (If they differ by more, the primary key refuses equal ids, and they are minted again.)
  */
 const GRACE_MS = 5000;
-/** Longest lease of a worker: a worker of an earlier release may be configured for an hour. */
+/** Longest lease of a worker. A worker of an earlier release may be configured for an hour. */
 const LEASE_MAX_MS = 3_600_000;
 
-/** Slots for order ids, leased on database time. @param cell 0: there are no cells */
+/**
+ * Slots for order ids, leased on the time of the database.
+ * @param cell 0 if there are no cells
+ */
 export function createWorkerSlots(pool: MysqlPool, cell = 0): WorkerSlots {
   return {
     acquire: (owner, leaseMs): Promise<WorkerSlotLease> => pool.transaction((tx) => take(tx, cell, owner, leaseMs)),
@@ -50,9 +53,9 @@ const columns = (index: 'owner' | 'leased') =>
     .select<FoundSlot[]>('slot', 'leased_until', knex.raw('UTC_TIMESTAMP(3) AS found_at'));
 
 /**
- * Finds the slot that has been free longest, so that each slot rests as long as possible. Last come slots whose lease
- * seems to end in the future because the clock of MySQL was set back. Slots that other workers are taking are skipped.
- * The index gives the slots in this order: a sort would lock all of them.
+ * Finds the slot that has been free longest, so that each slot rests as long as possible. Slots whose lease seems to
+ * end in the future, because the clock of MySQL was set back, come last. Slots that other workers are taking are
+ * skipped. The index gives the slots in this order, because sorting would lock all of them.
  */
 async function longestFree(tx: Transaction, slots: [number, number]): Promise<FoundSlot | undefined> {
   const [free] = await select(

@@ -31,7 +31,7 @@ const NONE: Surplus = new Set();
 
 /**
  * Runs the writer transaction. All programs take locks in the same order: rows by (user, sale, request), then the
- * `sales` rows by id, last, so that the hot row is held for one round trip and the commit only.
+ * `sales` rows by id. The `sales` rows come last so that the hot row is locked only for one round trip and the commit.
  */
 export async function writeOrders(pool: MysqlPool, plan: WritePlan): Promise<WriteOutcome> {
   const orders = [...plan.orders].sort(byUniqueKey);
@@ -54,7 +54,7 @@ function outcomeOf(error: unknown, { singleOut = false }: WritePlan): WriteOutco
   return { outcome: error.key === 'PRIMARY' ? 'order_id_taken' : 'row_exists' };
 }
 
-/** Ends the usual way: ranges and outbox, then the guards, each for the total units of its sale. */
+/** The usual ending: ranges and outbox, then the guards, each for the total units of its sale. */
 async function finish(tx: Transaction, plan: WritePlan): Promise<WriteOutcome> {
   await insertRanges(tx, plan);
   await insertMetadata(tx, plan);
@@ -71,8 +71,9 @@ async function finish(tx: Transaction, plan: WritePlan): Promise<WriteOutcome> {
 }
 
 /**
- * Ends after a guard has refused: the `sales` row is locked and each purchase, in the order of its batch, is tried
- * against the units left. Purchases that do not fit become `failed/oversold_guard`. The rest passes the usual guard.
+ * The ending after a guard has refused: the `sales` row is locked, and each purchase, in the order of its batch, is
+ * tried against the units left. Purchases that do not fit become `failed/oversold_guard`. The others pass the usual
+ * guard.
  */
 async function finishOneByOne(tx: Transaction, plan: WritePlan): Promise<WriteOutcome> {
   await insertRanges(tx, plan);
@@ -116,7 +117,9 @@ function addSurplus(surplus: Set<string>, plan: WritePlan, saleId: string, units
   }
 }
 
-/** Ends after a value was refused: the purchases with such a value become `failed`, the rest ends as usual. */
+/**
+ * The ending after a value was refused: the purchases with such a value become `failed`, and the others end as usual.
+ */
 async function finishAround(tx: Transaction, orders: readonly NewOrder[], plan: WritePlan): Promise<WriteOutcome> {
   const refused = await insertAround(tx, orders, plan);
   const marked = plan.orders.map((order) => (refused.has(order.orderId) ? refusedByDatabase(order) : order));
@@ -125,7 +128,7 @@ async function finishAround(tx: Transaction, orders: readonly NewOrder[], plan: 
   return written.outcome === 'written' && refused.size > 0 ? { ...written, refused } : written;
 }
 
-/** The last guard: the stock is not exceeded, and the sale was not rebuilt since its terms were read. */
+/** The last guard: the stock is not exceeded, and the sale has not been rebuilt since its terms were read. */
 async function passGuard(tx: Transaction, { saleId, epoch }: SaleTerms, units: number): Promise<boolean> {
   if (units === 0) return (await tx.query(SAME_EPOCH, [saleId, epoch])).length === 1;
   const sql = 'UPDATE sales SET sold = sold + ? WHERE id = ? AND epoch = ? AND sold + ? <= stock';
@@ -144,8 +147,8 @@ async function whyRefused(tx: Transaction, refused: readonly SaleTerms[]): Promi
 }
 
 /**
- * Sums live units per sale, in id order. 0 for a sale that only gets failed rows, whose reasons hold in this epoch
- * only.
+ * Sums live units per sale, in id order. 0 for a sale that gets only failed rows, whose reasons apply only to this
+ * epoch.
  */
 function unitsBySale(plan: WritePlan, surplus: Surplus): [SaleTerms, number][] {
   const units = new Map<string, number>();
@@ -187,7 +190,7 @@ function recordedBatches(plan: WritePlan, surplus: Surplus): Iterable<BatchRecor
   const batches = new Map<string, RecordedDraft>();
   let recorded: RecordedDraft | undefined;
   for (const { orderId, batch, purchase, failure } of plan.orders) {
-    if (recorded?.batchId !== batch.batchId) recorded = batches.get(batch.batchId); // rows of a batch are adjacent
+    if (recorded?.batchId !== batch.batchId) recorded = batches.get(batch.batchId); // the rows of a batch are adjacent
     if (recorded === undefined) {
       const { batchId, saleId } = batch;
       recorded = { batchId, saleId, orders: [], failed: [], paymentWindowMs: paymentWindowOf(plan, saleId) };

@@ -23,7 +23,7 @@ import {
 import type { RefundRepository } from '../core/ports/refund-repository.js';
 import { resolveAttempt } from './resolve-payments.js';
 
-// The operations of buyers on their orders: read, pay, cancel.
+// What buyers can do with their orders: read, pay, cancel.
 
 /**
  * Reads an order of a buyer. Returns null if the order does not exist or belongs to another buyer, so ids cannot be
@@ -45,15 +45,15 @@ export interface PayPorts {
   readonly transitions: OrderTransitions;
   readonly attempts: PaymentAttempts;
   readonly refunds: RefundRepository;
-  /** Null if no provider is configured. Payments then only come by webhook. */
+  /** Null if no provider is configured. Payments then come only by webhook. */
   readonly provider: PaymentProvider | null;
   readonly clock: Clock;
   readonly log: Log;
-  /** Read before each charge. Any number of charges may be declined if null or omitted. */
+  /** Read before each charge. If null or omitted, any number of charges may be declined. */
   readonly declineBound?: () => DeclineBound | null;
-  /** Without it, the buyer has no coupons. */
+  /** If omitted, buyers have no coupons. */
   readonly coupons?: Pick<Coupons, 'find'>;
-  /** Says why the provider cannot charge what a coupon leaves. */
+  /** Returns why the provider cannot charge the amount that remains after a coupon. */
   readonly faultOf?: PriceFault;
   /** Called with the outcome of each charge. */
   readonly charged?: (outcome: ChargeOutcome['outcome']) => void;
@@ -62,24 +62,28 @@ export interface PayPorts {
 export interface PayRequest {
   readonly orderId: string;
   readonly userId: string;
-  /** Names the charge: equal keys are the same charge. Null uses the default key of the order. */
+  /**
+   * Identifies the charge: requests with equal keys are the same charge. Null stands for the default key of the order.
+   */
   readonly key: string | null;
-  /** The provider's name for the buyer's card. Null if the buyer gave no card. */
+  /** The provider's name for the buyer's card. Null if the buyer gave none. */
   readonly method: string | null;
-  /** The code of a coupon that reduces the amount. Absent: none. */
+  /** The code of a coupon that reduces the amount, if any. */
   readonly coupon?: string;
 }
 
 /**
- * - `paid`: now or before
+ * - `paid`: by this call or before
  * - `wrong_state`: the order has ended, and no money was taken
  * - `refund_due`: the order ended before the money arrived; the money is being returned, or was returned
- * - `payment_in_progress`: a charge with another key is under way or not resolved; this call charged nothing
- * - `declined`: the provider declined; another key may try again
+ * - `payment_in_progress`: a charge with another key is under way or unresolved; this call charged nothing
+ * - `declined`: the provider declined; the buyer may try again with another key
  * - `decline_limit_reached`: too many charges of the order or of its buyer were declined; this call charged nothing
- * - `action_needed`: the buyer's bank asks the buyer first; after that the same key or the webhook gives the answer
+ * - `action_needed`: the buyer's bank first asks the buyer for confirmation; after that, a call with the same key or
+ *   the webhook gives the answer
  * - `payment_method_needed`: the provider needs a payment method; nothing was charged
- * - `outcome_unknown`: the money may have been taken; the same key gives the answer and takes the money only once
+ * - `outcome_unknown`: the money may have been taken; a call with the same key gives the answer and takes the money
+ *   only once
  * - `payment_not_configured`: no payment provider is configured
  * - `coupon_refused`: the order cannot use the coupon; nothing was charged
  */
@@ -98,17 +102,17 @@ export type PayAnswer =
         | 'payment_not_configured';
     };
 
-/** The key of a request without a key and a coupon, so that its retries are the same charge. */
+/** The key of a request that names neither a key nor a coupon, so that its retries are the same charge. */
 const DEFAULT_KEY = 'order';
-/** Pauses while the charge of another key is under way. Most providers answer within three seconds. */
+/** Pauses while a charge with another key is under way. Most providers answer within three seconds. */
 const WAITS_MS = [50, 150, 300, 500, 1000, 1000];
 
 /**
- * Pays an order: notes the attempt, charges, then moves the order. Only one key at a time may charge. Requests with
- * other keys wait for a moment, then answer with the result of that charge. A free order is paid without a charge, and an
- * order that is already paid is not charged again. If the order has ended, this first resolves its earlier charges. If
- * this process dies in between, a keeper resolves the payment.
- * @throws OperationalError mysql, only when this call has charged nothing
+ * Pays an order: stores the attempt, charges, then moves the order. Only one key at a time may charge. Requests with
+ * other keys wait for a moment, then answer with the result of that charge. A free order is paid without a charge, and
+ * an order that is already paid is not charged again. If the order has ended, its earlier charges are resolved first.
+ * If this process dies in between, a keeper resolves the payment.
+ * @throws OperationalError mysql, only if this call has charged nothing
  */
 export async function payOrder(request: PayRequest, ports: PayPorts): Promise<PayAnswer> {
   const { orderId, userId } = request;
@@ -121,7 +125,7 @@ export async function payOrder(request: PayRequest, ports: PayPorts): Promise<Pa
     if (!isUnpaid(order.state)) return answerEnded(order, ports);
     if (order.amountCents === 0) {
       await ports.transitions.pay(orderId, { paymentId: freePaymentId(orderId), amountCents: 0 });
-      continue; // read the order again, since it may have ended in the meantime
+      continue; // read the order again, because it may have ended in the meantime
     }
     const coupon = request.coupon === undefined ? null : await couponFor(order, request.coupon, ports);
     if (typeof coupon === 'string') return { outcome: 'coupon_refused', why: coupon };
@@ -150,7 +154,7 @@ export async function payOrder(request: PayRequest, ports: PayPorts): Promise<Pa
   return { outcome: 'payment_in_progress' };
 }
 
-/** Returns the coupon with what it takes off, or why the order cannot use it. */
+/** Returns the coupon with its discount, or why the order cannot use it. */
 async function couponFor(
   order: ShownOrder,
   code: string,
@@ -162,7 +166,7 @@ async function couponFor(
   return (faultOf?.(left) ?? null) === null ? { code, discountCents } : 'not_chargeable';
 }
 
-/** Charges the order. No other charge of the order is under way. */
+/** Charges the order. No other charge of the order may be under way. */
 async function charge(
   order: ShownOrder,
   { key, method }: { readonly key: string; readonly method: string | null },
@@ -189,13 +193,13 @@ async function charge(
     switch (moved) {
       case 'paid':
         return { outcome: 'paid', order: now };
-      case 'refund_due': // another payment may have been faster: then the order is paid all the same
+      case 'refund_due': // another payment may have been faster; then the order is paid anyway
         return { outcome: now.state === 'paid' ? 'paid' : 'refund_due', order: now };
       default:
         return assertNever(moved);
     }
   } catch (error) {
-    // The money is taken but may not be recorded. The same key finds the same payment and records it.
+    // The money is taken but may not be recorded. A call with the same key finds the same payment and records it.
     if (error instanceof OperationalError) return { outcome: 'outcome_unknown' };
     throw error;
   }
@@ -212,7 +216,7 @@ async function closeAttempt(attempt: AttemptName, end: AttemptEnd, { attempts, l
 }
 
 /**
- * Answers for an order that has ended: whether money was taken for it.
+ * Returns the answer for an order that has ended, which depends on whether money was taken.
  * @throws OperationalError mysql
  */
 async function answerEnded(order: ShownOrder, ports: PayPorts): Promise<PayAnswer> {
@@ -225,13 +229,13 @@ async function answerEnded(order: ShownOrder, ports: PayPorts): Promise<PayAnswe
   }
   const owed = (await refunds.refundsOf(order.orderId)).filter(({ amountCents: cents }) => cents > 0);
   if (owed.length > 0) return { outcome: 'refund_due', order };
-  // A buyer may have opened more attempts than one read returns. The outcome of the rest is not known yet.
+  // A buyer may have opened more attempts than one read returns. The outcome of the others is not known yet.
   const hasMore = open.length > 0 && (await attempts.openOf(order.orderId)).length > 0;
   return hasMore ? { outcome: 'outcome_unknown' } : { outcome: 'wrong_state', order };
 }
 
 /**
- * - `cancelled`: now or before; the units go back
+ * - `cancelled`: by this call or before; the units go back
  * - `wrong_state`: the order is paid or has ended otherwise
  * - `cancel_limit_reached`: the buyer has used up their cancellations in this sale; the order stays until it is paid or
  *   expires
@@ -243,19 +247,19 @@ export type CancelAnswer =
 export interface CancelPorts {
   readonly repository: OrderRepository;
   readonly transitions: OrderTransitions;
-  /** Limits the orders of a sale that a buyer may cancel. Unlimited if omitted. */
+  /** Limits how many orders of a sale a buyer may cancel. No limit if omitted. */
   readonly limit?: {
-    /** Null: unlimited. */
+    /** Returns null if there is no limit. */
     maxOf(saleId: string): number | null;
-    /** Whether a buyer who has reached the limit is refused. */
+    /** Returns whether a buyer who has reached the limit is refused. */
     refuses(): boolean;
   };
 }
 
 /**
- * Cancels an unpaid order. Safe to repeat. Simultaneous cancellations of one buyer do not count each other, so a buyer
- * may exceed the limit by the number of orders that they may have at a time.
- * @throws OperationalError mysql; the order may be cancelled, so ask again
+ * Cancels an unpaid order. Safe to repeat. Concurrent cancellations of one buyer do not count each other, so a buyer
+ * may exceed the limit by as many orders as they may have at a time.
+ * @throws OperationalError mysql; the order may be cancelled, so call again
  */
 export async function cancelOrder(
   orderId: string,

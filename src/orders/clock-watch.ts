@@ -6,7 +6,7 @@ import type { ServerClocks } from '../core/ports/server-clocks.js';
 import { recent } from '../core/recent.js';
 import type { OrderJobMetrics } from './metrics.js';
 
-/** Time that an answer is shared by messages that arrive together. */
+/** How long an answer is shared by messages that arrive together. */
 const KEPT_MS = 250;
 
 export interface ClockWatchPorts {
@@ -32,7 +32,7 @@ export class ClockWatch {
 
   /**
    * Reads the clocks.
-   * @throws OperationalError mysql, when MySQL does not answer, or when a clock differs; the message says what to do
+   * @throws OperationalError mysql if MySQL does not answer, or if a clock differs; the message says what to do
    */
   async agree(): Promise<void> {
     const problem = await this.#compare();
@@ -48,8 +48,8 @@ export class ClockWatch {
     const { servers, clock, metrics } = this.#ports;
     const askedMs = clock.nowMs();
     /**
-     * Returns by how much, at least, a clock is ahead of ours, ms. Negative if that clock is behind. A slow answer
-     * proves less than a fast answer.
+     * Returns a lower bound for how far a clock is ahead of ours, ms. Negative if it is behind. A slow answer proves
+     * less than a fast one.
      */
     const aheadMs = async (read: Promise<number>): Promise<number> => {
       const serverMs = await read;
@@ -58,7 +58,7 @@ export class ClockWatch {
     };
     const [mysqlMs, ...redis] = await Promise.all([
       aheadMs(servers.mysql()),
-      // A Redis that does not answer says nothing about its clock, and /readyz names it.
+      // A Redis server that does not answer proves nothing about its clock, and /readyz names it.
       ...servers.redis().map((read) => aheadMs(read).catch(() => 0)),
     ]);
     const redisMs = redis.reduce((most, one) => (Math.abs(one) > Math.abs(most) ? one : most), 0);

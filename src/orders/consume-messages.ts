@@ -11,7 +11,7 @@ import { inSpan, messageFields } from '../core/spans.js';
 import { TRACEPARENT } from '../core/trace-context.js';
 import type { ConsumerMetrics } from './metrics.js';
 
-/** The result of handling a message. `later`: the message is not due, or the orders in it do not exist yet. */
+/** The result of handling a message. `later` means that the message is not due, or that its orders do not exist yet. */
 export type MessageResult =
   | { readonly outcome: 'done' }
   | { readonly outcome: 'later'; readonly why: string }
@@ -20,14 +20,14 @@ export type MessageResult =
 export interface ConsumerPorts {
   readonly source: DeliverySource;
   /**
-   * Rejects while a store that `handle` needs is down or takes no writes. Nothing is received then. The answer may be
+   * Rejects while a store that `handle` needs is down or takes no writes; nothing is received then. The answer may be
    * half a second old.
    */
   readonly ready: () => Promise<void>;
   /** Handles a message body. Safe to repeat: every message arrives at least once. */
   readonly handle: (body: string) => Promise<MessageResult>;
   readonly deadLetters: DeadLetterParking;
-  /** Nothing is traced if absent. */
+  /** If absent, nothing is traced. */
   readonly tracing?: Tracing;
   readonly clock: Clock;
   readonly log: Log;
@@ -38,11 +38,11 @@ export interface ConsumerOptions {
   readonly group: string;
   /** The topic of the messages. */
   readonly topic: string;
-  /** Time that a message is ours after its receive or renewal, ms. At least 10000. */
+  /** How long a message is ours after it was received or renewed, ms. At least 10000. */
   readonly invisibleMs: number;
   /**
-   * Deliveries after which the broker makes a message a dead letter that no process collects. Absent if a process
-   * collects the dead letters.
+   * Number of deliveries after which the broker makes a message a dead letter that no process collects. Absent if a
+   * process collects the dead letters.
    */
   readonly attemptsMax?: number;
   /** Pause before the second delivery of a message, ms. Later pauses grow. Default 1000. */
@@ -51,16 +51,16 @@ export interface ConsumerOptions {
 
 const RECEIVE_MAX = 16;
 /**
- * Waiting messages are renewed when this share of their time is over. The other two thirds are left for handling one
+ * Waiting messages are renewed after this fraction of their time. The remaining two thirds are for handling one
  * message.
  */
 const RENEW_AT = 1 / 3;
 
 /**
- * Consumes the messages of one group: receives, handles one after the other, and acks. A message that must wait is
- * redelivered with back-off and ends as a dead letter. An unreadable message is parked at once. An outage costs a
- * message at most one attempt, since nothing is received while it lasts. A long message (it may name thousands of
- * orders) costs the messages behind it no attempt, since they are renewed.
+ * Consumes the messages of one group: receives them, handles them one after the other, and acks them. A message that
+ * must wait is redelivered with back-off and finally becomes a dead letter. An unreadable message is parked at once. An
+ * outage costs a message at most one attempt, because nothing is received while it lasts. Messages behind one that
+ * takes long (it may name thousands of orders) lose no attempt, because they are renewed.
  */
 export function consumeMessages(ports: ConsumerPorts, options: ConsumerOptions): Job {
   return {
@@ -84,8 +84,8 @@ export function consumeMessages(ports: ConsumerPorts, options: ConsumerOptions):
 }
 
 /**
- * Renews deliveries and returns the deliveries that are still ours. The others are redelivered, maybe to another
- * keeper, and two keepers must not handle one message.
+ * Renews deliveries and returns those that are still ours. The others are redelivered, possibly to another keeper, and
+ * two keepers must not handle the same message.
  */
 async function renew(
   deliveries: readonly Delivery[],
@@ -98,7 +98,7 @@ async function renew(
   return deliveries.filter((_, index) => ours[index]);
 }
 
-/** @throws OperationalError when a dependency is down; the messages after this one are given back as well */
+/** @throws OperationalError if a dependency is down; the messages after this one are given back as well */
 async function handleOrGiveBack(
   delivery: Delivery,
   behind: readonly Delivery[],
@@ -110,7 +110,8 @@ async function handleOrGiveBack(
   } catch (error) {
     const isLast = delivery.attempt >= (options.attemptsMax ?? Infinity);
     ports.metrics.consumed(options.group, isLast ? 'dead_letter' : 'failed');
-    // The next messages would meet the same outage. But a bad message or our bug must cost no other message an attempt.
+    // An outage would affect the next messages too. But a bad message, or a bug of ours, must not cost the others an
+    // attempt.
     const outage = error instanceof OperationalError && error.retryable;
     const givenBack = outage ? [delivery, ...behind] : [delivery];
     await Promise.all(givenBack.map((one) => retry(one, options)));
@@ -158,7 +159,7 @@ async function end(
 }
 
 /**
- * Parks a message: the row first, then the ack. If the process dies in between, the same row is parked again, which
+ * Parks a message: writes the row first, then acks. If the process dies in between, the same row is parked again, which
  * changes nothing.
  */
 async function park(

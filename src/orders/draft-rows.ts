@@ -11,13 +11,13 @@ export interface Known {
   readonly rows: ReadonlyMap<string, Order>;
   /** Buyers with a live order in a sale with limit 1, by buyer name. */
   readonly liveBuyers: ReadonlySet<string>;
-  /** Purchases of an older batch for which Redis has no units any more, by request name. Absent: empty. */
+  /** Purchases of an older batch for which Redis no longer has units, by request name. Absent: none. */
   readonly lost?: ReadonlySet<string>;
-  /** Purchases of an older batch whose units another batch holds, by request name. Absent: empty. */
+  /** Purchases of an older batch whose units another batch holds, by request name. Absent: none. */
   readonly elsewhere?: ReadonlySet<string>;
 }
 
-/** A row to be inserted. Its order id is minted for each attempt. */
+/** A row to insert. Its order id is minted for each attempt. */
 interface DraftRow {
   readonly batch: Batch;
   readonly purchase: Purchase;
@@ -26,33 +26,33 @@ interface DraftRow {
 
 export interface Draft {
   readonly rows: readonly DraftRow[];
-  /** Live rows that existed before. A purchase keeps its row, whichever batch wrote it. */
+  /** Live rows that already existed. A purchase keeps its row, no matter which batch wrote it. */
   readonly found: ReadonlyMap<Batch, readonly LiveOrder[]>;
-  /** Requests whose row has ended, but for which the batch may still hold units. Safe to repeat. */
+  /** Requests whose row has ended, but for which the batch may still hold units. A release is safe to repeat. */
   readonly releases: readonly Release[];
-  /** Batches with a purchase that another batch holds and has not recorded yet. These batches are redelivered. */
+  /** Batches with a purchase that another batch holds and has not recorded yet. They are redelivered. */
   readonly waiting: ReadonlySet<Batch>;
 }
 
 const buyerName = (saleId: string, userId: string): string => `${saleId}/${userId}`;
 
-/** Whether the batch was formed before its sale was rebuilt. Its deduct may be lost then. */
+/** Whether the batch was formed before its sale was rebuilt, so that its deduct may be lost. */
 export const isOfOlderEpoch = ({ saleId, epoch }: Batch, terms: ReadonlyMap<string, SaleTerms>): boolean =>
   epoch < (terms.get(saleId)?.epoch ?? 0);
 
 /**
- * Decides the row of every purchase. Pure. Every purchase ends in a row (protocol rule 7).
- * - Without a row: the purchase is new, or its buyer has a live order (`limit_reached`: the row says so, and the units
- *   go back), or its units are lost.
- * - With a live row: the purchase keeps the row, whichever batch wrote it.
- * - With an ended row of its own batch: nothing is left to do, because that row promised the release.
- * - With an ended row of another batch: the units that this batch holds are released. A batch of an older epoch
- *   releases in any case, since it may have taken units again after that row ended.
- * - Held by another batch: the purchase waits for the row of that batch.
+ * Decides the row of every purchase, without side effects. Every purchase ends in a row (protocol rule 7).
+ * - If it has no row, the purchase is new, or its buyer has a live order (then the row says `limit_reached`, and the
+ *   units go back), or its units are lost.
+ * - If it has a live row, the purchase keeps the row, no matter which batch wrote it.
+ * - If its own batch wrote a row that has ended, nothing is left to do, because the release was stored with that row.
+ * - If another batch wrote a row that has ended, the units that this batch holds are released. A batch of an older
+ *   epoch always releases, because it may have taken units again after that row ended.
+ * - If another batch holds the purchase, the purchase waits for that batch's row.
  *
  * @param batches contain each request once
- * @param known null before any look-up: then every purchase is assumed to be new. Nearly all are new, and the unique
- *   keys reveal the others, so the usual transaction needs no look-up.
+ * @param known null before any look-up: every purchase is then assumed to be new. Nearly all are, and the unique keys
+ * reveal the others, so the usual transaction needs no look-up.
  */
 export function draftRows(
   batches: readonly Batch[],
@@ -93,7 +93,9 @@ export function draftRows(
   return { rows, found, releases, waiting };
 }
 
-/** Returns false if the buyer has a live order, or gets an order from an earlier purchase of the same transaction. */
+/**
+ * Returns false if the buyer has a live order, or is getting an order from an earlier purchase of the same transaction.
+ */
 function takesPlace(saleId: string, userId: string, known: Known, winners: Set<string>): boolean {
   const buyer = buyerName(saleId, userId);
   if (known.liveBuyers.has(buyer) || winners.has(buyer)) return false;
@@ -102,9 +104,9 @@ function takesPlace(saleId: string, userId: string, known: Known, winners: Set<s
 }
 
 /**
- * Builds the release of a purchase. If the guard refused the row, its unit never existed. An older batch, however, has
- * taken its own unit in the present epoch, from a stock that was counted anew. If the row is of another batch, that
- * unit goes back.
+ * Builds the release of a purchase. If the guard refused the row, the purchase never had a unit. A batch of an older
+ * epoch, however, has taken its unit in the current epoch, from stock that had been counted anew. If another batch
+ * wrote the row, that unit goes back.
  */
 function releaseOf(batch: Batch, row: Order, isOlder: boolean): Release {
   const { saleId, bucket, batchId } = batch;
@@ -114,7 +116,7 @@ function releaseOf(batch: Batch, row: Order, isOlder: boolean): Release {
 }
 
 /**
- * Reads the existing rows of these purchases, and the buyers with a live order where the limit is one.
+ * Reads the existing rows of these purchases, and, in sales with limit one, the buyers that have a live order.
  * @throws OperationalError mysql
  */
 export async function lookUp(

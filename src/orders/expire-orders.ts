@@ -6,12 +6,12 @@ import type { MessageResult } from './consume-messages.js';
 import type { OrderJobMetrics } from './metrics.js';
 
 // An unpaid order expires at its deadline, in two ways: the broker delivers a delayed message at that time, and a sweep
-// over MySQL ends the orders whose message was lost. Both ask MySQL, whose clock decides while the other clocks agree.
-// The outbox returns the units.
+// over MySQL ends orders whose message was lost. Both ask MySQL, whose clock decides as long as the other clocks agree
+// with it. The outbox returns the units.
 
 /**
- * Ends the unpaid orders that a deadline message names. An order before its own deadline, or not written yet, is left
- * alone, and the message is redelivered.
+ * Ends the unpaid orders that a deadline message names. If an order has not reached its own deadline, or is not written
+ * yet, it is left alone and the message is redelivered.
  */
 export function expireByMessage({
   transitions,
@@ -39,7 +39,7 @@ export function expireByMessage({
   };
 }
 
-/** Orders of one transaction. Finished transactions are counted even if a later transaction fails. */
+/** Number of orders per transaction. Finished transactions are counted even if a later one fails. */
 const ORDERS_PER_STEP = 500;
 
 /**

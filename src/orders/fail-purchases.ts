@@ -14,9 +14,9 @@ export interface FailPorts {
 }
 
 export interface FailedPurchases {
-  /** Rows written. */
+  /** Number of rows written. */
   readonly failed: number;
-  /** Purchases that already had a row. */
+  /** Number of purchases that already had a row. */
   readonly kept: number;
   /** The live orders of the purchases that already had a row. */
   readonly live: readonly LiveOrder[];
@@ -24,11 +24,11 @@ export interface FailedPurchases {
 
 /**
  * Gives up purchases: each purchase without a row gets a `failed` row, with the outbox row of its release in the same
- * transaction (protocol rule 7). A purchase that has a row keeps it. A worker that records the batch at the same moment
- * is harmless: the unique key of the row decides for each purchase. Safe to repeat.
- * @returns `contended` when other processes keep writing the same rows, or no order ids are available: nothing was
+ * transaction (protocol rule 7). A purchase that has a row keeps it. A worker may record the batch at the same moment:
+ * the unique key of the row decides for each purchase. Safe to repeat.
+ * @returns `contended` if other processes keep writing the same rows, or if no order ids are available; nothing was
  * written
- * @throws OperationalError mysql; the rows may exist, so ask again
+ * @throws OperationalError mysql; the rows may exist, so call again
  */
 export async function failPurchases(
   batch: Batch,
@@ -41,7 +41,7 @@ export async function failPurchases(
     const rows = await lookUpRows([batch], repository);
     const draft = draftRows([batch], terms, { rows, liveBuyers: new Set() });
     if (draft.rows.length > 0 || draft.releases.length > 0) {
-      await minter.renew(); // rare, so no lease is kept for it
+      await minter.renew(); // rare, so no lease is kept for this
       const minted = minter.mint(draft.rows.map(({ purchase }) => purchase.userId));
       if (minted.outcome === 'refused') {
         await clock.sleep(noIdsPauseMs(minted.waitMs));

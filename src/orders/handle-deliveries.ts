@@ -16,25 +16,28 @@ export interface HandlePorts extends RecordPorts {
   readonly deadLetters: DeadLetterParking;
   readonly metrics: WorkerMetrics;
   readonly log: Log;
-  /** Nothing is traced if absent. */
+  /** If absent, nothing is traced. */
   readonly tracing?: Tracing;
   /**
-   * Takes over `markRecorded` calls that Redis does not answer, and their acks. If absent, the caller waits for them.
+   * Takes over calls of `markRecorded` that Redis does not answer, with their acks. If absent, the caller waits for
+   * them.
    */
   readonly inBackground?: (work: Promise<void>) => void;
 }
 
 export interface HandleOptions extends RecordOptions {
-  /** Our consumer group and its topic, noted with a message that cannot be read. */
+  /** Our consumer group and its topic, which are stored with a message that cannot be read. */
   readonly group: string;
   readonly topic: string;
-  /** Pause before the second delivery of a batch that could not be written, ms. Later pauses grow. Default 1000. */
+  /**
+   * Pause before the second delivery of a batch that could not be written, ms. Later pauses are longer. Default: 1000.
+   */
   readonly retryFirstMs?: number;
 }
 
 /**
- * Time in multiples of the first pause. A requested message has been delivered and tried by then, even by a busy
- * worker.
+ * Time in multiples of the first pause. Within it, even a busy worker has received and tried a message that it gave
+ * back.
  */
 const AGAIN_WITHIN = 60;
 
@@ -46,13 +49,13 @@ export interface BatchDelivery {
   readonly span?: Span;
 }
 
-/** Deliveries that could not be recorded for a reason outside of them. */
+/** Deliveries that could not be recorded for a reason that has nothing to do with them. */
 export interface Postponed {
-  /** Deliveries that wait for MySQL or for order ids. No delivery can be recorded now. */
+  /** Deliveries that wait for MySQL or for order ids. No delivery at all can be recorded at present. */
   readonly deliveries: readonly BatchDelivery[];
   /** Deliveries whose sale is being rebuilt. Other deliveries can be recorded. */
   readonly inRepair: readonly BatchDelivery[];
-  /** The error of MySQL, if MySQL was the reason. */
+  /** The error of MySQL, if that was the reason. */
   readonly error: OperationalError | null;
 }
 
@@ -61,15 +64,17 @@ interface Recorded extends BatchDelivery {
 }
 
 // A received delivery ends in one of these states:
-// - recorded: its rows are committed in MySQL, then it is marked recorded in Redis, then it is acked
-// - not marked: its rows are committed, but Redis did not answer. It is redelivered and finds them, or the keeper marks it
-// - parked: it is no batch, or of no sale, or was tried too often. It is in `dead_letters`, and acked
+// - recorded: its rows are committed in MySQL, then it is marked as recorded in Redis, then it is acked
+// - not marked: its rows are committed, but Redis did not answer. It is redelivered and finds its rows, or the keeper
+//   marks it
+// - parked: it is not a batch, belongs to no sale, or was tried too often. It is in `dead_letters`, and acked
 // - retried: the batch itself is at fault. It is redelivered after a pause, and parked after its last attempt
-// - postponed: MySQL or the sale is not usable now. It stays with the worker, which tries it again
+// - postponed: MySQL or the sale is not usable at present. It stays with the worker, which tries it again
+//
 // If the worker dies between two steps, only steps that are safe to repeat are done again.
 
 /**
- * Reads the bodies. A body that is no batch would never become a batch, so it is parked and acked here. Never rejects
+ * Reads the bodies. A body that is not a batch will never become one, so it is parked and acked here. Never rejects
  * with a fault.
  */
 export async function readBatches(
@@ -91,7 +96,7 @@ export async function readBatches(
   return batches;
 }
 
-/** Starts the span of a delivery. The body names its parent span and is signed. */
+/** Starts the span of a delivery. The body is signed and names the parent span. */
 function startSpan(
   { messageId, attempt }: Delivery,
   { batchId, saleId, traceparent, purchases }: Batch,
@@ -131,7 +136,7 @@ function spansOf(deliveries: readonly BatchDelivery[]): readonly Span[] {
 }
 
 /**
- * Takes deliveries to their end: rows in MySQL, then marked recorded in Redis, then the ack.
+ * Handles deliveries to the end: writes the rows in MySQL, marks the batches as recorded in Redis, then acks.
  * @returns the postponed deliveries; all others have been acked or given back
  */
 export async function handleDeliveries(
@@ -189,19 +194,19 @@ export async function handleDeliveries(
   return { deliveries: postponed, inRepair, error: outage };
 }
 
-/** Whether the batch has a creation time. A repair makes a batch without a time for a purchase whose batch is lost. */
+/** Whether the batch has a creation time. When a batch is lost, a repair makes one without a time for its purchase. */
 const isDated = ({ createdAtMs }: Batch): boolean => createdAtMs > 0;
 
-/** The keeper removes these reasons: it rebuilds the sale, or makes sure that the other batch is recorded. */
+/** Reasons that the keeper removes: it rebuilds the sale, or makes sure that the other batch is recorded. */
 const WAITS_FOR_KEEPER: ReadonlySet<RetryReason> = new Set(['repairing', 'not_warmed', 'held_elsewhere']);
-/** Whether the reason lies outside the batch. The batch then waits and uses up no attempt. */
+/** Whether the reason lies outside the batch. The batch then waits without losing an attempt. */
 const isPassing = (reason: RetryReason): boolean =>
   reason === 'unavailable' || reason === 'no_order_ids' || WAITS_FOR_KEEPER.has(reason);
 
 /**
- * Gives a delivery back for a retry after a pause. The re-drive leaves the batch alone until well after that pause.
- * After its last attempt the delivery is parked here, where its error is known. The broker parks a message whose worker
- * died.
+ * Gives a delivery back to be retried after a pause. The re-drive leaves the batch alone until well after that pause.
+ * After its last attempt, the delivery is parked here, where the error is known. If the worker dies, the broker parks
+ * the message.
  */
 async function retryOrPark(
   one: BatchDelivery,
@@ -225,12 +230,12 @@ async function retryOrPark(
 const WRITE_ORDERS: SpanStart = { name: 'write orders', kind: 'client' };
 const MARK_RECORDED: SpanStart = { name: 'mark recorded', kind: 'client' };
 
-/** Time that a loop waits for `markRecorded` before it continues with other sales. The call takes some ms. */
+/** How long a loop waits for `markRecorded` before it continues with other sales. The call takes a few ms. */
 const MARK_WAIT_MS = 250;
 
 /**
- * Marks and acks sale by sale. A sale in repair, or on a Redis server that does not answer, does not delay the other
- * sales.
+ * Marks and acks sale by sale. A sale that is in repair, or on a Redis server that does not answer, does not delay the
+ * others.
  */
 async function markAndAck(recorded: readonly Recorded[], ports: HandlePorts): Promise<void> {
   if (recorded.length === 0) return;
@@ -281,9 +286,9 @@ class Marking {
 }
 
 /**
- * Handles a failed `markRecorded`: the rows exist, but Redis does not know. The message is redelivered and finds the
- * rows. On its last attempt it is acked instead of becoming a dead letter: the batch is still in `pending`, so the
- * keeper marks it later.
+ * Handles a failed `markRecorded`: the rows exist, but Redis does not know it. The message is redelivered and finds the
+ * rows. On its last attempt it is acked instead, so that it does not become a dead letter: the batch is still in
+ * `pending`, so the keeper will mark it.
  */
 async function notMarked(
   { delivery, batch }: BatchDelivery,
@@ -327,7 +332,7 @@ async function park(
       attempts: attempt,
     });
     if (batch !== null) await store.park(batch);
-    span?.end(`parked as a dead letter: ${reason}`); // the ack of a parked message is no success
+    span?.end(`parked as a dead letter: ${reason}`); // the ack of a parked message does not mean success
     await delivery.ack();
     log.error({ messageId, ...named, reason }, 'parked a message as a dead letter');
   } catch (error) {

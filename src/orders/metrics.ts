@@ -17,9 +17,9 @@ export type DeliveryVerdict =
   | 'retries_exhausted';
 
 /**
- * Why the rows of a batch could not be written now. Three reasons apply to batches of an older epoch, which take their
- * units again first: `repairing` while the sale is being rebuilt, `not_warmed` when Redis does not have the sale,
- * `held_elsewhere` when some purchases wait for the row that another batch writes.
+ * Why the rows of a batch could not be written yet. Three reasons apply to batches of an older epoch, which must take
+ * their units again first: `repairing` while the sale is being rebuilt, `not_warmed` if Redis does not have the sale,
+ * `held_elsewhere` if some purchases wait for the row that another batch will write.
  */
 export type RetryReason =
   | 'unavailable'
@@ -30,10 +30,10 @@ export type RetryReason =
   | 'not_warmed'
   | 'held_elsewhere';
 
-/** How one delivery of a message to a consumer group ended. `dead_letter`: the last delivery failed. */
+/** How one delivery of a message to a consumer group ended. `dead_letter` means that the last delivery failed. */
 export type ConsumeVerdict = 'done' | 'later' | 'failed' | 'dead_letter' | 'undecodable' | 'unknown_version';
 
-/** Time that a buyer may expect between `accepted` and the order. */
+/** How long the order may take to follow `accepted`. */
 const IN_TIME_MS = 5_000;
 
 export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>;
@@ -70,17 +70,17 @@ export function createWorkerMetrics(registry: Registry) {
   const outage = gauge('seckill_mysql_outage', '1 while the worker receives nothing because MySQL is down.');
   return {
     received: (deliveries: number): void => received.inc(deliveries),
-    /** Counts a batch that the broker had to ask about: its commit was late or lost. */
+    /** Counts a batch about which the broker had to ask, because its commit was late or lost. */
     checkedBack: (): void => checkedBack.inc(),
-    /** @param size purchases of the batch, or 0 when the body could not be read */
+    /** @param size number of purchases of the batch, or 0 if the body could not be read */
     delivered(verdict: DeliveryVerdict, size: number): void {
       verdicts.labels(verdict).inc();
       purchases.labels(verdict).inc(size);
     },
     retried: (reason: RetryReason): void => retries.labels(reason).inc(),
     /**
-     * Counts one try to record batches, whatever its outcome.
-     * @param size purchases in the batches
+     * Counts an attempt to record batches, no matter how it ended.
+     * @param size number of purchases in the batches
      * @param tookMs from reading the terms to COMMIT, with every attempt
      */
     batchesWritten(size: number, tookMs: number): void {
@@ -95,7 +95,7 @@ export function createWorkerMetrics(registry: Registry) {
     },
     markedRecorded: (tookMs: number): void => marked.observe(tookMs / 1000),
     mysqlOutage: (isOut: boolean): void => outage.set(isOut ? 1 : 0),
-    /** Sets the number of deliveries that are set aside now. */
+    /** Sets the number of deliveries that are set aside at present. */
     setAside: (group: string, deliveries: number): void => aside.labels(group).set(deliveries),
   };
 }
@@ -103,7 +103,9 @@ export function createWorkerMetrics(registry: Registry) {
 /** Metrics of message consumers. */
 export type ConsumerMetrics = ReturnType<typeof createConsumerMetrics>;
 
-/** @param group its dead letters start at 0, so that the first is a rise; omitted if no alert watches them */
+/**
+ * @param group its count of dead letters starts at 0, so that the first one is a rise; omitted if no alert watches them
+ */
 export function createConsumerMetrics(registry: Registry, group?: string) {
   const { counter } = metricMakers(registry);
   const consumed = counter('seckill_consumed_messages_total', 'Messages by group and result.', ['group', 'verdict']);
@@ -160,7 +162,7 @@ export function createOrderJobMetrics(registry: Registry) {
   return {
     relayed: (kind: OutboxKind, result: 'published' | 'retried', rows: number): void =>
       relayed[result].labels(kind).inc(rows),
-    /** Sets the rows that the outbox still holds. */
+    /** Sets the number of rows that the outbox still holds. */
     backlog(backlog: OutboxBacklog): void {
       undone.labels(backlog.kind).set(backlog.undone);
       oldest.labels(backlog.kind).set(backlog.oldestMs / 1000);
@@ -168,7 +170,9 @@ export function createOrderJobMetrics(registry: Registry) {
     removed: (rows: number): void => removed.inc(rows),
     /** Counts requests whose units were returned. */
     released: (requests: number): void => released.inc(requests),
-    /** @param aheadMs how far the clock of a server is ahead; for several Redis servers, the clock that differs most */
+    /**
+     * @param aheadMs how far the clock of a server is ahead; of several Redis servers, the one whose clock differs most
+     */
     clockAhead: (server: 'mysql' | 'redis', aheadMs: number): void =>
       difference.labels(server).set(Math.abs(aheadMs) / 1000),
     /** Counts unpaid orders ended at their deadline. */
@@ -177,9 +181,9 @@ export function createOrderJobMetrics(registry: Registry) {
     /** Counts orders whose waiting buyers were notified. */
     notificationsSent: (orders: number): void => notified.inc(orders),
     couponsIssued: (number: number): void => coupons.inc(number),
-    /** Counts a payment attempt that an api left open, by its state after the provider was asked. */
+    /** Counts a payment attempt that an api left open, by its state after the provider has answered. */
     attemptResolved: (state: ResolvedAttempt): void => attempts.labels(state).inc(),
-    /** Counts one try to return money. */
+    /** Counts an attempt to return money. */
     refundTried: (outcome: RefundOutcome['outcome']): void => refunds.labels(outcome).inc(),
   };
 }

@@ -4,7 +4,7 @@ import type { WorkerMetrics } from './metrics.js';
 
 export interface MysqlOutagePorts {
   /**
-   * Resolves when MySQL works. It should make a small write: a server with a full disk, or a read-only server, still
+   * Resolves if MySQL works. It should make a small write, because a server that has a full disk or is read-only still
    * answers SELECT 1.
    */
   readonly probe: () => Promise<void>;
@@ -14,9 +14,9 @@ export interface MysqlOutagePorts {
 }
 
 /**
- * Whether MySQL is down, for all loops of a worker. A single failed write or probe begins an outage. A false alarm costs
- * the pause of one probe. During an outage only the probe calls MySQL, every `probeEveryMs`, and the first probe that
- * works ends the outage.
+ * Whether MySQL is down, for all loops of a worker. A single failed write or probe starts an outage. A false alarm
+ * costs only the pause of one probe. During an outage only the probe calls MySQL, every `probeEveryMs`, and the first
+ * successful probe ends the outage.
  */
 export class MysqlOutage {
   readonly #ports: MysqlOutagePorts;
@@ -37,7 +37,7 @@ export class MysqlOutage {
 
   /**
    * Probes every `everyMs` until the shutdown, so that a worker without messages notices an outage too. The probe may
-   * have a purpose of its own: that of the worker renews its lease.
+   * serve another purpose as well: the worker's probe renews its lease.
    */
   async watch(everyMs: number): Promise<void> {
     const { probe, clock } = this.#ports;
@@ -49,7 +49,7 @@ export class MysqlOutage {
     }
   }
 
-  /** Begins an outage, called when MySQL has just failed. */
+  /** Starts an outage. Call it when MySQL has just failed. */
   begin(error: unknown): void {
     if (this.#outage !== null || this.#shutdown.signal.aborted) return;
     this.#outage = new AbortController();

@@ -5,13 +5,13 @@ import type { OrderNotificationRows, PurchaseNotificationsSender } from '../core
 import type { MessageResult } from './consume-messages.js';
 import type { OrderJobMetrics } from './metrics.js';
 
-/** Orders in one message: some tens of kB for every listening api. */
+/** Maximum number of orders in one message, which then has some tens of kB for every listening api. */
 const ORDERS_PER_MESSAGE = 500;
 
 /**
- * Notifies waiting buyers of the state of their orders, through the api at which they wait. If no buyer waits in a
- * sale, only that check is made. The state comes from the rows, not from the event, so an event may come late or twice.
- * Then stores the events, for buyers who look later.
+ * Notifies waiting buyers of the state of their orders, through the api at which they wait. If no buyer waits for a
+ * sale, the check for that is the only cost. The state comes from the rows, not from the event, so an event may come
+ * late or twice. Then stores the events, for buyers who look later.
  */
 export function notifyBuyers(
   orders: OrderNotificationRows,
@@ -42,7 +42,7 @@ export function notifyBuyers(
   };
 }
 
-/** Rows that one statement removes, and the most statements of one run. */
+/** Number of rows that one statement removes, and maximum number of statements in one run. */
 const REMOVED_PER_STEP = 1_000;
 const REMOVE_STEPS_MAX = 600;
 

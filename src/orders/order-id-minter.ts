@@ -6,7 +6,7 @@ import type { WorkerSlotLease, WorkerSlots } from '../core/ports/order-repositor
 
 /**
  * - `minted`: one id per user, in order, never minted before under this slot
- * - `refused`: no id may be minted now; the same call may work after about `waitMs`
+ * - `refused`: no id may be minted at present; the same call may succeed after about `waitMs`
  */
 export type MintOutcome =
   | { readonly outcome: 'minted'; readonly orderIds: readonly string[] }
@@ -16,44 +16,44 @@ type Refusal = MintOutcome & { readonly outcome: 'refused' };
 export interface OrderIdMinter {
   /** Mints one id per user id. Never throws, never waits. */
   mint(userIds: readonly string[]): MintOutcome;
-  /** Says in a sentence why no id can be minted now. Null if ids can be minted. */
+  /** Returns a sentence that says why no id can be minted at present. Null if ids can be minted. */
   problem(): string | null;
   /**
-   * Takes a slot, or keeps it for another `leaseMs`. Must be called every third of `leaseMs`, also while it fails.
-   * @throws OperationalError mysql; the present lease continues until it ends
+   * Takes a slot, or keeps it for another `leaseMs`. Must be called every third of `leaseMs`, even while it fails.
+   * @throws OperationalError mysql; the current lease continues until it ends
    */
   renew(): Promise<void>;
-  /** Gives the slot back. No id is minted after that. Never rejects: a lease left behind ends by itself. */
+  /** Gives the slot back. After that, no id is minted. Never rejects, because a lease left behind ends by itself. */
   close(): Promise<void>;
 }
 
 /**
- * How far ahead of the clock a call may start. A transaction of 4,096 rows uses up 16 ms at once, and the next
- * transaction continues after them. A clock that NTP sets back by less than this is therefore not noticed.
+ * How far the minter may be ahead of the clock when a call starts. A transaction of 4,096 rows uses up 16 ms at once,
+ * and the next transaction continues after them. So if NTP sets the clock back by less than this, nothing is noticed.
  */
 const AHEAD_MAX_MS = 100;
 /**
- * The longest step back of the clock that the minter waits out. After a longer step it takes another slot, which has
- * not used those times.
+ * Maximum step back of the clock that the minter waits out. After a longer step it takes another slot, which has not
+ * used those times.
  */
 const WAIT_FOR_CLOCK_MAX_MS = 10_000;
-/** Time that a caller should wait for a lease, ms. The lease is renewed at its own pace. */
+/** How long a caller should wait for a lease, ms. The lease is renewed at its own pace. */
 const LEASE_WAIT_MS = 250;
 
 /** Our lease of a slot. */
 interface Lease extends Omit<WorkerSlotLease, 'nowMs'> {
   /** In monotonic ms. */
   readonly untilMs: number;
-  /** No id has this time or a later time: by then another process may have the slot. */
+  /** Ids must be earlier than this time, because by then another process may have the slot. */
   readonly idsBeforeMs: number;
   /** MySQL's clock minus our monotonic time, ms. */
   readonly mysqlAheadMs: number;
 }
 
 /**
- * Mints order ids (layout: src/core/order-id.ts) under a leased worker slot. Refuses when clock or lease do not allow
- * it (D8).
- * @param options `owner` names the lease and is unique per process; `leaseMs`: time that a slot stays ours without a
+ * Mints order ids (layout: src/core/order-id.ts) under a leased worker slot. Refuses if clock or lease do not allow it
+ * (D8).
+ * @param options `owner` names the lease and is unique per process; `leaseMs` is how long a slot stays ours without a
  * renewal
  */
 export function createOrderIdMinter(
@@ -62,10 +62,11 @@ export function createOrderIdMinter(
 ): OrderIdMinter {
   let lease: Lease | null = null;
   let closed = false;
-  // The last millisecond used under this slot and the number of ids in it. It only grows, whatever the clock does.
+  // The last millisecond used under this slot, and the number of ids in it. It only grows, no matter what the clock
+  // does.
   let lastMs = 0;
   let used = 0;
-  /** The name of the lease. Each owner keeps one slot, so another slot needs another name. */
+  /** The name of the lease. Each name keeps one slot, so a different slot needs a different name. */
   let name = owner;
   let slotsLeft = 0;
   let renewing: Promise<void> | null = null;
@@ -76,7 +77,7 @@ export function createOrderIdMinter(
     }
     const behindMs = Math.max(
       lastMs - nowMs - AHEAD_MAX_MS,
-      lease.restedSinceMs - nowMs, // times that the previous holder may have used
+      lease.restedSinceMs - nowMs, // times that the previous owner may have used
       lease.mysqlAheadMs + clock.monotonicMs() - nowMs - MINT_BEHIND_MAX_MS,
     );
     return behindMs > 0 ? { outcome: 'refused', reason: 'clock_behind', waitMs: behindMs } : null;
@@ -91,7 +92,7 @@ export function createOrderIdMinter(
     const next = await slots.acquire(asked, leaseMs);
     if (closed) return;
     if (leaves) {
-      // The lease of the old slot ends by itself. Until then its times after now stay unused.
+      // The lease of the old slot ends by itself. Until then, the times after now stay unused in that slot.
       slotsLeft++;
       name = asked;
       [lastMs, used] = [0, 0];

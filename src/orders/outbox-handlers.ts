@@ -19,13 +19,14 @@ import type { ReadableRow } from './relay-outbox.js';
 type RecordedRow = ReadableRow<'batch_recorded'>;
 type MovedRow = ReadableRow<'orders_moved'>;
 
-/** The greatest difference between deadlines that share a message. The broker's timer is no finer. */
+/** Deadlines that differ by no more than this share a message. The broker's timer has no finer resolution. */
 const SAME_DEADLINE_MS = 1_000;
-/** The most rows in one message, since a row becomes two events at most. */
+/** Maximum number of rows in one message. A row becomes at most two events. */
 const ROWS_PER_MESSAGE_MAX = EVENTS_PER_MESSAGE_MAX / 2;
 
 /**
- * `batch_recorded`: publishes that the orders were created or failed, and a delayed message for their payment deadline.
+ * Handles `batch_recorded`: publishes that the orders were created or failed, and a delayed message for their payment
+ * deadline.
  * @param rows as `groupRecorded` groups them
  */
 export function publishRecorded({
@@ -35,7 +36,7 @@ export function publishRecorded({
 }: {
   readonly deadlines: DeadlineChannel;
   readonly events: OrderEventChannel;
-  /** Nothing is traced if absent. */
+  /** If absent, nothing is traced. */
   readonly tracing?: Tracing;
 }) {
   const publish = async (rows: readonly RecordedRow[], traceparent: string | undefined): Promise<void> => {
@@ -60,7 +61,7 @@ export function publishRecorded({
   };
 }
 
-/** Starts the span of the message: a child of the first traced batch, and linked to each traced batch. */
+/** Starts the span of the message. It is a child of the first traced batch and linked to every traced batch. */
 function startSpan(rows: readonly RecordedRow[], tracing: Tracing): Span | null {
   const links = rows.flatMap(({ payload }) => payload.traceparent ?? []);
   const [first] = links;
@@ -70,7 +71,7 @@ function startSpan(rows: readonly RecordedRow[], tracing: Tracing): Span | null 
   return tracing.startWork(first, { name: 'publish order events', kind: 'producer', fields, links });
 }
 
-/** Groups rows into messages: batches of one sale recorded within a second share a message. */
+/** Groups rows into messages: batches of one sale that were recorded within the same second share a message. */
 export const groupRecorded = (rows: readonly RecordedRow[]): RecordedRow[][] =>
   groupRows(
     rows,
@@ -80,7 +81,7 @@ export const groupRecorded = (rows: readonly RecordedRow[]): RecordedRow[][] =>
   );
 
 /**
- * `orders_moved`: publishes the moves of orders.
+ * Handles `orders_moved`: publishes the transitions of orders.
  * @param rows as `groupMoved` groups them
  */
 export function publishMoved({ events }: { readonly events: OrderEventChannel }) {
@@ -89,7 +90,7 @@ export function publishMoved({ events }: { readonly events: OrderEventChannel })
   };
 }
 
-/** Groups rows into messages: equal moves of orders of one sale share a message. */
+/** Groups rows into messages: equal transitions of orders of one sale share a message. */
 export const groupMoved = (rows: readonly MovedRow[]): MovedRow[][] =>
   groupRows(
     rows,
@@ -98,8 +99,8 @@ export const groupMoved = (rows: readonly MovedRow[]): MovedRow[][] =>
   );
 
 /**
- * `release`: returns the units of ended orders, as the transaction that ended them promised (protocol rule 7). If asked
- * again, Redis finds the request `released` and does nothing.
+ * Handles `release`: returns the units of ended orders, as the transaction that ended them promised (protocol rule 7).
+ * If called again, it finds that the request is `released` in Redis, and does nothing.
  */
 export function releaseUnits(store: BatchStore, metrics: OrderJobMetrics) {
   return async (rows: readonly ReadableRow<'release'>[]): Promise<void> => {
@@ -112,7 +113,7 @@ const deadlineOf = ({ createdAtMs, payload }: RecordedRow): number => createdAtM
 
 /**
  * Builds the events of a row. The id of an event is derived from its row, so a consumer recognises every copy.
- * @throws Error for a row whose payload has no list of orders; it names the row
+ * @throws Error that names the row, if its payload has no list of orders
  */
 function eventsOf(
   { outboxId, createdAtMs, payload }: RecordedRow | MovedRow,
@@ -137,7 +138,7 @@ function metadataOf(orders: readonly string[], texts: MetadataTexts): MetadataBy
 }
 
 /**
- * Number of order ids that take as much room in a message as the metadata of one order: 20 digits against
+ * Number of order ids that take as much room in a message as the metadata of one order: 20 digits each, compared with
  * METADATA_BYTES_MAX.
  */
 const ORDERS_PER_METADATA = 27;
@@ -145,7 +146,7 @@ const weightOf = (metadata: MetadataTexts | undefined): number =>
   metadata === undefined ? 0 : Object.keys(metadata).length * ORDERS_PER_METADATA;
 
 /**
- * Groups rows: appends each row to the newest group to which it belongs if that group has room, else begins a new
+ * Groups rows: adds each row to the newest group to which it belongs if that group has room; otherwise begins a new
  * group.
  */
 function groupRows<K extends OutboxKind>(

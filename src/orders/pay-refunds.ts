@@ -17,16 +17,16 @@ export interface PayRefundsPorts {
   readonly metrics: OrderJobMetrics;
 }
 
-/** A refund without an answer is retried after 2, 4, 8 … s, and every ten minutes at the latest. */
+/** A refund that got no answer is retried after 2, 4, 8 … s, and at least every ten minutes. */
 const RETRY_FIRST_MS = 2_000;
 const RETRY_MAX_MS = 600_000;
 
 /**
- * Pays refunds that are due. Each refund is keyed by its payment: if a keeper dies between the refund and the update of
- * the row, the call is repeated and no money moves twice. No refund is given up. A refund that the provider refuses
- * stays due and waits for an operator.
- * @param options `max`: refunds leased together and paid at the same time; `leaseMs`: longer than the provider takes. A
- *   refund that a dead keeper had taken is due again after this time.
+ * Pays refunds that are due. The key of a refund is its payment: if a keeper dies between the refund and the update of
+ * the row, the call is repeated, but no money moves twice. No refund is ever given up. A refund that the provider
+ * refuses stays due and waits for an operator.
+ * @param options `max`: refunds leased together and paid at the same time; `leaseMs`: longer than the provider takes; a
+ * refund whose keeper dies is due again after this time
  */
 export function payRefunds(
   ports: PayRefundsPorts,
@@ -49,8 +49,9 @@ export interface PayOrderRefundsPorts extends Omit<PayRefundsPorts, 'refunds'> {
 
 /**
  * Pays refunds that operators have ordered. The id of a refund is its key at the provider, so a repeated call moves no
- * money twice. A refund that the provider refuses ends: its order is paid again, and a case tells a person.
- * @param options `max`: refunds per run, which bounds the rate of calls to the provider
+ * money twice. If the provider refuses a refund, the refund ends: its order returns to `paid`, and a case informs a
+ * person.
+ * @param options `max`: refunds per run, which limits the rate of calls to the provider
  */
 export function payOrderRefunds(
   ports: PayOrderRefundsPorts,
@@ -66,7 +67,7 @@ export function payOrderRefunds(
   };
 }
 
-/** @throws OperationalError mysql; the refund is due again when the lease is over */
+/** @throws OperationalError mysql; the refund is due again when its lease expires */
 async function payOrder(refund: LeasedOrderRefund, ports: PayOrderRefundsPorts): Promise<void> {
   const { refunds, cases, provider, log, metrics } = ports;
   const { refundId, orderId, paymentId, amountCents, currency, attempts } = refund;
@@ -100,7 +101,7 @@ const NO_ANSWER = 'no answer from the provider';
 const MARKED_MEANWHILE =
   'a refund was marked as done while the provider made it; if a person paid it too, it was paid twice';
 
-/** @throws OperationalError mysql; the refund is due again when the lease is over */
+/** @throws OperationalError mysql; the refund is due again when its lease expires */
 async function pay(refund: LeasedRefund, { refunds, cases, provider, log, metrics }: PayRefundsPorts): Promise<void> {
   const { paymentId, orderId, amountCents, attempts } = refund;
   const answer = await provider.refund(paymentId, amountCents, paymentId);

@@ -7,18 +7,18 @@ import { isOfOlderEpoch, lookUpRows, type Known } from './draft-rows.js';
 import type { RetryReason } from './metrics.js';
 
 /**
- * No live buyers are looked up. The unique key alone decides whether another live order of the buyer is in the way: an
- * order that a look-up found may have ended before `reacquire` answered.
+ * Live buyers are not looked up. The unique key alone decides whether another live order of the buyer is in the way,
+ * because an order found by a look-up may have ended before `reacquire` answered.
  */
 const NO_LIVE_BUYERS: Known['liveBuyers'] = new Set();
 
 /**
- * Takes units in the present epoch for the purchases of older batches that have no row (protocol rule 13). Safe to
- * repeat: a batch does not take again the units that it holds. A Redis that cannot answer is neither the fault of the
- * batch nor an outage of MySQL: the batch waits, as it does for a repair.
- * @param batches of sales that exist; batches of the present epoch are looked up and left alone
- * @returns `known`: the look-up, and the purchases whose units are lost; `postponed`: batches that may not be written
- * now, and why
+ * Takes units in the current epoch for those purchases of older batches that have no row (protocol rule 13). Safe to
+ * repeat: a batch does not take units again that it already holds. If Redis cannot answer, that is neither the fault of
+ * the batch nor an outage of MySQL: the batch waits, as it does for a repair.
+ * @param batches of sales that exist; batches of the current epoch are looked up and left alone
+ * @returns `known`: the result of the look-up, and the purchases whose units are lost; `postponed`: batches that may
+ * not be written yet, and why
  * @throws OperationalError mysql
  */
 export async function reacquireUnits(
@@ -41,7 +41,7 @@ export async function reacquireUnits(
     const recorded = purchases.filter((purchase) => rows.has(requestName(saleId, purchase))).map(purchaseKey);
     if (!isOfOlderEpoch(batch, terms) || recorded.length === purchases.length) continue;
     if (terms.get(saleId)?.retired === true) {
-      // Redis has forgotten the sale, and no units of the sale were held when it was retired.
+      // Redis has forgotten the sale, which held no units when it was retired.
       for (const purchase of purchases) lost.add(requestName(saleId, purchase));
       continue;
     }
@@ -56,7 +56,7 @@ export async function reacquireUnits(
   return { known: { rows, liveBuyers: NO_LIVE_BUYERS, lost, elsewhere }, postponed };
 }
 
-/** @returns the purchases whose units it could not hold, or why the batch has to wait */
+/** @returns the purchases for which no units could be held, or why the batch has to wait */
 async function reacquire(
   batch: Batch,
   epoch: number,

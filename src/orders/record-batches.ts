@@ -18,16 +18,16 @@ export interface RecordPorts {
 }
 
 export interface RecordOptions {
-  /** Time that a buyer has to pay in sales without a time of their own, ms. */
+  /** How long buyers have to pay in sales that set no time of their own, ms. */
   readonly paymentWindowMs: number;
 }
 
 /**
  * The result of one batch.
  * - `recorded`: every purchase is an order
- * - `refused`: recorded, but some row is `failed` with its reason
+ * - `refused`: recorded, but at least one row is `failed`, with its reason
  * - `already_recorded`: every purchase already had its row
- * - `retry`: nothing is known to be written; the same batch may be tried again
+ * - `retry`: possibly nothing was written; the same batch may be tried again
  * - `unknown_sale`: the sale does not exist; nothing was written
  */
 export type BatchResult =
@@ -41,12 +41,12 @@ export type BatchResult =
 
 /**
  * Records batches, all in one transaction if possible, and returns their results in order. Safe to repeat with any mix
- * of old and new batches: the unique keys decide, and existing rows are never counted again. A batch of an older epoch
- * than its sale takes its units again first.
+ * of old and new batches: the unique keys decide, and existing rows are never counted again. A batch whose epoch is
+ * older than that of its sale first takes its units again.
  *
- * A request in two of the batches cannot be written twice in one transaction. That is rare, so duplicates are looked
- * for only after a unique key was violated. The batches are then recorded in several passes without duplicates.
- * Source: protocol rules 6, 7 and 13
+ * A request that is in two of the batches cannot be written twice in one transaction. This is rare, so duplicates are
+ * searched for only after a unique key was violated. The batches are then recorded in several passes without
+ * duplicates. Source: protocol rules 6, 7 and 13
  */
 export async function recordBatches(
   batches: readonly Batch[],
@@ -66,16 +66,16 @@ export async function recordBatches(
 }
 
 /**
- * Returns the indexes of the batches of each pass. A request may be in two batches, if a batch was delivered twice or
- * formed from the survivors of another batch. The first batch writes the request, and the pass of the second batch
- * finds that row like any other earlier row.
+ * Returns the passes, each as a list of batch indexes. A request may be in two batches, if a batch was delivered twice,
+ * or formed from the survivors of another batch. The first batch writes the request. The second is in a later pass,
+ * which finds that row like any other existing row.
  */
 function passesWithoutDuplicates(batches: readonly Batch[]): number[][] {
   if (batches.length === 1) return [[0]];
   const passes: { readonly indexes: number[]; readonly names: Set<string> }[] = [];
   batches.forEach((batch, index) => {
     const names = batch.purchases.map((purchase) => requestName(batch.saleId, purchase));
-    // The pass comes after the last pass that shares a name: the first of two batches must be written first.
+    // Place it after the last pass that shares a name with it, because the first of two batches must be written first.
     const last = passes.findLastIndex((pass) => names.some((name) => pass.names.has(name)));
     const pass = passes[last + 1] ?? { indexes: [], names: new Set<string>() };
     if (last + 1 === passes.length) passes.push(pass);
@@ -87,7 +87,7 @@ function passesWithoutDuplicates(batches: readonly Batch[]): number[][] {
 
 /**
  * Records all batches in one transaction. A purchase whose value MySQL refuses fails alone. If that purchase cannot be
- * singled out, each batch gets its own transaction, so that only the bad batch stays behind.
+ * singled out, each batch gets its own transaction, so that only the bad batch is left.
  */
 async function recordPass(
   pass: readonly Batch[],
@@ -173,7 +173,7 @@ interface Ready {
   readonly terms: ReadonlyMap<string, SaleTerms>;
   /** Batches that may be written. */
   readonly writable: readonly Batch[];
-  /** Null before any look-up. */
+  /** Null before the first look-up. */
   readonly known: Known | null;
   /** Batches that may not be written, and why. */
   readonly postponed: ReadonlyMap<Batch, RetryReason>;
@@ -181,7 +181,7 @@ interface Ready {
 
 const NONE_POSTPONED: Ready['postponed'] = new Map();
 
-/** Looks up batches of an older epoch and takes their units again. Nearly always there is nothing to prepare. */
+/** Looks up batches of an older epoch and takes their units again. Usually there are none. */
 async function prepare(
   batches: readonly Batch[],
   terms: ReadonlyMap<string, SaleTerms>,
@@ -196,7 +196,7 @@ async function prepare(
   return { terms, writable: writable.filter((batch) => !postponed.has(batch)), known, postponed };
 }
 
-/** Returns the answers of `reacquire`, for a later look-up. */
+/** Returns the answers of `reacquire`, to be kept for a later look-up. */
 const reacquiredOf = ({ lost, elsewhere }: Partial<Known> = {}): Pick<Known, 'lost' | 'elsewhere'> => ({
   ...(lost && { lost }),
   ...(elsewhere && { elsewhere }),
@@ -210,7 +210,7 @@ function resultsOf(
   failed: ReadonlySet<string>,
 ): BatchResult[] {
   const tallies = new Map<Batch, { readonly orders: LiveOrder[]; failed: boolean }>();
-  let current: Batch | null = null; // rows of a batch are adjacent
+  let current: Batch | null = null; // the rows of a batch are adjacent
   let tally = { orders: [] as LiveOrder[], failed: false };
   draft.rows.forEach(({ batch, purchase, failure }, index) => {
     if (batch !== current) tallies.set((current = batch), (tally = { orders: [], failed: false }));

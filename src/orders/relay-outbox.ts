@@ -13,32 +13,33 @@ export interface ReadableRow<K extends OutboxKind> extends OutboxRow<K> {
 
 export interface RelayPorts<K extends OutboxKind> {
   readonly outbox: Outbox;
-  /** Handles all of the rows, or rejects. Safe to repeat: may be called again for a handled row. */
+  /** Handles all of the rows, or rejects. May be called again for a row that it has already handled. */
   readonly handle: (rows: readonly ReadableRow<K>[]) => Promise<void>;
-  /** Groups new rows that share a message and are handled together. Each row is handled alone if absent. */
+  /** Groups new rows that share a message and are handled together. If absent, each row is handled alone. */
   readonly group?: (rows: readonly ReadableRow<K>[]) => readonly (readonly ReadableRow<K>[])[];
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: OrderJobMetrics;
 }
 
-/** The most full leases of one run. A backlog is worked off in one run, but no run is endless. */
+/** Maximum number of full leases in one run. A run works off a whole backlog, but it must end. */
 const LEASES_MAX = 50;
-/** A failed row waits 1, 2, 4 … s, and so does its sale. The longest wait after an outage is half a minute. */
+/** A failed row waits 1, 2, 4 … s, and so does its sale. After an outage the wait is at most half a minute. */
 const RETRY_FIRST_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
-/** Rows that wait for their sale return spread over this time, not all at once. */
+/** Rows that wait for their sale return spread over this time, so that they do not return all at once. */
 const RETURN_WITHIN_MS = 1_000;
 
 /**
- * Handles due rows of the outbox: leases them, does their work, marks them done with one statement. A failed row is due
- * again later, and then handled alone, so that it does not delay others for long. If the keeper dies before that
- * statement, the row is handled again when its lease is over.
+ * Handles due rows of the outbox: leases them, does their work, and marks them as done with one statement. If the
+ * keeper dies before that statement, the rows are handled again when their lease expires. A failed row is due again
+ * later and is then handled alone, so that it does not delay others for long.
  *
- * A sale whose rows meet a fault is in trouble: its Redis master is down, or the sale is being repaired. The second job
- * tries one of its rows at a time, while its other rows wait untried. Its time-outs therefore delay no other sale.
- * @param options `max`: rows of one lease, all handled at the same time; `leaseMs`: longer than `handle` may take,
- *   twice
+ * If a row of a sale meets a fault, the sale is in trouble: its Redis master is down, or the sale is being repaired.
+ * The second job then tries one of its rows at a time, while its other rows wait untried. Its time-outs therefore delay
+ * no other sale.
+ * @param options `max`: number of rows in one lease, all handled at the same time; `leaseMs`: more than twice as long
+ * as `handle` may take
  * @returns two jobs, each with its own loop: the first handles the rows of healthy sales, the second tries the others
  */
 export function relayOutbox<K extends OutboxKind>(
@@ -68,7 +69,7 @@ export function relayOutbox<K extends OutboxKind>(
   ];
 }
 
-/** Throws the worst error of a failed run. A sale that is being rebuilt is the least serious. */
+/** Throws the worst error of a failed run. The least serious is that a sale is being rebuilt. */
 function throwWorst(errors: readonly unknown[]): void {
   if (errors.length > 0) throw errors.find((error) => !(error instanceof SaleInRepair)) ?? errors[0];
 }
@@ -76,13 +77,13 @@ function throwWorst(errors: readonly unknown[]): void {
 /** A sale in trouble. */
 interface Trouble {
   failures: number;
-  /** When a row of the sale may be tried, in monotonic ms. */
+  /** When to try a row of the sale again, in monotonic ms. */
   restsUntilMs: number;
-  /** The row that is tried next or right now. Null: the first row that arrives after the rest. */
+  /** The row that is tried next, or is being tried. Null if it will be the first row that arrives after the pause. */
   row: ReadableRow<OutboxKind> | null;
 }
 
-/** A sale without a row for this long is forgotten: another keeper may have handled all its rows. */
+/** A sale that has had no row for this long is forgotten: another keeper may have handled all its rows. */
 const FORGOTTEN_AFTER_MS = 10 * RETRY_MAX_MS;
 
 class Relay<K extends OutboxKind> {
@@ -115,8 +116,8 @@ class Relay<K extends OutboxKind> {
   }
 
   /**
-   * Tries one row of each sale that has rested.
-   * @returns as `handleRows`
+   * Tries one row of each sale whose pause is over.
+   * @returns the same as `handleRows`
    */
   async tryTroubled(): Promise<unknown[]> {
     const forgottenMs = this.#ports.clock.monotonicMs() - FORGOTTEN_AFTER_MS;
@@ -132,7 +133,7 @@ class Relay<K extends OutboxKind> {
     const { outbox, clock, log, metrics, handle } = this.#ports;
     const kind = this.#kind;
     const results = await Promise.allSettled(groups.map(handle));
-    const faulty = new Map<string, number>(); // sale → its failures, including this pass
+    const faulty = new Map<string, number>(); // sale → its number of failures, including this pass
     const well = new Set(
       groups.flatMap(([row], index) => (row && results[index]?.status === 'fulfilled' ? [saleOf(row)] : [])),
     );
@@ -144,7 +145,7 @@ class Relay<K extends OutboxKind> {
     }
     const done: string[] = [];
     const errors: unknown[] = [];
-    const failedByTries = new Map<number, string[]>(); // rows with the same number of tries wait equally long
+    const failedByTries = new Map<number, string[]>(); // rows that were tried equally often wait equally long
     const delaysMs = new Map<number, number>();
     for (const [index, result] of results.entries()) {
       const rows = groups[index] as readonly ReadableRow<K>[];
@@ -174,7 +175,7 @@ class Relay<K extends OutboxKind> {
     return errors;
   }
 
-  /** Gives back the untried rows of sales in trouble. They return when their sale has rested. */
+  /** Gives back the untried rows of sales in trouble. They return when the pause of their sale is over. */
   async #giveBack(rows: readonly OutboxRow<K>[]): Promise<void> {
     if (rows.length === 0) return;
     const nowMs = this.#ports.clock.monotonicMs();
@@ -206,17 +207,17 @@ class Relay<K extends OutboxKind> {
 const isReadable = <K extends OutboxKind>(row: OutboxRow<K>): row is ReadableRow<K> => row.payload !== null;
 
 /**
- * Whether the error means trouble for the whole sale. A bug, or a value that cannot be handled, concerns a single row.
+ * Whether the error means trouble for the whole sale. A bug, or a value that cannot be handled, concerns only one row.
  */
 const isFault = (error: unknown): boolean => error instanceof OperationalError && error.retryable;
 
-/** Returns the sale of a row. The releases of one row are all of one sale. */
+/** Returns the sale of a row. All releases of a row belong to the same sale. */
 function saleOf({ payload }: OutboxRow<OutboxKind>): string {
   if (payload === null) return '';
   return 'saleId' in payload ? payload.saleId : (payload[0]?.saleId ?? '');
 }
 
-/** Groups new rows. A row that has failed goes alone, in case it is the cause. */
+/** Groups new rows. A row that has failed goes alone, because it may be the cause. */
 function groupsOf<K extends OutboxKind>(
   rows: readonly ReadableRow<K>[],
   group: RelayPorts<K>['group'],
@@ -227,11 +228,11 @@ function groupsOf<K extends OutboxKind>(
     const fresh = group(rows.filter(({ attempts }) => attempts === 1));
     return [...fresh, ...alone.filter(([row]) => row !== undefined && row.attempts > 1)];
   } catch {
-    return alone; // a row is malformed: handled alone, it fails alone
+    return alone; // one of the rows is malformed: handled alone, it fails alone
   }
 }
 
-/** Returns the pause with jitter, so that two keepers that failed together do not return together. */
+/** Returns the pause with jitter, so that two keepers that failed at the same time do not return at the same time. */
 function rowRetryDelayMs(attempts: number): number {
   return jittered(doublingDelayMs(attempts, RETRY_FIRST_MS, RETRY_MAX_MS));
 }
@@ -248,12 +249,14 @@ export function watchOutbox(outbox: Outbox, metrics: OrderJobMetrics): Job {
   };
 }
 
-/** Rows of each kind that one statement removes. Takes some tens of ms. */
+/** Number of rows of each kind that one statement removes. The statement takes some tens of ms. */
 const REMOVED_PER_STEP = 1_000;
-/** The most statements of one run: more rows in a minute than workers and keepers write. */
+/** Maximum number of statements in one run. They remove more rows per minute than workers and keepers write. */
 const REMOVE_STEPS_MAX = 600;
 
-/** Removes rows that were done more than `keepMs` ago, so that the table stays as large as a few sales. */
+/**
+ * Removes rows that were done more than `keepMs` ago, so that the table never holds more than the rows of a few sales.
+ */
 export function tidyOutbox(outbox: Outbox, metrics: OrderJobMetrics, { keepMs }: { readonly keepMs: number }): Job {
   return {
     name: 'tidy-outbox',
@@ -261,7 +264,7 @@ export function tidyOutbox(outbox: Outbox, metrics: OrderJobMetrics, { keepMs }:
       for (let steps = 1; steps <= REMOVE_STEPS_MAX; steps++) {
         const removed = await outbox.removeDone(keepMs, REMOVED_PER_STEP);
         metrics.removed(removed);
-        if (removed < REMOVED_PER_STEP) return; // every kind has less than a full step left
+        if (removed < REMOVED_PER_STEP) return; // no kind has another full step left
       }
     },
   };

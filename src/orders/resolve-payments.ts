@@ -17,14 +17,14 @@ export interface ResolvePorts {
 }
 
 /**
- * Age after which a charge unknown to the provider will not arrive any more: no call takes minutes. A buyer who has not
- * answered their bank for this long is gone.
+ * If the provider does not know a charge of this age, it will never arrive, because no call takes minutes. A buyer who
+ * has not answered their bank for this long has gone.
  */
 const ON_ITS_WAY_MAX_MS = 600_000;
 /**
- * An attempt without an answer is asked about again after 2, 4, 8 … s, and every ten minutes at the latest. The pause
- * depends on the age of the attempt since its last start, not on the number of tries: a buyer who tries again and again
- * must not keep a keeper away.
+ * The provider is asked about an attempt again after 2, 4, 8 … s, and at least every ten minutes. The pause depends on
+ * the time since the attempt was last started, not on the number of tries, so that a buyer who keeps trying does not
+ * keep the keeper away.
  */
 const RETRY_FIRST_MS = 2_000;
 const RETRY_MAX_MS = 600_000;
@@ -32,7 +32,7 @@ const RETRY_MAX_MS = 600_000;
 /**
  * Asks the provider about a charge and records the answer: money pays the order, or is owed back if the order has ended
  * (protocol rule 10). Safe to repeat and to run concurrently: a payment counts once.
- * @param giveUp true if this charge is not needed any more: the order has ended, or its buyer pays with another key
+ * @param giveUp true if this charge is no longer needed, because the order has ended or its buyer pays with another key
  * @throws OperationalError mysql; the attempt stays open
  */
 export async function resolveAttempt(
@@ -85,8 +85,8 @@ export async function resolveAttempt(
 }
 
 /**
- * Returns the pause before the next question, ms. Schedules a question for the moment at which no call can be on its
- * way any more.
+ * Returns the pause before the provider is asked again, ms. One of the calls falls on the first moment at which the
+ * charge can no longer be on its way.
  */
 function askAgainInMs(ageMs: number): number {
   const delayMs = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS + Math.max(0, ageMs - PROVIDER_ASKED_AFTER_MS));
@@ -104,7 +104,7 @@ export async function resolveOrder(orderId: string, ports: ResolvePorts): Promis
 
 /**
  * Resolves charges that an api began and did not finish, because the api died or MySQL was down after the charge. Gives
- * up only charges that the provider never heard of.
+ * up only charges that the provider does not know.
  * @param options `max`: attempts leased together and asked about at the same time; `leaseMs`: longer than the provider
  * takes
  */

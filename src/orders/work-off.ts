@@ -1,11 +1,12 @@
-/** The most full takes of one run. A backlog is worked off in one run, but no run is endless. */
+/** Maximum number of full takes in one run. A run works off a whole backlog, but it must end. */
 const TAKES_MAX = 20;
 
 /**
- * Takes due items, `max` at a time, and works on each take at once, until no item is left. The next take follows when
- * half of the items under way are done, so that a few items that wait for a hanging server do not delay all others.
+ * Takes due items, at most `max` at a time, and works on all items of a take at once, until no item is left. The next
+ * take follows when half of the items are done, so that a few items that wait for a hanging server do not delay all
+ * others.
  * @param lease returns up to `max` due items, leased to us for a while
- * @throws the first error of `handle`, when all taken items are done; nothing more is taken then
+ * @throws the first error of `handle`, once all taken items are done; no more are taken
  */
 export async function workOff<T>(
   lease: () => Promise<readonly T[]>,

@@ -16,36 +16,36 @@ import { noIdsPauseMs } from './write-attempts.js';
 export interface WorkerLoopPorts extends HandlePorts {
   readonly source: DeliverySource;
   readonly outage: MysqlOutage;
-  /** Called with a bug of ours. The current deliveries are not acked. */
+  /** Called with a bug in our code. The current deliveries are not acked. */
   readonly onBug: (error: unknown) => void;
 }
 
 export interface WorkerLoopOptions extends HandleOptions {
-  /** Loops that receive and write at the same time. The pool needs a connection for each loop. */
+  /** Number of loops that receive and write at the same time. The pool needs a connection for each loop. */
   readonly loops: number;
-  /** Deliveries of one receive, and therefore of one transaction, from 1 to 32. */
+  /** Number of deliveries in one receive, and therefore in one transaction, from 1 to 32. */
   readonly receiveMax: number;
-  /** Time that one `hold` keeps a delivery ours while MySQL is down, ms. Renewed at half of it. Default 60000. */
+  /** How long one `hold` keeps a delivery ours while MySQL is down, ms. Renewed after half of it. Default: 60000. */
   readonly holdMs?: number;
   /**
    * Interval at which deliveries that are still being written are held again, ms. Must be well below their invisible
-   * time. They are not held if absent.
+   * time. If absent, they are not held.
    */
   readonly renewMs?: number;
-  /** The most deliveries that may be aside at the same time. Default 512. */
+  /** Maximum number of deliveries that are set aside at the same time. Default: 512. */
   readonly asideMax?: number;
-  /** Time in our hands after which a delivery is given back and counts an attempt, ms. Default 15 minutes. */
+  /** How long we hold a delivery before we give it back, which counts as an attempt, ms. Default: 15 minutes. */
   readonly holdMaxMs?: number;
-  /** Time that `stop` waits for the work in hand, ms. Default 15000: a receive (8 s) and a transaction. */
+  /** How long `stop` waits for the work in hand, ms. Default: 15000, for a receive (8 s) and a transaction. */
   readonly stopMaxMs?: number;
 }
 
 const HOLD_MS = 60_000;
-/** The default uses some MB, since a body has some kB. */
+/** With the default, a few MB, because a body has a few kB. */
 const ASIDE_MAX = 512;
 const HOLD_MAX_MS = 15 * 60_000;
 const STOP_MAX_MS = 15_000;
-/** Pause after a receive that failed, or that returned nothing at once. */
+/** Pause after a receive that failed, or that returned nothing without waiting. */
 const RECEIVE_PAUSE_MS = 1_000;
 const RECEIVE_AT_ONCE_MS = 50;
 type Defaulted = Pick<WorkerLoopOptions, 'holdMs' | 'holdMaxMs' | 'stopMaxMs' | 'asideMax'>;
@@ -59,33 +59,34 @@ const DEFAULTS: Required<Defaulted> = {
 const AGAIN_MIN_MS = 250;
 const AGAIN_MAX_MS = 15_000;
 /**
- * Time without a failed receive that ends an outage of the broker: several loops receive at once, and some may succeed.
+ * How long no receive may fail before an outage of the broker is over. Several loops receive at once, and some may
+ * succeed during an outage.
  */
 const CALM_MS = 10_000;
 
-/** Each batch goes alone after the second try, in case a single batch is what MySQL cannot handle. */
+/** From the third try on, each batch goes alone, in case MySQL cannot handle one of them. */
 const ALONE_FROM_TRY = 3;
 
 /**
- * Receives batches and takes them to their end, in several loops. A loop is in one of three states:
+ * Receives batches and handles them to the end, in several loops. A loop is in one of three states:
  *
  * - *waiting*: MySQL is down or no order id may be minted, and the loop has no deliveries. The loop receives nothing
- *   until that is over, and other workers get the new messages.
+ *   until that is over, so other workers get the new messages.
  * - *receiving*: the loop asks the broker for deliveries.
- * - *recording*: the loop has deliveries and tries them until each is acked or given back. Deliveries that are
- *   postponed because MySQL is down, or because no order id may be minted, stay with the loop. The loop receives
- *   nothing until then.
+ * - *recording*: the loop has deliveries and tries them until each is acked or given back, and receives nothing until
+ *   then. Deliveries that are postponed because MySQL is down, or because no order id may be minted, stay with the
+ *   loop.
  *
- * Deliveries of a sale that is being rebuilt are set *aside*: they are held and tried again beside the loops, which
- * continue with other sales. When `asideMax` deliveries are aside, the loop keeps further deliveries and waits with
- * them, as in an outage.
+ * Deliveries of a sale that is being rebuilt are set *aside*: they are held and tried again independently of the loops,
+ * which continue with other sales. When `asideMax` deliveries are aside, the loop keeps further deliveries and waits
+ * with them, as in an outage.
  *
- * The broker counts every redelivery and gives up a message after five, whatever the reason was. A poison message
- * should end there, but an outage must not bring that about. Postponed deliveries are therefore held: a hold is no
- * redelivery and counts nothing. At most `loops` × `receiveMax` + `asideMax` messages live in this process. If it dies,
- * they are redelivered after `holdMs` with one more attempt. A delivery held longer than `holdMaxMs` is given back
- * after all, since it may be the message that brings MySQL down. A full or restarting Redis postpones nothing: the
- * batch is recorded, and marked later (`handleDeliveries`).
+ * The broker counts every redelivery and gives up a message after five, for whatever reason. A poison message should
+ * end like that, but an outage must not have this effect. Postponed deliveries are therefore held: a hold is not a
+ * redelivery and is not counted. At most `loops` × `receiveMax` + `asideMax` messages live in this process. If it dies,
+ * they are redelivered after `holdMs` with one more attempt. A delivery that has been held for longer than `holdMaxMs`
+ * is given back after all, because it may be what brings MySQL down. If Redis is full or restarting, nothing is
+ * postponed: the batch is recorded now and marked later (`handleDeliveries`).
  */
 export class WorkerLoop {
   readonly #ports: WorkerLoopPorts;
@@ -96,7 +97,8 @@ export class WorkerLoop {
   readonly #aside = new Set<Promise<void>>();
   readonly #receiveOutage: OutageLog;
   /**
-   * Ends with the present try of set-aside deliveries. Tries take turns, since they share one connection of the pool.
+   * Resolves when the current try of set-aside deliveries ends. Tries take turns, because they share one connection of
+   * the pool.
    */
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -112,7 +114,8 @@ export class WorkerLoop {
   }
 
   /**
-   * Stops receiving, ends the work in hand and gives held deliveries back. Resolves after `stopMaxMs` at the latest.
+   * Stops receiving, finishes the work in hand and gives held deliveries back. Resolves after `stopMaxMs` at the
+   * latest.
    */
   async stop(): Promise<void> {
     this.#stopping.abort();
@@ -178,7 +181,7 @@ export class WorkerLoop {
     return inRepair.slice(taken.length);
   }
 
-  /** Runs work that the loops do not wait for, but `stop` does. */
+  /** Runs work for which `stop` waits, but the loops do not. */
   #runInBackground(work: Promise<void>): void {
     const ended = work.catch((error: unknown) => this.#ports.onBug(error)).finally(() => this.#aside.delete(ended));
     this.#aside.add(ended);
@@ -197,9 +200,9 @@ export class WorkerLoop {
   }
 
   /**
-   * Asks the re-drive to leave the batches alone. Otherwise it would publish batches that are aside for long again, and
-   * their copies would be set aside too. Each try renews this for as long as a hold. If a renewal fails, duplicates may
-   * be published.
+   * Asks the re-drive to leave the batches alone. Otherwise it would publish batches again that are aside for a long
+   * time, and their copies would be set aside too. Each try renews this for as long as a hold lasts. If a renewal
+   * fails, duplicates may be published.
    */
   async #keepFromRedrive(deliveries: readonly BatchDelivery[]): Promise<void> {
     const forMs = this.#options.holdMs;
@@ -233,8 +236,8 @@ export class WorkerLoop {
   }
 
   /**
-   * Holds deliveries while work runs. A transaction may take longer than a delivery is ours, and a slow MySQL must not
-   * cost good batches their attempts.
+   * Holds deliveries while work runs. A transaction may take longer than a delivery stays ours, and a slow MySQL must
+   * not cost good batches their attempts.
    */
   async #whileHeld<T>(deliveries: readonly BatchDelivery[], work: () => Promise<T>): Promise<T> {
     const working = new AbortController();

@@ -6,10 +6,10 @@ import { isPaymentId } from '../core/ids.js';
 import type { Log } from '../core/ports/log.js';
 import type { FoundCharge, Payments, RefundOutcome } from '../core/ports/payment-provider.js';
 
-// Your payment service over plain HTTP (docs/payments.md): three calls, and a webhook in our format. Also an example of
-// a provider in one file.
+// Your payment service over plain HTTP (docs/payments.md): three calls, and a webhook in our format. Also serves as an
+// example of a provider in one file.
 
-/** Below PROVIDER_CALL_MAX_MS: a late call ends itself, and its reason is logged. */
+/** Less than PROVIDER_CALL_MAX_MS, so that a late call ends itself and its reason is logged. */
 const CALL_MAX_MS = 15_000;
 const ANSWER_BYTES_MAX = 16_384;
 
@@ -29,8 +29,8 @@ const refund = z.discriminatedUnion('status', [
 ]);
 
 /**
- * The service gave no valid answer. Only an answer with 200 and a known status counts: a proxy in between answers with
- * errors of its own.
+ * Thrown when the service gave no valid answer. Only an answer with 200 and a known status counts, because a proxy in
+ * between answers with its own errors.
  */
 class NoAnswer extends Error {
   readonly status: number | null;
@@ -42,7 +42,7 @@ class NoAnswer extends Error {
 }
 
 /**
- * Opens the provider. A service that does not answer does not stop the start.
+ * Opens the provider. A service that does not answer does not prevent the start.
  * @throws ConfigError if the service refuses our key
  */
 export async function openHttpProvider(
@@ -109,7 +109,7 @@ export async function openHttpProvider(
   };
 }
 
-/** @throws if the service does not send a known answer */
+/** @throws ZodError if the answer is not a known one */
 function chargeIn(value: unknown): FoundCharge {
   const answer = charge.parse(value);
   switch (answer.status) {
@@ -129,7 +129,7 @@ function chargeIn(value: unknown): FoundCharge {
   }
 }
 
-/** @throws if the service does not send a known answer */
+/** @throws ZodError if the answer is not a known one */
 function refundIn(value: unknown): RefundOutcome {
   const answer = refund.parse(value);
   if (answer.status === 'refused') return { outcome: 'refused', detail: answer.detail };
@@ -148,7 +148,7 @@ async function textOf({ body }: Response): Promise<string> {
   return Buffer.concat(parts).toString('utf8');
 }
 
-/** Describes an error without the text of the answer, which may hold anything. */
+/** Describes an error without the text of the answer, which may contain anything. */
 function sentenceOf(error: unknown): string {
   if (error instanceof NoAnswer) return error.message;
   if (error instanceof SyntaxError || error instanceof z.ZodError) return 'the answer is not valid';

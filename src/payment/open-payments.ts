@@ -9,8 +9,8 @@ type PaymentConfig = Section<'payment'>;
 
 /**
  * Every provider that `PAYMENT_PROVIDER` may name. To add a provider, add a file and a row here, and its word in
- * `core/config/sections/orders.ts` (docs/payments.md). A provider is loaded when it is chosen, since it brings its
- * library.
+ * `core/config/sections/orders.ts` (docs/payments.md). A provider is loaded only when it is chosen, because it brings
+ * its library along.
  */
 const PROVIDERS: Record<
   Exclude<PaymentConfig['provider'], 'none'>,
@@ -25,7 +25,8 @@ const PROVIDERS: Record<
 };
 
 /**
- * Opens the configured provider. Null without a provider: then orders cannot be paid, and refunds wait for an operator.
+ * Opens the configured provider. Null if none is configured: orders cannot be paid then, and refunds wait for an
+ * operator.
  * @throws ConfigError if the provider refuses our key
  */
 export async function openPayments(

@@ -2,12 +2,12 @@ import { amountText } from '../core/amount-text.js';
 import { currencyDigits } from '../core/currency.js';
 import type { Price } from '../core/ports/payment-provider.js';
 
-// Stripe also counts amounts in the smallest unit of the currency, with exceptions (docs.stripe.com/currencies).
+// Stripe also counts amounts in the smallest unit of the currency, with some exceptions (docs.stripe.com/currencies).
 
-/** Currencies whose number of digits at Stripe differs from ISO 4217. */
+/** Currencies that have a different number of digits at Stripe than in ISO 4217. */
 const DIGITS: Readonly<Record<string, number>> = { MGA: 0, ISK: 2, UGX: 2 };
 
-/** The smallest charges, in amounts of Stripe. */
+/** The smallest charges, as amounts of Stripe. */
 const SMALLEST: Readonly<Record<string, number>> = {
   ...{
     AED: 200,
@@ -39,13 +39,13 @@ const SMALLEST: Readonly<Record<string, number>> = {
   },
 };
 
-/** Returns the factor from our amounts to amounts of Stripe. */
+/** Returns the factor by which our amounts are multiplied to get amounts of Stripe. */
 const factorOf = (currency: string): number => {
   const digits = currencyDigits(currency);
   return 10 ** ((DIGITS[currency] ?? digits) - digits);
 };
 
-/** Returns the number that a price must be a multiple of: Stripe ignores the last of three digits. */
+/** Returns the number of which a price must be a multiple, because Stripe ignores the last of three digits. */
 const stepOf = (currency: string): number =>
   currencyDigits(currency) === 3 ? 10 : Math.max(1, 1 / factorOf(currency));
 
@@ -56,15 +56,15 @@ export const toStripeAmount = ({ amountCents, currency }: Price): number | null 
   amountCents % stepOf(currency) === 0 ? Math.round(amountCents * factorOf(currency)) : null;
 
 /**
- * Converts Stripe's amount to our smallest unit. Null if it is no whole number of units, so that we cannot have asked
- * for it.
+ * Converts Stripe's amount to our smallest unit. Null if it is not a whole number of units, so that we cannot have
+ * asked for it.
  */
 export function fromStripeAmount(amount: number, currency: string): number | null {
   const ours = amount / factorOf(currency);
   return Number.isInteger(ours) ? ours : null;
 }
 
-/** Says why Stripe cannot charge a price, as the end of a sentence. Null if it can. A price of 0 is not charged. */
+/** Returns why Stripe cannot charge a price, as the end of a sentence. Null if it can. A price of 0 is not charged. */
 export function stripeFault(price: Price): string | null {
   const { amountCents, currency } = price;
   if (amountCents === 0) return null;

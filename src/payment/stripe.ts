@@ -20,23 +20,24 @@ import type {
 } from '../core/ports/payment-provider.js';
 import { fromStripeAmount, toStripeAmount } from './stripe-amount.js';
 
-// Charges by Stripe's PaymentIntents in two calls. The first creates an intent, with our key as Idempotency-Key, and
-// moves no money. The second confirms it with the card. For a day, repeating the first call finds the intent of a key
-// without charging. Its current state is then read. After that day, the intent is found by its metadata (decision 48).
+// Charges through Stripe's PaymentIntents in two calls. The first creates an intent, with our key as Idempotency-Key,
+// and moves no money. The second confirms it with the card. For a day, repeating the first call finds the intent of a
+// key without charging, and its current state is then read. After that day, the intent is found by its metadata
+// (decision 48).
 
 /**
- * Time limit of a call. A charge is at most three calls, and a keeper asks about it after half a minute. Callers try
- * again, so the library does not.
+ * Time limit of a call. A charge takes at most three calls, and a keeper asks about it after half a minute. Our callers
+ * try again, so the library does not.
  */
 const CALL_MAX_MS = 8_000;
 /**
- * Maximum number of intents found per order and key. There is one, and another if a program asked after more than a
+ * Maximum number of intents found per order and key. There is one, and a second if a program asked after more than a
  * day.
  */
 const FOUND_MAX = 10;
 
 /**
- * Opens the provider. A Stripe that does not answer does not stop the start: payments are unknown until it answers.
+ * Opens the provider. If Stripe does not answer, the start continues, and payments are unknown until it does.
  * @throws ConfigError if Stripe refuses the key
  */
 export async function openStripe(config: Pick<Section<'payment'>, 'apiKey' | 'apiUrl'>, log: Log): Promise<Payments> {
@@ -120,7 +121,7 @@ class StripeProvider implements PaymentProvider {
     return isUntouched(now) ? this.#confirm(now, method, key) : this.#conclude(now, false);
   }
 
-  /** Creates the intent of this order and key, or returns it as it was when it was created before. */
+  /** Creates the intent of this order and key. If it was created before, returns it as it was then. */
   async #begin(orderId: string, price: Price, key: string, amount: number) {
     const made = await this.#stripe.paymentIntents.create(
       {
@@ -136,7 +137,7 @@ class StripeProvider implements PaymentProvider {
 
   /**
    * Turns the state of an intent into an answer.
-   * @param giveUp cancels the intent unless it has ended or is being decided
+   * @param giveUp cancels the intent, unless it has ended or is about to be decided
    */
   async #conclude(intent: Intent, giveUp: boolean): Promise<FoundCharge> {
     switch (intent.status) {
@@ -155,10 +156,10 @@ class StripeProvider implements PaymentProvider {
           : { outcome: 'action_needed', clientSecret: intent.client_secret };
       case 'requires_confirmation':
       case 'requires_payment_method':
-        // The buyer's page could try another card after a refused card, so the intent is canceled before we answer
+        // After a refused card, the buyer's page could try another one, so the intent is canceled before we answer
         // `declined`.
         return giveUp || !isUntouched(intent) ? this.#cancel(intent) : { outcome: 'not_found' };
-      case 'processing': // decided soon
+      case 'processing': // will be decided soon
       case 'requires_capture': // not created by us
       default: // from a later version of Stripe's API
         return { outcome: 'unknown' };
@@ -171,7 +172,7 @@ class StripeProvider implements PaymentProvider {
       return { outcome: 'declined' };
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      const now = await this.#stripe.paymentIntents.retrieve(id); // it has just ended, either way
+      const now = await this.#stripe.paymentIntents.retrieve(id); // it has just ended, one way or the other
       return now.status === 'succeeded' || now.status === 'canceled'
         ? this.#conclude(now, false)
         : { outcome: 'unknown' };
@@ -198,8 +199,8 @@ class StripeProvider implements PaymentProvider {
   }
 
   /**
-   * Searches another intent by its metadata, an intent that a card was tried with first. The search misses intents of
-   * the last minute.
+   * Searches for another intent by its metadata, one for which a card was tried first. The search misses intents of the
+   * last minute.
    */
   async #findBefore(orderId: string, key: string, except: string | undefined): Promise<Intent | undefined> {
     const query = `metadata['order']:'${orderId}' AND metadata['attempt']:'${key}'`;
@@ -215,7 +216,7 @@ class StripeProvider implements PaymentProvider {
     let isThere = false;
     const made = await this.#begin(orderId, price, key, amount).catch((error: unknown) => {
       // If Stripe repeats an old fault, or refuses the price, there may be an older intent. A new fault proves nothing,
-      // nor does the search, which is late: the caller asks again later.
+      // nor does the search, which lags behind: the caller asks again later.
       isThere = isKeyTaken(error);
       if (isThere || isRepeatedFault(error) || isRefusal(error)) return null;
       throw error;
@@ -230,8 +231,8 @@ class StripeProvider implements PaymentProvider {
   }
 
   /**
-   * Looks for the refund before it creates it: after a day Stripe forgets the key, and a second refund of a part would be
-   * made.
+   * Looks for the refund before creating it: after a day Stripe forgets the key, and would then refund a part a second
+   * time.
    */
   async #refundPart(
     paymentId: string,
@@ -274,20 +275,20 @@ class StripeProvider implements PaymentProvider {
   }
 }
 
-/** `pending`: the money is on its way back. */
+/** `pending` means that the money is on its way back. */
 const refundOutcome = ({ status, failure_reason: reason }: Stripe.Refund): RefundOutcome =>
   status === 'failed' || status === 'canceled'
     ? { outcome: 'refused', detail: reason ?? status }
     : { outcome: 'refunded' };
 
-/** Whether no card was tried with the intent, as far as Stripe says by now. */
+/** Whether no card has been tried for the intent, as far as Stripe says at present. */
 const isUntouched = ({ status, last_payment_error: error }: Intent): boolean =>
   status === 'requires_payment_method' && error === null;
 
 /** The fields of an intent, or of its event, that describe its money. */
 type PaidIntent = Pick<Intent, 'id' | 'amount_received' | 'currency'>;
 
-/** Reads the payment that arrived, in our cents. Null if we cannot have asked for the amount. */
+/** Reads the payment that arrived, in our smallest unit. Null if we cannot have asked for the amount. */
 function paymentOf({ id, amount_received: received, currency }: PaidIntent): Payment | null {
   const amountCents = fromStripeAmount(received, currency.toUpperCase());
   return amountCents === null || !isPaymentId(id)
@@ -295,18 +296,20 @@ function paymentOf({ id, amount_received: received, currency }: PaidIntent): Pay
     : { paymentId: id, amountCents, currency: currency.toUpperCase() };
 }
 
-/** Whether Stripe understood the call and refused it: then the call did nothing. */
+/** Whether Stripe understood the call and refused it, so that the call had no effect. */
 const isRefusal = (error: unknown): error is InstanceType<typeof Stripe.errors.StripeError> =>
   error instanceof Stripe.errors.StripeCardError || error instanceof Stripe.errors.StripeInvalidRequestError;
 
 /** Whether an earlier request with this key asked for something else and was carried out. Its result is unknown. */
 const isKeyTaken = (error: unknown): boolean => error instanceof Stripe.errors.StripeIdempotencyError;
 
-/** Whether Stripe repeats the fault of the first request with this key. It does so for a day, whatever is asked. */
+/**
+ * Whether Stripe repeats the fault of the first request with this key. It does so for a day, no matter what is asked.
+ */
 const isRepeatedFault = (error: unknown): boolean =>
   error instanceof Stripe.errors.StripeAPIError && error.headers?.['idempotent-replayed'] === 'true';
 
-/** Returns the facts of an error that a log may hold: Stripe puts parts of keys into its sentences. */
+/** Returns the facts of an error that may be logged, because Stripe puts parts of keys into its sentences. */
 function factsOf(error: unknown): object {
   if (!(error instanceof Stripe.errors.StripeError)) return { detail: withoutSecrets(String(error)) };
   const { type, code, statusCode, requestId, message } = error;
@@ -377,7 +380,7 @@ export const STRIPE_WEBHOOK: PaymentWebhook = {
   },
 };
 
-/** Reads a refund of a charge. Charges and disputes without a PaymentIntent are not ours. */
+/** Reads a refund of a charge. A charge or dispute without a PaymentIntent is not ours. */
 function refunded(object: object, live: boolean): PaymentReport {
   const read = refundedCharge.safeParse(object);
   const payment = read.success

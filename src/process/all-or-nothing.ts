@@ -1,8 +1,8 @@
-/** Takes the function that closes a part which was just opened. */
+/** Receives the function that closes a part which was just opened. */
 export type Opened = (close: () => Promise<unknown>) => void;
 
 /**
- * Opens several parts. When a part fails, closes the open parts in reverse order, because a host app that continues without
+ * Opens several parts. If one fails, closes the open parts in reverse order, because a host app that continues without
  * us must not keep their connections.
  * @throws what `open` throws
  */

@@ -20,10 +20,10 @@ import { createLog } from './telemetry.js';
 /** The sections that a publisher needs. */
 export type PublishSections = 'rocketmq' | 'brokerAccess' | 'messages';
 
-/** Renewed at each purchase that is given up, so it only has to last for one purchase. */
+/** Renewed for each purchase that is given up, so it only has to last for one. */
 const SLOT_LEASE_MS = 60_000;
 
-/** Connections that a program has open already and closes itself. */
+/** Connections that a program already has open and will close itself. */
 interface GivenConnections {
   readonly redis?: RedisConnection;
   readonly mysql?: MysqlPool;
@@ -31,9 +31,9 @@ interface GivenConnections {
 }
 
 /**
- * The connections of operators' work, from the command line or over HTTP. Opens each connection when it is first needed.
- * `close` ends the connections that were opened here. `S` lists the sections of the given configuration: a method that
- * needs another section does not compile.
+ * The connections for the work of operators, from the command line or over HTTP. Opens each connection when it is first
+ * needed. `close` ends the connections that were opened by this object. `S` lists the sections of the given
+ * configuration: a method that needs another section does not compile.
  */
 export class Connections<S extends SectionName> {
   readonly config: Config<S>;
@@ -54,7 +54,7 @@ export class Connections<S extends SectionName> {
     this.#given = given;
   }
 
-  /** Like a program, a command uses no MySQL that has lost its last writes. */
+  /** Like a program, a command does not use a MySQL that has lost its last writes. */
   mysql(this: Connections<'mysql' | 'redis'>): MysqlPool {
     const flawOf = (session: Statements): Promise<string | null> => this.#lostTailOf(session);
     return this.#given.mysql ?? (this.#mysql ??= openMysqlPool({ ...this.config.mysql, flawOf }));
@@ -84,7 +84,9 @@ export class Connections<S extends SectionName> {
     return this.#channel(async () => (await loadChannels()).createOrderEventChannel(producer));
   }
 
-  /** Mints the ids of orders that are given up. Takes a slot for order ids at the first one. */
+  /**
+   * Mints the ids of orders for purchases that are given up. Takes a slot for order ids when it mints the first one.
+   */
   minter(this: Connections<'mysql' | 'redis'>): OrderIdMinter {
     this.#minter ??= createOrderIdMinter(
       { slots: createWorkerSlots(this.mysql(), this.config.mysql.cell), clock, log: this.log },
@@ -109,9 +111,9 @@ export class Connections<S extends SectionName> {
   }
 
   /**
-   * Opens Redis without the checks of a program: whether it may hold stock does not matter here. Without Redis the
-   * command runs, because an outage of Redis must not stop MySQL too.
-   * @throws OperationalError redis, if another try would fail too
+   * Opens Redis without the checks of a program, because it does not matter here whether it may hold stock. If Redis is
+   * down, the command runs without it, because an outage of Redis must not stop work on MySQL too.
+   * @throws OperationalError redis, if another attempt would fail too
    */
   async #openMark(this: Connections<'redis'>): Promise<OutboxMark | null> {
     try {
@@ -135,7 +137,7 @@ export class Connections<S extends SectionName> {
   }
 }
 
-/** Opens connections for one piece of work of a command, and closes them again. */
+/** Opens connections for a piece of a command's work, and closes them again. */
 export async function withConnections<S extends SectionName, T>(
   config: Config<S>,
   log: Log,
@@ -163,12 +165,12 @@ interface Channel<M> {
   close(): Promise<void>;
 }
 
-/** The broker client takes longer to load than most commands take to run, and few commands publish. */
+/** The broker client takes longer to load than most commands take to run, and only few commands publish. */
 const loadChannels = () => import('../rocketmq/plain-channels.js');
 
 /**
- * Returns a producer that starts with its first message, since an operator seldom needs it. Retries a failed start at the
- * next message.
+ * Returns a producer that starts with its first message, because operators seldom need it. If a start fails, it is
+ * retried with the next message.
  */
 function startedWhenUsed<M>(start: () => Promise<Channel<M>>): Channel<M> {
   let opening: Promise<Channel<M>> | null = null;

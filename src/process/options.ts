@@ -5,8 +5,8 @@ import { isId, isSaleId, isUserId } from '../core/ids.js';
 import { readTime, spanReversed } from '../core/time.js';
 import { UsageError } from './cli-error.js';
 
-// Options that several commands share, and the parsers of options and arguments. Each parser says what it accepts when it
-// refuses a value.
+// Options that several commands share, and the parsers of options and arguments. When a parser refuses a value, it says
+// what it accepts.
 
 export const clusterOption = (): Option =>
   new Option('--cluster <name>', 'name of the broker cluster').default(
@@ -15,8 +15,8 @@ export const clusterOption = (): Option =>
   );
 
 /**
- * Returns the name servers of the flag, or the configured ones without a flag. @throws UsageError when neither names a
- * server
+ * Returns the name servers of the flag, or else the configured ones.
+ * @throws UsageError if neither names a server
  */
 export function namesrvOf(flag: string | undefined): string {
   const namesrv = flag ?? loadConfig(['repair'], process.env).repair.namesrv;
@@ -45,7 +45,7 @@ export function parseTime(text: string): number {
   );
 }
 
-/** @throws UsageError when a time span ends before it begins */
+/** @throws UsageError if a time span ends before it begins */
 export function checkSpan(times: Readonly<Record<string, unknown>>): void {
   const span = spanReversed(times);
   if (span !== null) throw new UsageError(`${flagOf(span.to)} must not be earlier than ${flagOf(span.from)}.`);
@@ -80,15 +80,15 @@ export function parseUserId(text: string): string {
 /** The operator's name from `--as` or SECKILL_ACTOR. */
 let named: string | null = null;
 
-/** Names the operator for the audit log of this run. */
+/** Sets the operator's name for the audit log of this run. */
 export function nameOperator(name: string): void {
   named = name;
 }
 
 /**
- * Returns the operator's name for the audit log: the name from `--as`, or the user who signed in before sudo, followed by
- * the account in brackets, because anyone with that account can claim any name. Without either it is the account alone. A
- * user id has no blank, so the audit log cannot confuse these names with a caller over HTTP.
+ * Returns the operator's name for the audit log: the name from `--as`, or the user who signed in before sudo, followed
+ * by the account in brackets, because anyone with that account can claim any name. Without either, it is only the
+ * account. A user id contains no blank, so these names cannot be confused with a caller over HTTP.
  */
 export function operatorName(env: NodeJS.ProcessEnv = process.env): string {
   const account = accountName();
@@ -100,6 +100,6 @@ function accountName(): string {
   try {
     return userInfo().username;
   } catch {
-    return `uid ${process.getuid?.() ?? 'unknown'}`; // a container whose user has no name
+    return `uid ${process.getuid?.() ?? 'unknown'}`; // a container in which the user has no name
   }
 }

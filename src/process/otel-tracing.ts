@@ -40,17 +40,19 @@ const KINDS: Readonly<Record<SpanStart['kind'], SpanKind>> = {
   internal: SpanKind.INTERNAL,
 };
 
-/** A slower collector costs spans. */
+/** If the collector takes longer, the spans are lost. */
 const SEND_TIMEOUT_MS = 5_000;
 const SPANS_PER_SEND = 256;
-/** Concurrent requests to the collector. A slow collector gets no more. */
+/** Number of concurrent requests to the collector. A slow collector gets no more. */
 const SENDS_AT_ONCE = 2;
 const CLOSE_MAX_MS = 2_000;
 const SAY_EVERY_MS = 60_000;
 const ERROR_SHOWN = 200;
 
 interface OtelParts {
-  /** Purchases traced in a second: this many at the request of callers, and as many by chance. */
+  /**
+   * Number of purchases traced per second: this many at the request of callers, and as many again by random sampling.
+   */
   readonly perSecondMax: number;
   readonly metrics: TracingMetrics;
   readonly clock: Clock;
@@ -92,7 +94,7 @@ export class OtelTracing implements OpenTracing {
   startRequest(parent: TraceParent | null, start: SpanStart): Span | null {
     const isWanted = parent === null ? Math.random() < this.#config.sampledShare : parent.isSampled;
     if (!isWanted) return null;
-    // Any client can send a `traceparent` that asks for a trace, so random samples have their own budget.
+    // Any client can send a `traceparent` that asks for a trace, so random samples have a separate budget.
     if (!(parent === null ? this.#byChance : this.#asked).take()) {
       this.#parts.metrics.limited();
       return null;
@@ -172,7 +174,7 @@ const exporterTo = (endpoint: string): SpanExporter =>
   });
 
 /**
- * Holds a bounded number of spans for the collector. Counts the spans that the collector does not take, and logs the loss
+ * Holds a bounded number of spans for the collector. Counts spans that the collector does not accept, and logs the loss
  * at most once a minute.
  */
 class BoundedSpans implements SpanProcessor {
@@ -180,7 +182,7 @@ class BoundedSpans implements SpanProcessor {
   readonly #max: number;
   readonly #parts: OtelParts;
   #waiting = 0;
-  /** Spans lost since the last log line. */
+  /** Number of spans lost since the last log line. */
   #lost = 0;
   #sayAfterMs = -Infinity;
 

@@ -15,7 +15,7 @@ const BYTE_ORDER_MARK = /^\ufeff/;
 
 /**
  * Writes a long text to stdout. Waits while the reader is slower, so that no output piles up in memory.
- * @returns false when the reader has closed the output
+ * @returns false if the reader has closed the output
  */
 export async function printAll(text: string): Promise<boolean> {
   const { stdout } = process;
@@ -28,7 +28,9 @@ export async function printAll(text: string): Promise<boolean> {
   return !stdout.destroyed;
 }
 
-/** Returns one line of a table: pads each cell to the width of its column. Cells beyond the last width are not padded. */
+/**
+ * Returns one line of a table. Pads each cell to the width of its column; cells beyond the last width are not padded.
+ */
 export const tableLine =
   (...widths: readonly number[]) =>
   (...cells: readonly string[]): string =>

@@ -4,8 +4,8 @@ import { UsageError } from './cli-error.js';
 import { inLine } from './print.js';
 
 /**
- * Reads a file of an operator and drops its byte order mark. @throws UsageError when the file cannot be read or is not
- * UTF-8
+ * Reads a file that the operator named, and drops its byte order mark.
+ * @throws UsageError if the file cannot be read or is not UTF-8
  */
 export function readText(file: string): string {
   let bytes: Buffer;

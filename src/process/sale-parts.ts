@@ -25,7 +25,7 @@ import { systemClock as clock } from './system-clock.js';
 
 // Parts of sales that the keeper and the commands of operators open in the same way.
 
-/** Sales that start together are checked one after the other and share one answer of the broker. */
+/** Sales that start at the same time are checked one after the other, and share one answer of the broker. */
 const TOPICS_KNOWN_MS = 5000;
 
 export function openSaleAdmin(redis: RedisConnection, mysql: MysqlPool): SaleAdmin {
@@ -50,7 +50,7 @@ export function openSaleEditor(redis: RedisConnection, mysql: MysqlPool, faultOf
   });
 }
 
-/** Opens the stores that rebuild a sale in Redis from MySQL, for a repair or a split into more buckets. */
+/** Opens the stores that rebuild a sale in Redis from MySQL, for a repair or for a split into more buckets. */
 export function rebuildStores(redis: RedisConnection, mysql: MysqlPool) {
   const { orderPage, unlistedOrders, findSale } = createReconcileRepository(mysql);
   const repairs = createRepairStore(redis);
@@ -63,11 +63,11 @@ export function rebuildStores(redis: RedisConnection, mysql: MysqlPool) {
   };
 }
 
-/** Null without a known name server, because the broker cannot be asked. */
+/** Null if no name server is known, because the broker cannot be asked then. */
 export const workerProgressOf = ({ repair, brokerAccess }: Config<'repair' | 'brokerAccess'>): WorkerProgress | null =>
   repair.namesrv === '' ? null : createWorkerProgress(repair.namesrv, brokerAccessOf(brokerAccess));
 
-/** Opens the readiness check of a sale, on real servers. */
+/** Opens the check of a sale's readiness, on real servers. */
 export function openReadiness(
   redis: RedisConnection,
   { rocketmq, brokerAccess }: Config<'rocketmq' | 'brokerAccess'>,

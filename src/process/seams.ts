@@ -17,8 +17,8 @@ export type Seam =
 const WRAP = Symbol.for('seckill.wrap');
 
 /**
- * Returns the port, or the wrapped port if a module that was loaded before the program (`node --import`) wraps it. Fail
- * points of tests are such a module. A program wraps a port when it composes it.
+ * Returns the port, or a wrapped port if a module that was loaded before the program (`node --import`) wraps it. The
+ * fail points of tests are such a module. Programs call this for the ports that they use.
  */
 export const wrapped = <T extends object>(seam: Seam, port: T): T =>
   (globalThis as { [WRAP]?: (seam: Seam, port: T) => T })[WRAP]?.(seam, port) ?? port;

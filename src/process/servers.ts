@@ -31,8 +31,8 @@ import { createPoolWaits } from './telemetry.js';
 import { type OpenTracing, openTracing } from './tracing.js';
 
 /**
- * Returns the servers that a program uses, without logins. The first log line of the program names them, because a server
- * at a wrong address may answer too.
+ * Returns the servers that a program uses, without logins. The first log line of the program names them, because a
+ * server at a wrong address may answer too.
  */
 export function serversOf({
   mysql,
@@ -51,7 +51,7 @@ export function serversOf({
 
 /**
  * Connects to Redis, and refuses a server that must not hold stock: it evicts keys, keeps no log, or has a wrong clock.
- * @throws OperationalError redis, with a sentence per problem
+ * @throws OperationalError redis, with one sentence for each problem
  */
 export async function openRedis(options: Section<'redis'>, log: Log): Promise<RedisConnection> {
   const connection = await connectRedis(options, log);
@@ -73,9 +73,9 @@ export async function openRedis(options: Section<'redis'>, log: Log): Promise<Re
 }
 
 /**
- * Checks whether MySQL can store orders safely. Refuses a server with unexpected session settings, with ids that it cannot
- * tell apart, or with tables without transactions.
- * @throws OperationalError mysql, with a sentence per problem, or when MySQL does not answer
+ * Checks whether MySQL can store orders safely. Refuses a server that has unexpected session settings, cannot tell
+ * different ids apart, or has tables without transactions.
+ * @throws OperationalError mysql, with one sentence for each problem, or if MySQL does not answer
  */
 export async function checkMysql(mysql: MysqlPool): Promise<void> {
   const problems = startProblems(MYSQL_START_CHECKS, await readMysqlStartFacts(mysql));
@@ -83,12 +83,12 @@ export async function checkMysql(mysql: MysqlPool): Promise<void> {
   throw new OperationalError('mysql', `this MySQL cannot hold orders: ${problems.join(' ')}`, { retryable: false });
 }
 
-/** The connections of every program: the tracing exporter and the two stores. */
+/** The connections that every program has: the tracing exporter and the two stores. */
 interface Stores {
   readonly tracing: OpenTracing;
   readonly redis: RedisConnection;
   readonly mysql: MysqlPool;
-  /** Each new connection of `mysql` is compared with it. */
+  /** Each new connection of `mysql` is compared with this mark. */
   readonly outboxMark: OutboxMark;
   /** Closes Redis first and tracing last. */
   close(): Promise<void>;
@@ -125,7 +125,7 @@ export async function openStores(
   };
 }
 
-/** Returns how every client of the broker connects and starts. */
+/** Returns how all clients of the broker connect and start. */
 export function brokerConnection(
   { rocketmq, brokerAccess }: Config<'rocketmq' | 'brokerAccess'>,
   log: Log,
@@ -156,24 +156,24 @@ export function openSignedMessages(
 }
 
 /**
- * Returns the check behind `/readyz`. It asks every server at once, and answers within a second even if a server hangs.
- * Requests at about the same time share the answers.
+ * Returns the check behind `/readyz`. It asks all servers at once, and answers within a second even if a server hangs.
+ * Requests that come at about the same time share the answers.
  */
 export function createReadiness(servers: {
   readonly redis: RedisConnection;
-  /** Left out: the check neither asks MySQL nor waits for it. */
+  /** If left out, the check neither asks MySQL nor waits for it. */
   readonly mysql?: MysqlPool;
   readonly endpoint: string;
-  /** TLS of the broker. Null or absent: plain text. */
+  /** TLS of the broker. Null or absent if the connection is not encrypted. */
   readonly tls?: Tls | null | undefined;
   readonly health?: ChannelHealth;
   /** Set for a worker, which is useless without order ids. */
   readonly minter?: OrderIdMinter;
   /** Set for a keeper, which ends no order while the clocks differ. */
   readonly clocks?: ClockWatch;
-  /** Set for an api: whether it follows the rules of admission. */
+  /** Set for an api: whether it follows the admission rules. */
   readonly rules?: () => { readonly ok: boolean; readonly detail: string };
-  /** Set for an api, which cannot authenticate the buyers of an issuer without the keys of that issuer. */
+  /** Set for an api. Without the keys of an issuer, it cannot authenticate that issuer's buyers. */
   readonly issuers?: readonly IssuerKeys[];
 }): () => Promise<ReadyReport> {
   const { redis, mysql, endpoint, tls, health, minter, clocks, rules, issuers = [] } = servers;
@@ -202,12 +202,12 @@ type Probe = { readonly ok: boolean; readonly detail: string };
 
 /** Time within which `/readyz` answers. A load balancer waits for a second. */
 const READY_WITHIN_MS = 800;
-/** How long an answer of a server counts, so that frequent requests cost the servers nothing. */
+/** How long a server's answer is reused, so that frequent requests cost the servers nothing. */
 const PROBE_KEPT_MS = 500;
 
 /**
  * Limits the wait for the probe of a server. A late probe continues, and later callers share it.
- * @param probe never rejects, and ends by itself some time
+ * @param probe never rejects, and ends by itself at some time
  */
 function prompt(name: string, probe: () => Promise<Probe>): () => Promise<Probe & { readonly name: string }> {
   let answeredMs: number | null = null;
@@ -223,7 +223,7 @@ function prompt(name: string, probe: () => Promise<Probe>): () => Promise<Probe 
   return async () => {
     const timer = new AbortController();
     const late = systemClock.sleep(READY_WITHIN_MS, timer.signal).then(async (): Promise<Probe> => {
-      await new Promise(setImmediate); // reads answers that arrived while this process was busy
+      await new Promise(setImmediate); // lets in answers that arrived while this process was busy
       const agoMs = answeredMs === null ? null : systemClock.monotonicMs() - answeredMs;
       const before = agoMs === null ? 'none yet' : `${(agoMs / 1000).toFixed(1)} s ago`;
       return { ok: false, detail: `no answer within ${READY_WITHIN_MS} ms; last good answer: ${before}` };

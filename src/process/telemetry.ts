@@ -6,7 +6,7 @@ import { version } from './version.js';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
-/** Writes JSON lines to stderr, one per event, so that stdout stays free for the output of a command. */
+/** Writes JSON lines to stderr, one per event, so that stdout is free for the output of a command. */
 export function createLog(program: string, level: LogLevel): Log {
   const base = { program, pid: process.pid };
   const options = { level, base, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err: loggedError } };
@@ -14,7 +14,7 @@ export function createLog(program: string, level: LogLevel): Log {
 }
 
 /**
- * Serializes an error without the command that a Redis error carries, because the command of a refused login contains the
+ * Serializes a Redis error without the command that it carries, because the command of a refused login contains the
  * password.
  */
 export function loggedError(error: Error): unknown {
@@ -40,7 +40,7 @@ export function createRegistry(program: string): Registry {
   return registry;
 }
 
-/** The series that exists while the program runs. Alerts on a missing program use it. */
+/** Creates a series that exists while the program runs. Alerts on missing programs use it. */
 export function createBuildInfo(registry: Registry): void {
   const { gauge } = metricMakers(registry);
   gauge('seckill_build_info', 'Always 1. The labels say which version of Seckill and of Node the program runs.', [
@@ -82,7 +82,10 @@ export function createJobMetrics(registry: Registry) {
     },
   });
   return {
-    /** Records the start of a run. @returns a function that records its end */
+    /**
+     * Records the start of a run.
+     * @returns a function that records its end
+     */
     jobBegan(job: string): () => void {
       const run = { job, sinceMs: performance.now() };
       running.add(run);

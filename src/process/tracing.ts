@@ -6,18 +6,18 @@ import type { Log } from '../core/ports/log.js';
 import { NO_TRACING, type Tracing } from '../core/ports/tracing.js';
 
 export interface OpenTracing extends Tracing {
-  /** Sends the waiting spans, within a time limit. Never rejects. */
+  /** Sends the spans that are still waiting, within a time limit. Never rejects. */
   close(): Promise<void>;
 }
 
 /**
- * Purchases per second that an api traces at the request of callers, because any client can send a `traceparent`.
- * Random sampling may trace as many again.
+ * Number of purchases per second that an api traces at the request of callers. Limited, because any client can send a
+ * `traceparent`. Random sampling may trace as many again.
  */
 const TRACES_PER_SECOND_MAX = 100;
 
 /**
- * Records spans and sends them to `OTEL_EXPORTER_OTLP_ENDPOINT`. Without an endpoint, records nothing and does not load
+ * Records spans and sends them to `OTEL_EXPORTER_OTLP_ENDPOINT`. If that is not set, records nothing and does not load
  * OpenTelemetry.
  */
 export async function openTracing(
@@ -32,7 +32,7 @@ export async function openTracing(
 ): Promise<OpenTracing> {
   if (config.endpoint === '') return { ...NO_TRACING, close: () => Promise.resolve() };
   const { OtelTracing } = await import('./otel-tracing.js');
-  const { origin } = new URL(config.endpoint); // the path and the query may hold a key
+  const { origin } = new URL(config.endpoint); // the path and the query may contain a key
   log.info({ endpoint: origin, sampledShare: config.sampledShare }, 'spans are recorded');
   return new OtelTracing(config, program, { perSecondMax, metrics: createTracingMetrics(registry), clock, log });
 }

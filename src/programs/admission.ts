@@ -38,7 +38,7 @@ import { createRuleReports } from '../redis/rule-reports.js';
 import { systemClock as clock } from '../process/system-clock.js';
 import { breakerWrappers } from './with-breakers.js';
 
-/** Previous answers kept per endpoint. At half a kB each they take a few MB. */
+/** Number of previous answers kept per endpoint. At half a kB each, they take a few MB. */
 const ANSWERS_MAX = 5000;
 
 interface AdmissionParts {
@@ -56,7 +56,7 @@ interface AdmissionParts {
 
 /**
  * Opens the admission of an api: every layer, under the current rules.
- * @throws OperationalError mysql, when the rules cannot be read at the start
+ * @throws OperationalError mysql, if the rules cannot be read at the start
  */
 export async function openAdmission(
   { admission: { signKeys, sealKeys }, http }: Config<'admission' | 'http'>,
@@ -65,7 +65,7 @@ export async function openAdmission(
   const metrics = createAdmissionMetrics(registry);
   const stop = new AbortController();
 
-  // Rules: MySQL stores them, Redis announces changes.
+  // Rules: MySQL stores them, and Redis announces changes.
   const keys = { sign: readKeyring(signKeys), seal: readKeyring(sealKeys) };
   const unfit = (rules: RuleSet) => missingSecrets(rules, keys);
   const processId = randomUUID();
@@ -102,13 +102,13 @@ export async function openAdmission(
     },
     { processId, ...REPORT_TIMES },
   );
-  await breakers.runOnce(); // a new process starts with the quorum of the other processes
+  await breakers.runOnce(); // a new process starts with the others' quorum
   const degrade = new Degrade({
     rules: (userId) => current.of(userId).degrade,
     refuses: (dependency) => breakers.refuses(dependency),
     metrics,
   });
-  // The breakers come last, because a request that a breaker passes as a trial should reach the dependency.
+  // The breakers come last, because a request that a breaker admits to a trial should reach the dependency.
   const layers = [new RulesLayer(current), lists, limits, new DegradeLayer(degrade)];
 
   // The proofs of a purchase: signature, queue pass, purchase token.
@@ -156,7 +156,7 @@ export async function openAdmission(
       clock,
     },
     breakers,
-    /** Tells why this api cannot use rules. */
+    /** Returns why this api cannot use rules. */
     unfit,
     rulesReadiness: () => rulesReadiness(current.standing),
     /** Limits how many orders of a sale a buyer may cancel. */
@@ -167,7 +167,7 @@ export async function openAdmission(
       new UnpaidPause({ rules: (userId) => current.of(userId).orders, repository, clock, metrics }),
     /** Wraps stores and channels so that the breakers see the results of their calls. */
     withBreakers: breakerWrappers(breakers),
-    /** Evens out the purchases that reach the batcher. */
+    /** Smooths the rate at which purchases reach the batcher. */
     smooth: () => limits.smooth(),
     /** Ends the loops and withdraws the reports of this process. Never rejects. */
     async close(): Promise<void> {

@@ -65,7 +65,7 @@ import { createReadiness, openStores, serversOf } from '../process/servers.js';
 import { systemClock as clock } from '../process/system-clock.js';
 import { createRegistry } from '../process/telemetry.js';
 
-/** The caller supplies authentication and the pages. */
+/** The caller supplies authentication and pages. */
 type ServicesConfig = Config<Exclude<(typeof PROGRAM_SECTIONS)['api'][number], 'auth' | 'shop' | 'log'>>;
 
 interface ServicesParts {
@@ -73,7 +73,7 @@ interface ServicesParts {
   /** Receives an error that is a bug. */
   readonly fail: (error: unknown) => void;
   readonly openIdentity: (parts: IdentityParts) => Promise<Identity>;
-  /** Called before anything is opened. Null: orders cannot be paid here. */
+  /** Called before anything is opened. Returns null if orders cannot be paid here. */
   readonly openPayments: () => Promise<Payments | null>;
   readonly cors: Cors | null;
   readonly pages: Readonly<Record<'buyers' | 'operators', Pages>>;
@@ -84,23 +84,26 @@ export interface OpenServices extends Api {
   /** The registry and the message signatures, for other programs in this process. */
   readonly registry: Registry;
   readonly messages: SignedMessages;
-  /** Call after the listeners have drained. Never rejects. */
+  /** Call it after the listeners have drained. Never rejects. */
   close(): Promise<void>;
 }
 
-/** Sale pages kept in memory. */
+/** Number of sale pages kept in memory. */
 const SALES_IN_MEMORY = 1000;
 const SALE_VIEW_MS = 1000;
-/** Event streams of one buyer at one api, enough for several tabs on several devices. */
+/** Maximum number of event streams of one buyer at one api. Enough for several tabs on several devices. */
 const STREAMS_PER_BUYER_MAX = 10;
-/** Event streams of one address, which a household or an office shares. HTTP_UNLIMITED_NETWORKS are exempt. */
+/**
+ * Maximum number of event streams of one address, which a household or an office may share. HTTP_UNLIMITED_NETWORKS are
+ * exempt.
+ */
 const STREAMS_PER_ADDRESS_MAX = 200;
 /** How old the short answer of /readyz may be. Load balancers ask once a second or less. */
 const READY_KEPT_MS = 1000;
 
 /**
  * Opens the services of an api: admission, the purchase path with its producer, and the work of operators over HTTP.
- * @throws OperationalError when a dependency does not answer at the start, and what `openPayments` throws
+ * @throws OperationalError if a dependency does not answer at the start, and what `openPayments` throws
  */
 export const openServices = (config: ServicesConfig, parts: ServicesParts): Promise<OpenServices> =>
   allOrNothing((opened) => open(config, parts, opened));
@@ -124,7 +127,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   const orders = withBreakers.orders(createOrderRepository(mysql));
   const transitions = withBreakers.transitions(createOrderTransitions(mysql, { clock, log }));
   const cache = createSaleSnapshotCache(redis);
-  // Waiting buyers (by long poll or stream) and the sold-out flags share a subscription.
+  // Buyers who wait by long poll or stream, and the sold-out flags, share a subscription.
   const notifications = openPurchaseNotifications(config.redis, log);
   opened(() => notifications.close());
   const deadLetters = createDeadLetterParking(mysql);
@@ -183,8 +186,8 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     issuers: identity.issuers,
   };
   const ready = createReadiness({ ...needed, mysql });
-  // An api sells without MySQL, because orders wait in the broker. All apis lose MySQL at once, so none may stop for it
-  // (decision 35).
+  // An api can sell without MySQL, because orders wait in the broker. All apis lose MySQL at the same time, so none of
+  // them may stop for it (decision 35).
   const sells = createReadiness(needed);
   const saleAnswers = new SaleAnswers(registry, (saleId) => snapshots.peek(saleId) !== undefined, clock.monotonicMs);
   const stop = new AbortController();
@@ -272,7 +275,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   };
 }
 
-/** @throws Error when the file of the log cannot be opened */
+/** @throws Error if the file of the log cannot be opened */
 async function openAccessLog(
   { file, ...options }: ServicesConfig['accessLog'],
   metrics: HttpMetrics,
@@ -281,7 +284,7 @@ async function openAccessLog(
   return new AccessLog(options, await openLineSink(file), clock, (lines) => metrics.notLogged(lines));
 }
 
-/** Returns the webhook of the payment provider. Null without a secret for its signatures. */
+/** Returns the webhook of the payment provider. Null if there is no secret for its signatures. */
 function webhookOf(
   { webhookSecret, webhookSecretBefore, webhookMode }: ServicesConfig['payment'],
   format: PaymentWebhook | null,

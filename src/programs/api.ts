@@ -13,14 +13,17 @@ import { systemClock as clock } from '../process/system-clock.js';
 
 export type ApiConfig = Config<(typeof PROGRAM_SECTIONS)['api'][number]>;
 
-/** A browser with the console opens up to six connections. Each of up to 100 consoles holds a connection for its stream. */
+/**
+ * A browser that shows the console opens up to six connections. Each of up to 100 consoles holds a connection for its
+ * stream.
+ */
 const OPERATORS_CONNECTIONS_MAX = 400;
-/** Time for the requests of operators to finish after the buyers have been answered. */
+/** How long the requests of operators may take to finish after the buyers have been answered. */
 const OPERATORS_DRAIN_MS = 1000;
 
 /**
  * Starts the api: its services behind two listeners.
- * @throws OperationalError when a dependency does not answer at the start; ConfigError when the payment provider refuses
+ * @throws OperationalError if a dependency does not answer at the start; ConfigError if the payment provider refuses
  * our key
  */
 export async function startApi(config: ApiConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
@@ -40,7 +43,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     maxConnections: OPERATORS_CONNECTIONS_MAX,
   });
   const buyers = createBuyersServer(api, lifecycle, config.http);
-  const { port: operatorsPort } = await operators.listen(); // first, so that no buyer has connected yet when this port is taken
+  const { port: operatorsPort } = await operators.listen(); // first, so that no buyer is connected if it fails
   const { port } = await buyers.listen();
 
   return {

@@ -14,7 +14,10 @@ import type { MysqlPool } from '../mysql/pool.js';
 import { createRevocationRepository } from '../mysql/revocation-repository.js';
 import { systemClock as clock } from '../process/system-clock.js';
 
-/** The delay until this api notices that a provider withdrew a key. An unknown key id reads the keys at once. */
+/**
+ * The delay with which this api notices that a provider has withdrawn a key. An unknown key id makes it read the keys
+ * at once.
+ */
 const JWKS_REFRESH_MS = 300_000;
 /** The largest accepted difference between the clock of an issuer and ours. Machines with NTP are within a second. */
 const CLOCK_TOLERANCE_MS = 5000;
@@ -38,9 +41,9 @@ export interface Identity {
 }
 
 /**
- * Opens the authentication of an api. Starts even when an issuer does not answer. Tokens of that issuer get 503 until it
- * answers.
- * @throws OperationalError mysql, when the revocations cannot be read at the start
+ * Opens the authentication of an api. Starts even if an issuer does not answer; tokens of that issuer then get 503
+ * until it does.
+ * @throws OperationalError mysql, if the revocations cannot be read at the start
  */
 export async function openIdentity(
   { auth }: Config<'auth'>,

@@ -8,12 +8,12 @@ import { createDeadlineChannel, createOrderEventChannel, createRedriveChannel } 
 import { brokerConnection } from '../process/servers.js';
 
 /**
- * How long the broker hides a received message from other consumers. A consumer renews the messages that wait for their
- * turn.
+ * How long the broker hides a received message from other consumers. A consumer renews the messages that are waiting
+ * for their turn.
  */
 export const INVISIBLE_MS = 30_000;
 
-/** The dead-letter topic of one group, and the topic that its messages were published to. */
+/** The dead-letter topic of one group, and the topic to which its messages were published. */
 export interface DeadLetterSource extends Origin {
   readonly source: LoopedSource;
 }
@@ -27,7 +27,7 @@ export type KeeperBroker = Awaited<ReturnType<typeof openKeeperBroker>>;
 
 /**
  * Opens every broker client of the keeper, each for one topic. No source hands out a forged message.
- * @throws OperationalError when a client does not start
+ * @throws OperationalError if a client does not start
  */
 export async function openKeeperBroker(
   config: Config<'rocketmq' | 'brokerAccess'>,
@@ -37,7 +37,7 @@ export async function openKeeperBroker(
   const connection = brokerConnection(config, log);
   const producer = { ...connection, signatures };
   const opened: OpenDeliverySource[] = [];
-  /** @param origin the topic and group that its messages originally come from */
+  /** @param origin the topic and group from which its messages originally come */
   const open = async (topic: string, group: string, origin: Origin): Promise<LoopedSource> => {
     const awaitMs = config.rocketmq.receiveWaitMs;
     const source = await createDeliverySource({ ...connection, topic, group, invisibleMs: INVISIBLE_MS, awaitMs });

@@ -89,21 +89,26 @@ import { reconcileJobs, type ReconcileServices } from '../operate/reconcile/inde
 import { ruleJobs } from '../operate/rules/index.js';
 import { systemClock as clock } from '../process/system-clock.js';
 
-/** A live worker marks a batch within milliseconds. After this long its worker must have died. */
+/** A live worker marks a batch within milliseconds. If it has not after this time, it must have died. */
 const MARK_AFTER_MS = 5_000;
 /** Maximum number of batches marked per bucket in one run. */
 const MARKED_PER_RUN = 100;
 /** Maximum number of batches that one keeper publishes again in one run, so that it does not overload a slow worker. */
 const REDRIVEN_PER_RUN = 2000;
-/** A transfer between two buckets takes milliseconds. After this long its process must have died. */
+/**
+ * A transfer between two buckets takes milliseconds. If it is still open after this time, its process must have died.
+ */
 const TRANSFER_AFTER_MS = 3_000;
 /** Maximum number of orders that one sweep ends. The next sweep follows within seconds. */
 const EXPIRED_PER_RUN = 20_000;
-/** Outbox rows leased together. Each row takes one or two messages or a script, and the keeper handles all rows at once. */
+/**
+ * Number of outbox rows that are leased together. Each row takes one or two messages, or a script, and the keeper
+ * handles all of them at once.
+ */
 const ROWS_PER_LEASE = 64;
-/** Refunds leased together. Each refund takes one call to the provider. */
+/** Number of refunds that are leased together. Each takes one call to the provider. */
 const REFUNDS_PER_LEASE = 16;
-/** Longer than a call to the provider and the writes after it. Applies to payment attempts too. */
+/** Longer than a call to the provider and the writes after it. Applies to payment attempts as well. */
 const REFUND_LEASE_MS = PROVIDER_CALL_MAX_MS + 40_000;
 /** Interval for removing old rows, which is not urgent. */
 const TIDY_EVERY_MS = 60_000;
@@ -113,20 +118,23 @@ const OPEN_SALES_EVERY_MS = 5_000;
 /** Interval for checking memory. A rush fills memory in minutes, not in seconds. */
 const MEMORY_EVERY_MS = 10_000;
 /**
- * Limits for HOT_SALE_AUTO: the rate exceeds the capacity of one Redis server, and a sale needs no more buckets than there
- * may be servers.
+ * Limits of HOT_SALE_AUTO. The rate exceeds the capacity of one Redis server, and a sale needs no more buckets than
+ * there may be servers.
  */
 const AUTO_SPLIT = { perSecond: 10_000, bucketsMax: 16 };
-/** Retiring a sale may take several attempts. After this long it waits for an operator. */
+/** Retiring a sale may take several attempts. If they last longer than this, an operator is needed. */
 const KEPT_OVERDUE_MS = 86_400_000;
-/** Longer than any transaction of a worker, so every transaction that could write the same order has ended. */
+/**
+ * Longer than any transaction of a worker. For an order of this age, every transaction that could write the same order
+ * has ended.
+ */
 const YOUNG_ORDER_MS = 3_600_000;
 /** Jobs that look for due work within this time of each other share the answer. */
 const DUE_KEPT_MS = 100;
 /** A century, longer than any sale is kept. */
 const NEVER_MS = 100 * 365 * 86_400_000;
 
-/** What repairs need. */
+/** The connections that repairs need. */
 interface OpenedStores {
   readonly redis: RedisConnection;
   readonly mysql: MysqlPool;
@@ -134,13 +142,13 @@ interface OpenedStores {
   readonly log: Log;
 }
 
-/** What the keeper has opened. */
+/** The connections and services that the keeper has opened. */
 interface OpenedKeeper extends ReconcileServices, Rebuilding {
   readonly redis: RedisConnection;
   readonly mysql: MysqlPool;
   readonly outboxMark: OutboxMark;
   readonly broker: KeeperBroker;
-  /** Null: refunds wait for an operator and become overdue. */
+  /** If null, refunds wait for an operator and become overdue. */
   readonly provider: PaymentProvider | null;
   readonly clocks: ClockWatch;
   readonly tracing: Tracing;
@@ -161,8 +169,8 @@ export function openRebuilding(
 type Rebuilding = ReturnType<typeof openRebuilding>;
 
 /**
- * Returns every job of the keeper except `repairJobs`, with the pause between two runs. Each job has its own loop, so no
- * job waits for another. A consumer has one loop per broker.
+ * Returns every job of the keeper except `repairJobs`, with the pause between two runs. Each job has its own loop, so
+ * no job waits for another. A consumer has one loop per broker.
  */
 export function planJobs(config: KeeperConfig, given: OpenedKeeper): PlannedJob[] {
   const keeper = sharedParts(config, given);
@@ -183,7 +191,7 @@ export function planJobs(config: KeeperConfig, given: OpenedKeeper): PlannedJob[
   ];
 }
 
-/** Opens what several parts of the keeper use. */
+/** Opens the parts that several groups of jobs use. */
 function sharedParts(config: KeeperConfig, given: OpenedKeeper) {
   const { mysql, redis, log } = given;
   const leases = createJobLeases(mysql);
@@ -205,7 +213,7 @@ function sharedParts(config: KeeperConfig, given: OpenedKeeper) {
 }
 type Keeper = ReturnType<typeof sharedParts>;
 
-/** Batches in `pending`: marks the batches that MySQL has as recorded, and publishes the others again. */
+/** For batches in `pending`: marks batches as recorded that MySQL has, and publishes the others again. */
 const pendingJobs = ({
   config,
   everyMs,
@@ -228,11 +236,14 @@ const pendingJobs = ({
       { afterMs: config.keeper.redriveAfterMs, max: REDRIVEN_PER_RUN },
     ),
   ],
-  // Overdue after twice the time: a batch that the re-drive has published a moment ago is no fault yet.
+  // Overdue only after twice the time, because a batch that the re-drive has just published is not a fault yet.
   [everyMs, watchPending({ sales, store, metrics }, { overdueAfterMs: 2 * config.keeper.redriveAfterMs })],
 ];
 
-/** Scheduled sales: warms, checks, opens, closes and compares each sale when it is due. Finishes changes and transfers. */
+/**
+ * For scheduled sales: warms, checks, opens, closes and compares each sale when it is due. Finishes changes and
+ * transfers.
+ */
 function saleJobs({ config, everyMs, redis, mysql, sales, reconcile, due, metrics, log }: Keeper): PlannedJob[] {
   const schedule = createSaleSchedule(mysql);
   const admin = openSaleAdmin(redis, mysql);
@@ -262,7 +273,7 @@ function saleJobs({ config, everyMs, redis, mysql, sales, reconcile, due, metric
   ];
 }
 
-/** The outbox: events, payment deadlines, and units that go back. */
+/** For the outbox: publishes events and payment deadlines, and gives units back. */
 function outboxJobs(keeper: Keeper): PlannedJob[] {
   const { config, everyMs, mysql, outboxMark, store, tracing, due, metrics, log } = keeper;
   const { outboxEveryMs, outboxLeaseMs, outboxKeepMs } = config.keeper;
@@ -307,7 +318,7 @@ function orderJobs(keeper: Keeper): PlannedJob[] {
   const sender = createPurchaseNotificationsSender(redis);
   const { expireSweepEveryMs } = config.keeper;
   return [
-    // Unpaid orders expire by their deadline message, otherwise by the sweep.
+    // Unpaid orders expire by their deadline message or, if it was lost, by the sweep.
     ...loopsOf(
       broker.expirer,
       consumeMessages(
@@ -322,7 +333,7 @@ function orderJobs(keeper: Keeper): PlannedJob[] {
     ),
     [expireSweepEveryMs, due('expiry', expireBySweep({ transitions, clocks, metrics }, { max: EXPIRED_PER_RUN }))],
 
-    // Order events: a coupon for each paid order, and notifications for waiting buyers.
+    // For order events: issues a coupon for each paid order, and notifies waiting buyers.
     ...loopsOf(
       broker.coupon,
       consumeMessages(
@@ -346,7 +357,7 @@ function orderJobs(keeper: Keeper): PlannedJob[] {
   ];
 }
 
-/** Pays refunds, and asks the provider for the results of charges. Returns no job without a provider. */
+/** Pays refunds, and asks the provider for the results of charges. Returns no jobs if there is no provider. */
 function refundJobs(keeper: Keeper): PlannedJob[] {
   const { everyMs, mysql, provider, repository, transitions, clocks, due, metrics, log } = keeper;
   if (provider === null) return [];
@@ -362,8 +373,9 @@ function refundJobs(keeper: Keeper): PlannedJob[] {
 }
 
 /**
- * Rebuilds sales from MySQL if Redis may have lost their data. Aligns sales whose state differs. These jobs need no
- * producer and no consumer, so a keeper starts them before it connects to the broker: buyers wait for them.
+ * Rebuilds sales from MySQL if Redis may have lost their data, and aligns sales whose state differs. These jobs need
+ * neither a producer nor a consumer, so a keeper starts them before it connects to the broker, because buyers wait for
+ * them.
  */
 export const repairJobs = (config: Config<'keeper' | 'repair'>, { rebuild, repair }: Rebuilding): PlannedJob[] => [
   [config.repair.everyMs, repairSales(repair, config.repair)],
@@ -375,7 +387,7 @@ export const repairJobs = (config: Config<'keeper' | 'repair'>, { rebuild, repai
   ],
 ];
 
-/** Reports hot sales, and splits them if configured. */
+/** Reports hot sales, and splits them if so configured. */
 function hotSaleJobs({ config, everyMs, redis, mysql, sales, rebuild, repair, metrics, log }: Keeper): PlannedJob[] {
   const jobs: PlannedJob[] = [];
   if (config.hotSales.perSecond > 0) {
@@ -442,7 +454,7 @@ function watchJobs(keeper: Keeper): PlannedJob[] {
     // Watches the memory of Redis before it is full.
     [MEMORY_EVERY_MS, watchRedisMemory({ readMemory: () => readRedisMemory(redis), clock, metrics })],
 
-    // A single keeper counts the remaining units of open sales.
+    // Only one keeper counts the remaining units of open sales.
     [
       OPEN_SALES_EVERY_MS,
       watchOpenSales(

@@ -33,7 +33,7 @@ export type KeeperConfig = Config<(typeof PROGRAM_SECTIONS)['keeper'][number]>;
 
 /**
  * Starts the keeper with its probe server.
- * @throws OperationalError when a dependency does not answer at the start; ConfigError when the payment provider refuses
+ * @throws OperationalError if a dependency does not answer at the start; ConfigError if the payment provider refuses
  * our key
  */
 export async function startKeeper(config: KeeperConfig, log: Log): Promise<Running> {
@@ -52,8 +52,8 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
 
 /**
  * Opens the keeper, which runs the background jobs of `keeper-jobs.ts`.
- * @param payments called before anything is opened; null: refunds wait for an operator
- * @throws OperationalError when a dependency does not answer at the start, and what `payments` throws
+ * @param payments called before anything is opened; if it returns null, refunds wait for an operator
+ * @throws OperationalError if a dependency does not answer at the start, and what `payments` throws
  */
 export const openKeeper = (config: OpenConfig, log: Log, payments: OpenParts['payments']): Promise<OpenKeeper> =>
   allOrNothing((opened) => open(config, { log, payments, opened }));
@@ -131,7 +131,7 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
     metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
     async drain(): Promise<void> {
       stopping.abort();
-      const sources = broker.closeSources(); // receives in progress end by themselves
+      const sources = broker.closeSources(); // receives that are under way end by themselves
       await Promise.all([...loops, reporting]);
       witness?.close();
       await sources;

@@ -32,15 +32,18 @@ import { brokerConnection, messageSignatures, openSignedMessages } from '../proc
 import { systemClock as clock } from '../process/system-clock.js';
 import type { BreakerWrappers } from './with-breakers.js';
 
-/** How long an api uses a sale snapshot in its memory. Buyers see a change of the sale this much later. */
+/** How long an api uses a sale snapshot from its memory. Buyers see a change of the sale with at most this delay. */
 const SNAPSHOT_MEMORY_MS = 1000;
 /** How long an api uses a sold-out flag. Units that come back are offered again within this time. */
 const SOLD_OUT_LIFE_MS = 500;
-/** Buyers with accepted purchases kept in memory, over all sold-out sales, so that a sold-out flag does not refuse them. */
+/**
+ * Maximum number of accepted buyers kept in memory, over all sold-out sales, so that a sold-out flag does not refuse
+ * them.
+ */
 const SOLD_OUT_BUYERS_MAX = 500_000;
 /** Maximum number of batches that a purchase goes through before it gets `overloaded`. */
 const BATCH_ROUNDS_MAX = 5;
-/** Sale snapshots kept in memory. */
+/** Number of sale snapshots kept in memory. */
 const SALES_IN_MEMORY = 1000;
 /** How long one process may hold the right to load a sale snapshot. */
 const SNAPSHOT_LOCK_MS = 3000;
@@ -69,17 +72,17 @@ export interface PurchasePath {
   readonly units: UnitFetcher;
   readonly flags: SoldOutFlags;
   readonly batcher: Batcher;
-  /** Undefined: purchase attempts are not counted. */
+  /** If undefined, purchase attempts are not counted. */
   readonly hot: HotSales | undefined;
   readonly health: ChannelHealth;
   /** Checks the signatures of messages, so that forged messages are dropped. */
   readonly messages: SignedMessages;
-  /** False for a sale that this process has not seen recently. */
+  /** Returns false for a sale that this process has not seen recently. */
   isSoldOut(saleId: string): boolean;
   close(): Promise<void>;
 }
 
-/** @throws OperationalError when a dependency does not answer at the start */
+/** @throws OperationalError if a dependency does not answer at the start */
 export async function openPurchasePath(
   config: Config<'redis' | 'rocketmq' | 'brokerAccess' | 'messages' | 'hotSales' | 'batch'>,
   { redis, sales, deadLetters, cache, withBreakers, notifications, tracing, registry, log, fail }: PathParts,

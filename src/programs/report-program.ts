@@ -21,20 +21,20 @@ const REPORT_LIFE_MS = 5 * REPORT_EVERY_MS;
 export interface ReportProgramParts {
   readonly kind: ProgramKind;
   readonly reports: ProgramReports;
-  /** The metrics of this process, on which its alerts are judged. */
+  /** The metrics of this process, from which its alerts are judged. */
   readonly registry: Registry;
   readonly ready: () => Promise<ReadyReport>;
-  /** Returns the buyers in waiting rooms by sale. Only an api has any. */
+  /** Returns the number of buyers in waiting rooms, by sale. Only an api has any. */
   readonly waiting?: () => Readonly<Record<string, number>>;
-  /** Receives each report, even if Redis does not take it. */
+  /** Receives each report, even if Redis does not store it. */
   readonly onReport?: (own: OwnReport) => void;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /**
- * Reports that this process runs, whether it is ready and which conditions it sees. Withdraws the report when the signal aborts.
- * A failed report never stops the process, since reports only inform people.
+ * Reports that this process runs, whether it is ready, and which conditions it sees. Withdraws the report when the
+ * signal aborts. A failed report never stops the process, because reports only inform people.
  */
 export async function reportProgram(parts: ReportProgramParts, signal: AbortSignal): Promise<void> {
   const { kind, reports, registry, ready, waiting = () => ({}), onReport = () => undefined, clock, log } = parts;
@@ -46,7 +46,7 @@ export async function reportProgram(parts: ReportProgramParts, signal: AbortSign
     begins: 'Redis takes no report of this process, so consoles of other apis do not show it',
     ends: 'Redis takes reports of this process again',
   });
-  /** @returns why Redis did not take it, or null */
+  /** @returns why Redis did not store it, or null */
   const quietly = async (call: () => Promise<void>): Promise<string | null> => {
     try {
       await call();

@@ -11,13 +11,13 @@ export interface Running {
   readonly facts: Readonly<Record<string, string | number>>;
   /** Drains and closes, within its own time limits. */
   stop(): Promise<void>;
-  /** Resolves when the program has done its work. Absent: it runs until it is stopped. */
+  /** Resolves when the program has done its work. If absent, the program runs until it is stopped. */
   readonly over?: Promise<void>;
-  /** Called after `stop`, unless there was a bug. Absent: 0. */
+  /** Called after `stop`, unless there was a bug. If absent, the exit code is 0. */
   exitCode?(): number;
 }
 
-/** A running worker or keeper, without a probe server and without its own process. */
+/** A running worker or keeper that has neither a probe server nor its own process. */
 export interface OpenProgram {
   readonly ready: () => Promise<ReadyReport>;
   readonly metricsPage: MetricsPage;
@@ -27,7 +27,7 @@ export interface OpenProgram {
   close(): Promise<void>;
 }
 
-/** Longer than any drain below. After this time the process exits anyway. A supervisor must allow more time than this. */
+/** Longer than any drain. After this time, the process exits anyway. A supervisor must allow more time than this. */
 export const STOP_TIMEOUT_MS = 20_000;
 /** Time to report why a start failed. */
 const FAILED_START_EXIT_MS = 500;
@@ -64,8 +64,8 @@ export async function runProgram(log: Log, start: (fail: (error: unknown) => voi
 
   const supervised = process.send !== undefined;
   process.on('SIGTERM', () => void stop(0, 'SIGTERM'));
-  // A supervisor stops its programs in order. Ctrl-C, or closing the terminal, signals this process too, so it ignores
-  // both.
+  // A supervisor stops its programs in order. Ctrl-C, or closing the terminal, sends a signal to this process as well,
+  // so it ignores both signals.
   for (const signal of ['SIGINT', 'SIGHUP'] as const) {
     process.on(signal, () => (supervised ? undefined : void stop(0, signal)));
   }
@@ -79,7 +79,7 @@ export async function runProgram(log: Log, start: (fail: (error: unknown) => voi
   try {
     running = await start(fail);
   } catch (error) {
-    // the caller reports the error; after that no open handle may keep the process alive
+    // the caller reports the error; after that, no open handle may keep the process alive
     setTimeout(() => process.exit(), FAILED_START_EXIT_MS).unref();
     throw error;
   }

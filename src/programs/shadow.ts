@@ -17,8 +17,8 @@ import type { WorkerConfig } from './worker.js';
 
 /**
  * Starts a shadow of the workers. It opens MySQL read-only, and no Redis.
- * @param forMs ends by itself after this time. Null: runs until it is stopped
- * @throws OperationalError when MySQL or the broker does not answer at the start
+ * @param forMs the shadow ends by itself after this time; if null, it runs until it is stopped
+ * @throws OperationalError if MySQL or the broker does not answer at the start
  */
 export const startShadow = (
   config: WorkerConfig,
@@ -80,7 +80,7 @@ async function start(config: WorkerConfig, { log, forMs, fail, opened }: StartPa
   };
 }
 
-/** The workers park forged messages. */
+/** Parks nothing, because the workers park forged messages. */
 const NOT_PARKED = { park: async () => 'already_parked' as const };
 
 const readinessOf = (health: { readonly lastError: string | null; isFailing(): boolean }) => async () => {

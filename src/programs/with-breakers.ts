@@ -7,11 +7,12 @@ import type { SaleRepository } from '../core/ports/sale-repository.js';
 import type { StockStore } from '../core/ports/stock-store.js';
 
 /**
- * Wraps the stores and the channel of an api so that the breakers count the calls that buyers wait for. A batch takes a few
- * calls, so the cost is per batch. While the breakers are off, a call costs one check of their mode.
+ * Wraps the stores and the channel of an api so that the breakers count the calls for which buyers wait. A batch takes
+ * a few calls, so there is a cost per batch, not per purchase. While the breakers are off, a call costs one check of
+ * their mode.
  */
 export function breakerWrappers(breakers: SharedBreakers) {
-  /** `failed` recognises an answer that means failure, for a call that never throws. */
+  /** @param failed recognises an answer that means failure, for calls that never throw */
   const throughBreaker =
     (dependency: Dependency) =>
     <A extends unknown[], T>(call: Call<A, T>, failed?: (answer: T) => boolean): Call<A, T> =>
@@ -36,7 +37,7 @@ export function breakerWrappers(breakers: SharedBreakers) {
       findRequest: redis((ref, userId, requestId) => store.findRequest(ref, userId, requestId)),
       readSale: redis((ref) => store.readSale(ref)),
     }),
-    /** Commit and rollback are not watched, because `sendHalf` decides the buyer's answer. */
+    /** Commit and rollback are not watched, because the buyer's answer depends on `sendHalf`. */
     channel: (channel: PurchaseChannel): PurchaseChannel => ({
       sendHalf: rocketmq(
         (batch) => channel.sendHalf(batch),

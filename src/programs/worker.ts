@@ -25,7 +25,7 @@ import { createRegistry } from '../process/telemetry.js';
 
 export type WorkerConfig = Config<(typeof PROGRAM_SECTIONS)['worker'][number]>;
 
-/** The batches that the broker committed, and the batches that the keeper published again. */
+/** The topics of batches that the broker committed, and of batches that the keeper published again. */
 const CONSUMED = [
   { topic: TOPICS.purchase, group: GROUPS.writer },
   { topic: TOPICS.redrive, group: GROUPS.redriveWriter },
@@ -34,7 +34,7 @@ const PROBE_EVERY_MS = 1000;
 
 /**
  * Starts the worker with its probe server.
- * @throws OperationalError when a dependency does not answer at the start
+ * @throws OperationalError if a dependency does not answer at the start
  */
 export async function startWorker(config: WorkerConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
   const worker = await openWorker(config, log, fail);
@@ -51,9 +51,10 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
 }
 
 /**
- * Opens the worker: receives batches from the broker, writes their orders to MySQL, and marks them recorded in Redis.
+ * Opens the worker: receives batches from the broker, writes their orders to MySQL, and marks the batches as recorded
+ * in Redis.
  * @param fail receives an error that is a bug
- * @throws OperationalError when a dependency does not answer at the start
+ * @throws OperationalError if a dependency does not answer at the start
  */
 export const openWorker = (config: OpenConfig, log: Log, fail: (error: unknown) => void): Promise<OpenProgram> =>
   allOrNothing((opened) => open(config, { log, fail, opened }));
@@ -142,7 +143,7 @@ async function open(config: OpenConfig, { log, fail, opened }: OpenParts): Promi
   };
 }
 
-/** Names the holder of a lease: the host for people, and a random part because pids are reused. */
+/** Returns a name for the owner of a lease: the host, for people, and a random part, because pids are reused. */
 function ownerName(): string {
   const host = hostname().replace(/[^A-Za-z0-9_-]/g, '-');
   return `${host.slice(0, 40)}-${randomBytes(8).toString('hex')}`;

@@ -9,10 +9,10 @@ import { placeBatch, type Deliver, type PlaceBatchPorts } from './place-batch.js
 
 /** The servers that a batch waits for. */
 type Servers = Pick<PlaceBatchPorts, 'store' | 'channel'>;
-/** Does the work of a step. `says` returns the fields of its span, from the result. */
+/** Does the work of a step. `says` receives the result and returns the fields of the span. */
 type DoStep = <T>(step: BatchStep, work: () => Promise<T>, says?: (result: T) => SpanFields) => Promise<T>;
 
-/** Passes each step in which a batch waits for another server through `step`. */
+/** Wraps the two servers so that each step in which a batch waits for one of them runs through `step`. */
 function instrumented({ store, channel }: Servers, step: DoStep): Servers {
   const instrumentedHalf = (half: HalfMessage): HalfMessage => ({
     commit: () => step('commit', () => half.commit()),
@@ -61,8 +61,8 @@ export const withStepTimes = (
   });
 
 /**
- * Places a batch that contains traced purchases. The span of the batch is a child of the first traced purchase and
- * linked to all. The work of workers and keepers on its message joins the same trace.
+ * Places a batch that contains traced purchases. The span of the batch is a child of the first traced purchase, and
+ * linked to the others. What workers and keepers do with its message belongs to the same trace.
  * @param spans of the traced purchases, at least one
  */
 export async function placeInSpan(

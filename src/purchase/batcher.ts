@@ -7,25 +7,28 @@ import type { BatchVerdict, PurchaseMetrics } from './metrics.js';
 import type { Deliver } from './place-batch.js';
 
 export interface BatcherOptions {
-  /** The most purchases in one batch. */
+  /** Maximum number of purchases in one batch. */
   readonly sizeMax: number;
-  /** The most batches of one bucket under way at the same time. */
+  /** Maximum number of batches of one bucket that are under way at the same time. */
   readonly inFlightMax: number;
   /** Minimum interval between two small batches of one bucket, ms. 0 disables it. */
   readonly gatherMs: number;
-  /** The most purchases that wait in this process, over all sales. A further purchase is `overloaded`. */
+  /** Maximum number of purchases that wait in this process, over all sales. Any further purchase is `overloaded`. */
   readonly queueMax: number;
   /** How long a purchase may wait for its batch before it is `overloaded`. */
   readonly waitMaxMs: number;
-  /** Batches that one purchase may go through before it is `overloaded`. Each round answers at least one purchase. */
+  /**
+   * Maximum number of batches that one purchase may go through before it is `overloaded`. Each batch answers at least
+   * one purchase.
+   */
   readonly roundsMax: number;
 }
 
-/** Takes purchases of one bucket to their results; see `placeBatch`. */
+/** Places purchases of one bucket and delivers their results; see `placeBatch`. */
 type Place = (
   bucket: HomeBucket,
   purchases: readonly Purchase[],
-  /** Spans of the traced purchases. Null if no purchase is traced. */
+  /** Spans of the traced purchases. Null if none is traced. */
   spans: readonly Span[] | null,
   deliver: Deliver,
 ) => Promise<BatchVerdict>;
@@ -34,7 +37,10 @@ export interface BatcherPorts {
   readonly place: Place;
   readonly clock: Clock;
   readonly metrics: PurchaseMetrics;
-  /** Judges an error of `place`: a dependency that is down is answered `unavailable`, and a bug must not be hidden. */
+  /**
+   * Turns an error of `place` into an answer. If a dependency is down, the answer is `unavailable`. A bug must not be
+   * hidden.
+   */
   readonly onError: (error: unknown) => 'unavailable' | 'outcome_unknown';
 }
 
@@ -50,15 +56,15 @@ interface PendingPurchase {
   isUnderWay: boolean;
   /** Equal requests that arrived while the purchase was under way. Null if there were none. */
   later: Waiter[] | null;
-  /** Batches that this purchase has been in. */
+  /** Number of batches that this purchase has been in. */
   rounds: number;
 }
 
 type Waiter = (outcome: PurchaseOutcome) => void;
 
 /**
- * Answers that were true only at the time of the look-up. Another process may have accepted the buyer since then, and
- * the buyer may know. An equal request that arrived after the look-up is therefore looked up again.
+ * Answers that were true only at the time of the look-up. Another process may have accepted the buyer since, and the
+ * buyer may know. An equal request that arrived after the look-up is therefore looked up again.
  */
 const HOLDS_FOR_A_MOMENT: ReadonlySet<PurchaseOutcome['outcome']> = new Set<PurchaseOutcome['outcome']>([
   'sold_out',
@@ -73,9 +79,9 @@ const HOLDS_FOR_A_MOMENT: ReadonlySet<PurchaseOutcome['outcome']> = new Set<Purc
 interface Lane {
   readonly bucket: HomeBucket;
   readonly queue: PendingPurchase[];
-  /** Purchases queued or under way, by key. A batch contains each key once (protocol rule 4). */
+  /** Purchases that are queued or under way, by key. A batch contains each key only once (protocol rule 4). */
   readonly byKey: Map<string, PendingPurchase>;
-  /** Batches under way. */
+  /** Number of batches under way. */
   inFlight: number;
   /** True if a batch leaves at the end of this turn of the event loop. */
   isLeaving: boolean;
@@ -83,39 +89,39 @@ interface Lane {
   isGathering: boolean;
   /** True while a timer answers purchases that have waited too long. */
   isExpiring: boolean;
-  /** Purchases that the store has refused alone since it last accepted a purchase. */
+  /** Number of purchases that the store has refused, each alone in its batch, since it last accepted a purchase. */
   refusedByStore: number;
 }
 
 /**
- * The most purchases that the store may refuse alone in a row. Beyond that the fault is the store's, not the
- * purchases'.
+ * Maximum number of purchases in a row that the store may refuse alone. If there are more, the store is at fault, not
+ * the purchases.
  */
 const REFUSED_IN_A_ROW_MAX = 16;
 
-/** A queue of this share of a full batch is a crowd and does not wait for more purchases. */
+/** A queue that holds this fraction of a full batch is a crowd: its batch does not wait for more purchases. */
 const CROWD_SHARE = 1 / 4;
 
 /**
  * Group commit: purchases that arrive while batches are under way join the next batch. A single buyer gets a batch of
- * one at once, and a crowd gets full batches. At rates in between, a small batch costs the broker, the worker and MySQL
- * nearly as much as a full batch. Small batches therefore keep an interval, in which more purchases gather for the next
- * batch.
+ * one at once, and a crowd gets full batches. At rates in between, batches would be small, and each would cost the
+ * broker, the worker and MySQL nearly as much as a full one. After a small batch there is therefore an interval, in
+ * which purchases gather for the next batch.
  *
  * **A pending purchase** of this process is
- * - *queued*: in the queue of its lane. An equal request shares its answer.
- * - *under way*: in a batch that has left. An equal request shares its answer too, unless the answer was true only at
- *   the time of an earlier look-up. In that case the equal request is queued anew.
- * - *answered*: no longer in the lane. Only the first answer counts.
+ * - *queued*: it is in the queue of its lane. An equal request shares its answer.
+ * - *under way*: it is in a batch that has left. An equal request shares its answer too, unless the answer was true
+ *   only at the time of an earlier look-up. In that case the equal request is queued again.
+ * - *answered*: it has left the lane. Only the first answer counts.
  *
- * A purchase under way may return to the front of the queue at most `roundsMax` times, with no units taken for it.
+ * If no units were taken for it, a purchase under way may return to the front of the queue, at most `roundsMax` times.
  *
  * **A lane** is the queue of one bucket. With purchases in its queue it is
- * - *full*: a batch under way takes every slot, until a batch ends. Slots may hang for as long as a server does, so a
- *   timer answers purchases that have waited too long.
- * - *gathering*: a slot is free, but another batch has just left and the queue is no crowd. A timer or a crowd ends
- *   this.
- * - *leaving*: a batch leaves at the end of this turn of the event loop, with every request that the turn has read.
+ * - *full*: every slot is taken by a batch under way, until one of them ends. A batch may hang as long as a server
+ *   does, so a timer answers purchases that have waited too long.
+ * - *gathering*: a slot is free, but a batch has just left, and the queue is not a crowd. A timer ends this state, or a
+ *   crowd.
+ * - *leaving*: a batch will leave at the end of this turn of the event loop, with every request that the turn has read.
  *
  * A lane is *idle*, and is forgotten, when its queue is empty, no batch is under way and no interval is running.
  */
@@ -123,7 +129,7 @@ export class Batcher {
   readonly #options: BatcherOptions;
   readonly #ports: BatcherPorts;
   readonly #lanes = new Map<string, Lane>();
-  /** Queue length that makes a crowd. */
+  /** Queue length from which on a queue is a crowd. */
   readonly #crowd: number;
   #waiting = 0;
 
@@ -133,17 +139,17 @@ export class Batcher {
     this.#crowd = options.gatherMs > 0 ? options.sizeMax * CROWD_SHARE : 1;
   }
 
-  /** Purchases waiting for a batch in this process. */
+  /** Number of purchases that wait for a batch in this process. */
   get waiting(): number {
     return this.#waiting;
   }
 
-  /** Buckets that this process is busy with. */
+  /** Number of buckets for which this process has purchases. */
   get lanes(): number {
     return this.#lanes.size;
   }
 
-  /** Batches under way in this process. */
+  /** Number of batches under way in this process. */
   get inFlight(): number {
     let sum = 0;
     for (const lane of this.#lanes.values()) sum += lane.inFlight;
@@ -212,7 +218,10 @@ export class Batcher {
     return !this.#isFull(lane) && (!lane.isGathering || lane.queue.length >= this.#crowd);
   }
 
-  /** Starts a batch after this turn of the event loop, with all requests that the turn has read. This adds no wait. */
+  /**
+   * Starts a batch at the end of this turn of the event loop, so that it contains all requests that the turn has read.
+   * No request waits longer for this.
+   */
   #leaveAfterThisTurn(lane: Lane): void {
     if (lane.isLeaving) return;
     lane.isLeaving = true;
@@ -232,7 +241,7 @@ export class Batcher {
       if (batch.length > 0) void this.#place(lane, batch);
     }
     if (lane.queue.length > 0) this.#expireWhileFull(lane);
-    // A batch whose purchases are all answered may still be committing. Its slot counts until the commit ends.
+    // A batch may still be committing after all its purchases were answered. It keeps its slot until the commit ends.
     const isIdle = lane.byKey.size === 0 && lane.inFlight === 0 && !lane.isLeaving && !lane.isGathering;
     if (isIdle) this.#lanes.delete(bucketName(lane.bucket));
   }
@@ -247,7 +256,7 @@ export class Batcher {
     });
   }
 
-  /** Answers purchases that wait too long while every slot hangs. No other code answers them then. */
+  /** Answers purchases that have waited too long while every slot is taken. Nothing else answers them then. */
   #expireWhileFull(lane: Lane): void {
     if (lane.isExpiring || !this.#isFull(lane)) return;
     lane.isExpiring = true;
@@ -312,7 +321,10 @@ export class Batcher {
     this.#leave(lane);
   }
 
-  /** Returns purchases to the front of the queue in their order of arrival. Answers those past their last round. */
+  /**
+   * Returns purchases to the front of the queue, in their order of arrival. Answers those that have been through
+   * `roundsMax` batches.
+   */
   #goAgain(lane: Lane, batch: readonly PendingPurchase[], indexes: number[]): void {
     const again: PendingPurchase[] = [];
     for (const index of indexes.sort((a, b) => a - b)) {
@@ -342,8 +354,8 @@ export class Batcher {
 }
 
 /**
- * Turns a refusal into `unavailable` if the store refuses too many in a row. A refusal is final only while the store
- * accepts other purchases.
+ * Turns a refusal into `unavailable` if the store refuses too many purchases in a row. A refusal is final only if the
+ * store accepts other purchases.
  */
 function judged(lane: Lane, result: PurchaseOutcome): PurchaseOutcome {
   if (result.outcome === 'accepted') lane.refusedByStore = 0;

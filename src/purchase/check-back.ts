@@ -8,13 +8,13 @@ import type { Reservations } from '../core/ports/stock-store.js';
 import { inSpan } from '../core/spans.js';
 import { GROUPS, TOPICS } from '../core/topics.js';
 
-/** Names the topic and group for parked forgeries: a forged half message would have reached the workers there. */
+/** The topic and group recorded with parked forgeries: there, a forged half message would have reached the workers. */
 const ORIGIN = { group: GROUPS.writer, topic: TOPICS.purchase };
 
 /**
- * Answers the broker's question about a half message from the marker of its batch. Any doubt is `no_answer`, never a
- * rollback: the broker asks again (protocol rule 2). A message without our signature is parked and rolled back without
- * a look at the marker, since it may name a batch that is deducted.
+ * Answers the broker's check-back of a half message from the marker of its batch. When in doubt the answer is
+ * `no_answer`, never a rollback, and the broker asks again (protocol rule 2). A message without our signature is parked
+ * and rolled back without reading the marker, because it may name a batch whose units are deducted.
  */
 export function createCheckBack(
   resolve: Reservations['resolve'],
@@ -26,7 +26,8 @@ export function createCheckBack(
     if (!(await messages.admits(half, ORIGIN))) return 'rollback';
     const decoded = decodeBatch(half.body);
     if (decoded.outcome !== 'decoded') {
-      // Another version of this program wrote the message. The broker asks again and will reach a process of that version too.
+      // Another version of this program wrote the message. The broker will ask again, and reach a process of that
+      // version.
       log.error(
         { reason: decoded.outcome, detail: decoded.detail },
         'check-back for a half message that cannot be read',
@@ -47,7 +48,7 @@ export function createCheckBack(
     switch (verdict) {
       case 'deducted':
       case 'claimed':
-      case 'outlived': // the marker may be lost, so a buyer may have a 202: the worker reacquires the units
+      case 'outlived': // the marker may be lost, so a buyer may have got a 202: the worker reacquires the units
       case 'unreplicated':
         return 'commit';
       case 'aborted':

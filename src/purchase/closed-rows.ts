@@ -4,17 +4,17 @@ import { purchaseKey, type PurchaseName } from '../core/purchase.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 
-/** Time that an answer is kept, also the answer that there is no row. */
+/** How long an answer is kept, including the answer that there is no row. */
 const LIFE_MS = 3000;
-/** The most answers kept. Each takes half a kB. */
+/** Maximum number of answers kept. Each takes half a kB. */
 const KNOWN_MAX = 20_000;
 /** Minimum interval between two rounds of queries to MySQL. */
 const ASK_EVERY_MS = 50;
-/** Sales that one round asks for at the same time. */
+/** Number of sales that one round looks up at the same time. */
 const SALES_AT_ONCE = 4;
-/** The most purchases of one sale in a query. */
+/** Maximum number of purchases of one sale in a query. */
 const PURCHASES_PER_QUERY = 500;
-/** The most purchases that wait for MySQL. A further purchase is `overloaded`. */
+/** Maximum number of purchases that wait for MySQL. Any further purchase is `overloaded`. */
 const WAITING_MAX = 5000;
 
 interface Waiting {
@@ -25,7 +25,7 @@ interface Waiting {
 }
 
 /**
- * Finds the rows of purchases in closed sales, for buyers who come late. Redis cannot answer them any more, and a storm
+ * Finds the rows of purchases in closed sales, for buyers who come late. Redis can no longer answer them, and a storm
  * of late buyers must not reach MySQL. Answers are kept for some seconds, and waiting callers share queries, at most 80
  * a second.
  */
@@ -39,7 +39,7 @@ export class ClosedRows {
   #isAsking = false;
   #askedAtMs = -Infinity;
 
-  /** @param knownMax the most answers kept, for which memory is reserved at once */
+  /** @param knownMax maximum number of answers kept; memory for them is reserved at once */
   constructor(repository: OrderRepository, clock: Clock, knownMax = KNOWN_MAX) {
     this.#repository = repository;
     this.#clock = clock;
@@ -71,7 +71,7 @@ export class ClosedRows {
     return waiter.row;
   }
 
-  /** Asks until no purchase waits. Never rejects: an error goes to the waiting callers. */
+  /** Queries MySQL until no purchase waits. Never rejects: an error goes to the waiting callers. */
   async #askAll(): Promise<void> {
     const clock = this.#clock;
     this.#isAsking = true;
@@ -85,7 +85,7 @@ export class ClosedRows {
     this.#isAsking = false;
   }
 
-  /** Asks for the first waiting purchases of a sale. The rest of this sale wait behind the other sales. */
+  /** Looks up the first waiting purchases of a sale. The others of this sale wait behind the other sales. */
   async #ask(saleId: string, ofSale: Map<string, Waiting>): Promise<void> {
     this.#waiting.delete(saleId);
     const asked = [...ofSale].slice(0, PURCHASES_PER_QUERY);

@@ -11,11 +11,11 @@ export interface ClosedSalePorts {
 }
 
 /**
- * Answers a purchase in a closed sale. While Redis has the sale, Redis knows the answer. If Redis may have lost the
- * sale, a repeated key is answered from its row. A purchase without a row may still hold units, so the sale is rebuilt
- * first. Redis has nothing of a retired sale. Every accepted purchase of a retired sale has its row, so any other
- * purchase is too late.
- * @param ask asks Redis
+ * Answers a purchase in a closed sale. While Redis has the sale, Redis gives the answer. If Redis may have lost it, a
+ * repeated key is answered from its row; a purchase without a row may still hold units, so the sale is rebuilt first.
+ * Of a retired sale, Redis has nothing. Every accepted purchase of such a sale has its row, so any other purchase is
+ * too late.
+ * @param ask gets the answer from Redis
  * @throws OperationalError mysql
  */
 export async function answerClosed(

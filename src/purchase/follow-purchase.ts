@@ -8,8 +8,8 @@ import { PurchaseWatch } from './purchase-watch.js';
 import { readPurchase } from './read-purchase.js';
 
 /**
- * The rank of each step of a purchase. A purchase moves to higher ranks only, and the four steps of the highest rank
- * are final: `pending` → `ordered` → `paid` | `cancelled` | `expired`, or `failed`.
+ * The rank of each step. A purchase only moves to higher ranks, and the four steps with the highest rank are final:
+ * `pending` → `ordered` → `paid` | `cancelled` | `expired`, or `failed`.
  */
 export const STEP_RANKS = { pending: 0, ordered: 1, paid: 2, cancelled: 2, expired: 2, failed: 2 } as const;
 export type StepWord = keyof typeof STEP_RANKS;
@@ -42,39 +42,38 @@ export const isStepWord = (text: unknown): text is StepWord =>
   typeof text === 'string' && Object.hasOwn(STEP_RANKS, text);
 const isEnd = (word: StepWord): boolean => STEP_RANKS[word] === STEP_RANKS.paid;
 /**
- * Whether a step is later than the last step sent. No step is sent twice or taken back.
- * @param seen the last step sent, or null
+ * Whether a step comes after the last step that was sent. No step is sent twice or taken back.
+ * @param seen the last step that was sent, or null
  */
 const isNewStep = (word: StepWord, seen: StepWord | null): boolean =>
   seen === null || STEP_RANKS[word] > STEP_RANKS[seen];
 
 export interface FollowPurchaseOptions {
-  /** The most purchases followed at once. A further follower is `overloaded`. */
+  /** Maximum number of purchases followed at once. Any further follower is `overloaded`. */
   readonly followersMax: number;
   /** The same limit for one buyer, so that a single buyer cannot take all places. */
   readonly followersPerBuyerMax: number;
   /** The same limit for one address. Unlimited if omitted. */
   readonly followersPerAddressMax?: number;
-  /** The longest pause between two reads of a purchase without a notification, ms. */
+  /** Maximum pause between two reads of a purchase without a notification, ms. */
   readonly pollMaxMs: number;
 }
 
 /**
- * A request to follow a purchase. The user id is from the token, so a buyer cannot follow the purchase of another
- * buyer.
+ * A request to follow a purchase. The user id comes from the token, so a buyer cannot follow another buyer's purchase.
  */
 export interface FollowQuery extends RequestRef {
   /** The last step that the follower has seen, or null. */
   readonly seen: StepWord | null;
-  /** The limited addresses that this follower counts for. Not limited by address if empty or omitted. */
+  /** The keys under which the follower's address is limited. If empty or omitted, there is no limit by address. */
   readonly shares?: readonly AddressShare[];
   /** Aborts when the follower has gone. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Yields the steps of a purchase as they happen, without repeats and without the steps already seen. A caller that
- * stops before the end must call `close`.
+ * Yields the steps of a purchase as they happen, without repeats and without steps that the follower has seen. A caller
+ * that stops before the end must call `close`.
  */
 export interface Following {
   readonly outcome: 'following';
@@ -84,12 +83,12 @@ export interface Following {
 }
 
 /**
- * - `ended`: the follower has already seen the end, and there are no more steps
- * - `overloaded`: all followers, this buyer or this address follow too many purchases at once
+ * - `ended`: the follower has already seen the last step
+ * - `overloaded`: too many purchases are followed at once, in total, by this buyer, or from this address
  */
 export type FollowAnswer = Following | { readonly outcome: 'ended' | 'not_found' | 'overloaded' };
 
-/** Follows purchases step by step, by notifications and by occasional reads of the stores. */
+/** Follows purchases step by step, using notifications and occasional reads of the stores. */
 export class FollowPurchase {
   readonly #ports: GetPurchasePorts;
   readonly #pollMaxMs: number;
@@ -110,7 +109,7 @@ export class FollowPurchase {
   }
 
   /**
-   * Reads the purchase whatever the follower has seen, so that no step is missed between two connections.
+   * Reads the purchase regardless of what the follower has seen, so that no step is missed between two connections.
    * @throws OperationalError redis or mysql
    */
   async open(query: FollowQuery): Promise<FollowAnswer> {
@@ -149,20 +148,22 @@ export class FollowPurchase {
     }
   }
 
-  /** Returns the next step. Null if there is no news, or while Redis or MySQL is down, since the follower can wait. */
+  /**
+   * Returns the next step. Null if there is none yet, or while Redis or MySQL is down, because the follower can wait.
+   */
   async #next(watch: PurchaseWatch, query: FollowQuery, seen: StepWord | null): Promise<PurchaseStep | null> {
     const notified = await watch.next(Infinity, query.signal);
     if (query.signal.aborted) return null;
     try {
       const step = stepOf(await readPurchase(query, notified, this.#ports));
-      if (notified !== null && step?.word === 'pending') watch.readSoon(); // MySQL has the order and Redis follows within milliseconds
+      if (notified !== null && step?.word === 'pending') watch.readSoon(); // Redis will have it within milliseconds
       if (step !== null && isNewStep(step.word, seen)) {
         this.#ports.metrics.changeFound(notified === null ? 'read' : 'notification');
       }
       return step;
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
-      if (notified !== null) watch.readSoon(); // the notification is lost
+      if (notified !== null) watch.readSoon(); // the notification is used up
       return null;
     }
   }

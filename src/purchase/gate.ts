@@ -15,10 +15,11 @@ export interface GateParts extends ClosedSalePorts {
   readonly flags: SoldOutFlags;
   readonly batcher: Batcher;
   readonly clock: Clock;
-  /** Counts purchases by sale to find hot sales. Nothing is counted if omitted. */
+  /** Counts purchase attempts by sale to find hot sales. If omitted, nothing is counted. */
   readonly hot?: HotSales | undefined;
   /**
-   * Evens out the rate at which purchases reach the batcher. Null: proceed now. A promise: proceed when it resolves.
+   * Smooths the rate at which purchases reach the batcher. Returns null to proceed now, or a promise to proceed when it
+   * resolves.
    */
   readonly smooth?: () => null | Promise<void> | 'rate_limited';
 }
@@ -30,7 +31,7 @@ export interface PurchaseRequest {
   readonly requestId: string;
   readonly quantity: number;
   readonly metadata?: Metadata | undefined;
-  /** The trace id to store with the purchase. None is stored if absent. */
+  /** The trace id to store with the purchase. If absent, none is stored. */
   readonly traceId?: string | undefined;
   /** Absent or null if the purchase is not traced. */
   readonly span?: Span | null;
@@ -46,7 +47,7 @@ export function isSaleSoldOut(
 }
 
 /**
- * The start of the main path: finds the sale, refuses sold-out purchases from memory, and submits the rest to the
+ * The start of the main path. It finds the sale, refuses sold-out purchases from memory, and submits all others to the
  * batcher.
  */
 export class PurchaseGate {
@@ -56,15 +57,14 @@ export class PurchaseGate {
     this.#parts = parts;
   }
 
-  /** Counts an attempt to buy that reached the sale, whatever its outcome. These attempts make a sale hot. */
+  /** Counts a purchase attempt that reached the sale, no matter how it ends. These attempts make a sale hot. */
   countAttempt(saleId: string): void {
     this.#parts.hot?.countAttempt(saleId);
   }
 
   /**
-   * Refuses a purchase from memory, before its body is read. Null: call `enter`.
-   * A buyer with an accepted purchase is never refused here. A repeat of that purchase is answered with its present
-   * state.
+   * Refuses a purchase from memory, before its body is read. Returns null if `enter` must be called. A buyer who has an
+   * accepted purchase is never refused here: a repeat of that purchase is answered with its current state.
    */
   refuseEarly(saleId: string, userId: string): 'sold_out' | null {
     const snapshot = this.#parts.snapshots.peek(saleId);
@@ -74,8 +74,8 @@ export class PurchaseGate {
   }
 
   /**
-   * Takes a purchase to its answer.
-   * @throws OperationalError redis or mysql, when the sale cannot be looked up
+   * Resolves to the answer to a purchase.
+   * @throws OperationalError redis or mysql, if the sale cannot be looked up
    */
   async enter(request: PurchaseRequest): Promise<PurchaseOutcome> {
     const { snapshots, flags, batcher, clock, smooth } = this.#parts;
@@ -98,7 +98,7 @@ export class PurchaseGate {
   }
 }
 
-/** Builds the purchase without fields for absent values. */
+/** Builds the purchase and leaves out fields that have no value. */
 function purchaseOf({ userId, requestId, quantity, metadata, traceId }: PurchaseRequest): Purchase {
   const purchase: { -readonly [K in keyof Purchase]: Purchase[K] } = { userId, requestId, quantity };
   if (metadata !== undefined) purchase.metadata = metadata;

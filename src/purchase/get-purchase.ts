@@ -10,29 +10,29 @@ export interface GetPurchasePorts extends ReadPurchasePorts, WatchPorts {
 }
 
 /**
- * A request for the status of a purchase. The user id is from the token, so a buyer cannot ask for the purchase of
- * another buyer.
+ * A request for the status of a purchase. The user id comes from the token, so a buyer cannot ask for another buyer's
+ * purchase.
  */
 export interface PurchaseQuery extends RequestRef {
-  /** Time to wait while the status is `pending`, ms. 0 answers at once. */
+  /** Maximum time to wait while the status is `pending`, ms. 0 answers at once. */
   readonly waitMs: number;
-  /** The limited addresses that this caller counts for. Not limited by address if empty or omitted. */
+  /** The keys under which the caller's address is limited. If empty or omitted, there is no limit by address. */
   readonly shares?: readonly AddressShare[];
   /** Aborts when the caller has gone. */
   readonly signal: AbortSignal;
 }
 
 /**
- * The most long polls that may wait at the same time. A further poll is answered at once. Each poll costs one read of
- * Redis.
+ * Maximum number of long polls that wait at the same time. Any further poll is answered at once. Each poll costs a read
+ * of Redis.
  */
 const WAITERS_MAX = 2000;
-/** The most waiting long polls of one buyer. A buyer waits for one or a few purchases. */
+/** Maximum number of waiting long polls of one buyer. A buyer waits for one or a few purchases. */
 const WAITERS_PER_BUYER_MAX = 10;
-/** The most waiting long polls of one address. An address may be a household or an office. */
+/** Maximum number of waiting long polls of one address, which may be a household or an office. */
 const WAITERS_PER_ADDRESS_MAX = 200;
 
-/** The status of a purchase, at once or as soon as it is more than `pending`. */
+/** Returns the status of a purchase, at once or as soon as it is more than `pending`. */
 export class GetPurchase {
   readonly #ports: GetPurchasePorts;
   readonly #pollMaxMs: number;
@@ -42,7 +42,7 @@ export class GetPurchase {
     perAddressMax: WAITERS_PER_ADDRESS_MAX,
   });
 
-  /** @param pollMaxMs the longest pause between two reads for a waiting caller without a notification, ms */
+  /** @param pollMaxMs maximum pause between two reads for a waiting caller without a notification, ms */
   constructor(ports: GetPurchasePorts, pollMaxMs: number) {
     this.#ports = ports;
     this.#pollMaxMs = pollMaxMs;
@@ -73,7 +73,7 @@ export class GetPurchase {
       const notified = await watch.next(leftMs, query.signal);
       const status = await readPurchase(query, notified, this.#ports);
       if (status.status === 'pending') {
-        if (notified !== null) watch.readSoon(); // MySQL has the order and Redis follows within milliseconds
+        if (notified !== null) watch.readSoon(); // MySQL has the order, and Redis will follow within milliseconds
         continue;
       }
       metrics.changeFound(notified === null ? 'read' : 'notification');

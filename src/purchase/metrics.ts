@@ -1,14 +1,17 @@
 import type { Counter, Registry } from 'prom-client';
 import { metricMakers } from '../core/metric-makers.js';
 
-/** How a batch ended. `bucket_empty`: no purchase was accepted yet, and units are fetched from other buckets. */
+/**
+ * How a batch ended. `bucket_empty` means that no purchase has been accepted yet and units are fetched from other
+ * buckets.
+ */
 export type BatchVerdict =
   | 'all_answered_by_precheck'
   | 'bucket_empty'
   | 'accepted'
   | 'refused'
   | 'aborted'
-  /** Redis refused the whole batch, so its purchases were placed apart. */
+  /** Redis refused the whole batch, so its purchases were placed separately. */
   | 'refused_by_store'
   | 'unavailable'
   | 'outcome_unknown';
@@ -16,7 +19,7 @@ export type BatchVerdict =
 /** The steps of a batch that wait for Redis or the broker. */
 export type BatchStep = 'precheck' | 'half' | 'deduct' | 'commit' | 'rollback';
 
-/** How a change that a buyer waited for was found: by a notification, or by reading the stores. */
+/** How a change was found for which a buyer waited: by a notification, or by reading the stores. */
 export type FoundBy = 'notification' | 'read';
 
 const BATCH_SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
@@ -45,7 +48,10 @@ export function createPurchaseMetrics(
   readGauge('seckill_batches_in_flight', 'Batches in progress.', () => queue().inFlight);
   const byVerdict = new Map<BatchVerdict, Counter.Internal>();
   return {
-    /** @param size purchases in the batch; @param tookMs from precheck to commit or rollback */
+    /**
+     * @param size number of purchases in the batch
+     * @param tookMs time from precheck to commit or rollback
+     */
     batchPlaced(verdict: BatchVerdict, size: number, tookMs: number): void {
       let counter = byVerdict.get(verdict);
       if (!counter) byVerdict.set(verdict, (counter = batches.labels(verdict)));
@@ -56,7 +62,7 @@ export function createPurchaseMetrics(
     stepTook(step: BatchStep, tookMs: number): void {
       steps.labels(step).observe(tookMs / 1000);
     },
-    /** @param waitedMs time that the oldest purchase of a batch waited in the queue */
+    /** @param waitedMs how long the oldest purchase of a batch waited in the queue */
     queueWaited(waitedMs: number): void {
       waited.observe(waitedMs / 1000);
     },
@@ -67,7 +73,7 @@ export type StatusMetrics = ReturnType<typeof createStatusMetrics>;
 
 /**
  * Creates the metrics of buyers who wait for their purchase.
- * @param streams open event streams, read when the metrics are collected
+ * @param streams number of open event streams, read when the metrics are collected
  */
 export function createStatusMetrics(registry: Registry, streams: () => number) {
   const { counter, readGauge } = metricMakers(registry);

@@ -24,34 +24,38 @@ export interface PlaceBatchPorts {
   readonly log: Log;
 }
 
-/** No units were taken for this purchase. It may join the next batch, whose precheck knows more. */
+/** No units were taken for this purchase. It may join the next batch, whose precheck gives the current answer. */
 export const AGAIN = { outcome: 'again' } as const;
-/** How a purchase leaves its batch: with the answer for its buyer, or for another batch. */
+/** How a purchase leaves its batch: with an answer for its buyer, or to join another batch. */
 type PlaceResult = PurchaseOutcome | typeof AGAIN;
-/** Takes the result of the purchase at `index`. Called once per purchase, as soon as its result is known. */
+/** Receives the result of the purchase at `index`. Called once per purchase, as soon as its result is known. */
 export type Deliver = (index: number, result: PlaceResult) => void;
 
 const SOLD_OUT: PlaceResult = { outcome: 'sold_out' };
 const NOT_ENOUGH_LEFT: PlaceResult = { outcome: 'not_enough_left' };
 const REFUSED_BY_STORE: PlaceResult = { outcome: 'refused_by_store' };
 
-/** Pauses before each try of `resolve` after a lost reply: none at first, then time for a reconnect. */
+/**
+ * Pauses before each call of `resolve` after a lost reply: the first call is immediate, later ones leave time to
+ * reconnect.
+ */
 const RESOLVE_PAUSES_MS = [0, 100, 400];
 
 /**
- * The main path: takes the purchases of one bucket to their results.
+ * The main path: places the purchases of one bucket and delivers their results.
  *
- * 1. precheck answers repeated keys and refuses hopeless purchases before anything is sent
+ * 1. precheck answers repeated keys and refuses purchases that have no chance, before anything is sent
  * 2. the other purchases become a batch: half message, deduct, commit or rollback (`holdUnits`)
- * 3. a purchase whose bucket has too few units fetches units from the other buckets of the sale
- * 4. the sold-out flags and the snapshots learn what precheck has said about the sale
+ * 3. if its bucket has too few units for a purchase, units are fetched from the other buckets of the sale
+ * 4. the sold-out flags and the snapshots are updated with what precheck has said about the sale
  *
- * Purchases that Redis refuses together, with an error that is certain to repeat, are placed apart (`placeApart`).
+ * If Redis refuses a whole batch with an error that is certain to repeat, its purchases are placed separately
+ * (`placeApart`).
  *
- * @param traceparent of the span that places the batch, or an empty string without a span
+ * @param traceparent of the span that places the batch, or an empty string if there is none
  * @returns how the batch ended, for the metrics. All results are delivered by then, and the batch is committed or
  * rolled back.
- * @throws OperationalError when a precheck does not reach Redis; no units were taken for a purchase without a result
+ * @throws OperationalError if a precheck does not reach Redis; no units were taken for purchases that have no result
  * Source: protocol rules 1 to 4
  */
 export async function placeBatch(
@@ -92,7 +96,7 @@ export async function placeBatch(
       verdict = await placeApart(bucket, batch.purchases, held, traceparent, deliverAs, ports);
     } else verdict = held;
   } else if (isResharded(bucket, precheck.buckets)) {
-    // The sale was split in the meantime. Precheck answers every purchase `loading`, so none is left for a batch.
+    // The sale was split in the meantime. Precheck answers `loading` to every purchase, so none is left for a batch.
     await ports.snapshots.forget(bucket.saleId);
   }
 
@@ -108,7 +112,7 @@ export async function placeBatch(
 }
 
 /**
- * @returns an error of Redis that is certain to repeat
+ * @returns an error of Redis if it is certain to repeat
  * @throws any other error
  */
 async function precheckAll(
@@ -125,11 +129,12 @@ async function precheckAll(
 }
 
 /**
- * Places purchases that Redis refuses together. Redis would refuse the same batch again, so each half becomes its own
- * batch, down to the single purchase that Redis refuses. Only that buyer gets a refusal. Both halves run at once: a
- * batch of 192 with any number of bad purchases keeps its slot for nine batches.
- * @throws OperationalError as `placeBatch`, when both halves have ended: until then they deliver results
- * Source: docs/decisions/0058-a-refused-purchase-fails-alone.md
+ * Places purchases that Redis refuses when they are together. Redis would refuse the same batch again, so each half
+ * becomes a batch, and so on, down to the single purchase that Redis refuses. Only its buyer gets a refusal. Both
+ * halves run at once, so a batch of 192 occupies its slot for the time of nine batches, no matter how many purchases
+ * are bad.
+ * @throws OperationalError like `placeBatch`, but only when both halves have ended, because they deliver results until
+ * then Source: docs/decisions/0058-a-refused-purchase-fails-alone.md
  */
 async function placeApart(
   bucket: HomeBucket,
@@ -158,7 +163,7 @@ async function placeApart(
 
 /**
  * Runs the transaction of one batch: half message, deduct, commit or rollback.
- * @returns an error when Redis refuses this batch for good: no units were taken, and no result was delivered
+ * @returns an error if Redis refuses this batch for good; no units were taken, and no result was delivered
  */
 async function holdUnits(
   batch: Batch,
@@ -178,7 +183,7 @@ async function holdUnits(
   switch (verdict.outcome) {
     case 'deducted':
     case 'already_deducted':
-      deliverAll({ outcome: 'accepted', batchId }); // the units are held, whatever happens to the commit
+      deliverAll({ outcome: 'accepted', batchId }); // the units are held, even if the commit fails
       await half.commit();
       return 'accepted';
     case 'refused': {
@@ -189,7 +194,7 @@ async function holdUnits(
     }
     case 'aborted': {
       const isSure = await rollBack(half, batch, ports);
-      deliverAll(isSure ? AGAIN : unknown); // the next precheck knows why each buyer gets nothing
+      deliverAll(isSure ? AGAIN : unknown); // the next precheck says why each buyer gets nothing
       return isSure ? 'aborted' : 'outcome_unknown';
     }
     case 'errored':
@@ -198,16 +203,16 @@ async function holdUnits(
       return 'outcome_unknown';
     case 'stale_epoch':
     case 'not_warmed':
-      // There is no marker, so an earlier check-back may have had the batch committed.
+      // There is no marker, so an earlier check-back may have caused the broker to commit the batch.
       deliverAll(unknown);
       await half.rollback();
       return 'outcome_unknown';
-    case 'claimed': // orders will follow, but a purchase may have lost its unit: no 202
+    case 'claimed': // orders will follow, but one may have lost its unit: no 202
     case 'unreplicated': // the broker will remember the batch, but until then a failover could forget it: no 202
       deliverAll(unknown);
       await half.commit();
       return 'outcome_unknown';
-    case 'outcome_unknown': // neither commit nor rollback: the broker asks later, and the marker answers
+    case 'outcome_unknown': // neither commit nor rollback: the broker will ask, and the marker will answer
       deliverAll(unknown);
       return 'outcome_unknown';
     default:
@@ -235,7 +240,7 @@ function formBatch(
   });
 }
 
-/** Deducts once. If the reply is lost or the script failed, the marker says what happened. */
+/** Deducts once. If the reply is lost or the script failed, the marker tells what happened. */
 async function deduct(batch: Batch, { store, clock }: PlaceBatchPorts): Promise<DeductVerdict> {
   const verdict = await store.deduct(batch);
   if (verdict.outcome !== 'outcome_unknown' && verdict.outcome !== 'errored') return verdict;
@@ -250,9 +255,9 @@ async function deduct(batch: Batch, { store, clock }: PlaceBatchPorts): Promise<
 }
 
 /**
- * Drops the half message of a batch that took no units. A buyer may be refused or placed again only after the broker
- * has confirmed the rollback and while the marker still says `aborted`. If Redis lost the marker in the meantime, a
- * check-back may have had the batch committed, and the broker confirms a late rollback all the same (protocol rule 3).
+ * Drops the half message of a batch that took no units. A buyer may be refused or placed again only once the broker has
+ * confirmed the rollback, and only if the marker still says `aborted`. If Redis has lost the marker in the meantime, a
+ * check-back may have committed the batch, and the broker confirms even a late rollback (protocol rule 3).
  * @returns whether it is certain that the batch creates no order
  */
 async function rollBack(half: HalfMessage, batch: Batch, { store }: PlaceBatchPorts): Promise<boolean> {
@@ -262,8 +267,8 @@ async function rollBack(half: HalfMessage, batch: Batch, { store }: PlaceBatchPo
 /**
  * Answers purchases whose own bucket has too few units, in a sale with several buckets. Fetches units from the other
  * buckets and places the purchases again. The answer is `sold_out` only if all buckets together have too few units.
- * @param emptied indexes of these purchases, each of which gets its result
- * @returns units left in all buckets, or null if they were not counted, and whether some purchase is placed again
+ * @param emptied indexes of these purchases; each of them gets its result
+ * @returns units left in all buckets, or null if they were not counted, and whether any purchase is placed again
  */
 async function fetchFromOtherBuckets(
   home: HomeBucket,
@@ -312,7 +317,8 @@ const tooFewLeft = ({ quantity }: Purchase, unitsLeft: number): PlaceResult =>
   quantity > 1 && unitsLeft > 0 ? NOT_ENOUGH_LEFT : SOLD_OUT;
 
 /**
- * Fetches units, or returns `unavailable` when Redis is down, so that purchases already answered keep their answers.
+ * Fetches units. Returns `unavailable` if Redis is down, so that purchases that were already answered keep their
+ * answers.
  */
 async function fetchUnits(
   units: UnitFetcher,

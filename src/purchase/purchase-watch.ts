@@ -8,35 +8,35 @@ import { statusOf } from './read-purchase.js';
 export interface WatchPorts {
   readonly notifications: PurchaseNotifications;
   readonly clock: Clock;
-  /** Returns a number from 0 up to 1, to spread the reads of many waiting callers. */
+  /** Returns a number from 0 up to 1, used to spread the reads of many waiting callers. */
   readonly random: () => number;
 }
 
-/** The first pause is short because most orders are written within milliseconds. */
+/** Short, because most orders are written within milliseconds. */
 const FIRST_PAUSE_MS = 50;
 const PAUSE_GROWTH = 3;
-/** A pause is shorter by up to this share, so that callers who came in one burst do not poll in one burst. */
+/** A pause is shortened by up to this fraction, so that callers who came in one burst do not poll in one burst. */
 const PAUSE_SPREAD = 0.2;
 /**
- * Thousands of callers have to read after a broken connection. Their reads are spread over this time, since Redis has
- * only just returned.
+ * After a broken connection, thousands of callers have to read. Their reads are spread over this time, because Redis
+ * has only just returned.
  */
 const READ_AFTER_RECONNECT_MS = 1000;
 
-/** Decides when to read the status of one purchase: on a notification, and occasionally without a notification. */
+/** Decides when to read the status of one purchase: after a notification, and from time to time without one. */
 export class PurchaseWatch {
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #pollMaxMs: number;
   readonly #unsubscribe: () => void;
   #pauseMs = FIRST_PAUSE_MS;
-  /** The notification that came since the last read. */
+  /** The notification that has arrived since the last read. */
   #notified: OrderNotification | null = null;
   /** When to read because a notification may have been missed, in monotonic ms. */
   #readAtMs = Infinity;
   #sleeping: AbortController | null = null;
 
-  /** @param pollMaxMs the longest pause without a notification, ms. The first pauses are short and grow to it. */
+  /** @param pollMaxMs maximum pause without a notification, ms. The first pauses are short and grow up to it. */
   constructor(purchase: RequestRef, { notifications, clock, random }: WatchPorts, pollMaxMs: number) {
     this.#clock = clock;
     this.#random = random;
@@ -45,7 +45,7 @@ export class PurchaseWatch {
       if (notification === null) {
         this.#readAtMs = Math.min(this.#readAtMs, clock.monotonicMs() + random() * READ_AFTER_RECONNECT_MS);
       } else if (this.#notified === null || notification.state !== 'pending_payment') {
-        this.#notified = notification; // a late copy of an early step does not replace a later step
+        this.#notified = notification; // a late copy of an early step must not replace a later step
       }
       this.#sleeping?.abort();
     });
@@ -53,7 +53,7 @@ export class PurchaseWatch {
 
   /**
    * Waits until it is time to read, at most `maxMs`, or until `signal` aborts. Never rejects.
-   * @returns the status of the order from a notification, else null
+   * @returns the status of the order if a notification has brought it, else null
    */
   async next(maxMs: number, signal: AbortSignal): Promise<PurchaseStatus | null> {
     const pauseMs = this.#pauseMs * (1 - PAUSE_SPREAD * this.#random());
@@ -70,7 +70,7 @@ export class PurchaseWatch {
     return notified === null ? null : statusOf(notified);
   }
 
-  /** Makes the next pause as short as the first pause, because the status is about to change. */
+  /** Makes the next pause as short as the first one, because the status is about to change. */
   readSoon(): void {
     this.#pauseMs = FIRST_PAUSE_MS;
   }

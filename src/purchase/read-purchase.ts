@@ -10,7 +10,7 @@ import type { StockStore } from '../core/ports/stock-store.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
 import type { ClosedRows } from './closed-rows.js';
 
-/** Longer than the broker keeps a message, and longer than reconcile compares a closed sale. */
+/** Longer than the broker keeps a message, and longer than reconcile goes on comparing a closed sale. */
 const FORGOTTEN_AFTER_MS = 8 * 24 * 60 * 60 * 1000;
 
 export interface ReadPurchasePorts {
@@ -22,10 +22,10 @@ export interface ReadPurchasePorts {
 }
 
 /**
- * Reads the status of a purchase. Redis is read first, because a 202 is sent before the row exists. MySQL is read
- * second and has the final state. A notification carries that state and saves the query, but counts only once Redis has
- * the order too: the next read must not take back what a buyer has seen, and Redis may be seconds behind after the
- * death of a worker. A retired sale is in MySQL alone.
+ * Reads the status of a purchase: first from Redis, because a 202 is sent before the row exists, then from MySQL, which
+ * has the final state. A notification carries that state and saves the query, but it counts only once Redis has the
+ * order too. Redis may be seconds behind after the death of a worker, and the next read must not take back what a buyer
+ * has seen. A retired sale is only in MySQL.
  * @param notified the status of the order from a notification, or null
  * @throws OperationalError redis or mysql
  */
@@ -47,9 +47,9 @@ export async function readPurchase(
   if (notified !== null) return notified;
   const [row] = await repository.findByPurchases(saleId, [{ userId, requestId }]);
   if (row) return statusOf(row);
-  // Redis has an order that MySQL has lost. An operator decides, so the answer is not final.
+  // Redis has an order that MySQL has lost. An operator will decide, so the answer is not final.
   if (entry !== null) return { status: 'pending' };
-  // Without the snapshot the buyer's bucket is unknown, and an accepted purchase could be called "not found".
+  // Without the snapshot, the buyer's bucket is unknown, and an accepted purchase could be reported as "not found".
   if (snapshot.snapshot === 'loading') {
     throw new OperationalError('mysql', `sale ${saleId} is loading`, { retryable: true });
   }
@@ -61,15 +61,15 @@ export async function readPurchase(
 }
 
 /**
- * Whether Redis may have lost the sale for good: by then every accepted purchase has its row. A sale that does not
- * exist never had a purchase.
+ * Whether Redis may have lost the sale for good. By that time, every accepted purchase has its row. A sale that does
+ * not exist never had a purchase.
  */
 const isForgotten = (snapshot: SaleSnapshot, nowMs: number): boolean =>
   snapshot.snapshot !== 'ready' || nowMs - snapshot.sale.closesAtMs > FORGOTTEN_AFTER_MS;
 
 /**
- * Returns the status of an order. A cancelled or expired order is still `ordered`: the buyer once had it, and its state
- * says how it ended.
+ * Returns the status of an order. A cancelled or expired order is still `ordered`, because the buyer had the order; its
+ * state says how it ended.
  */
 export function statusOf(order: Pick<Order, 'orderId' | 'state' | 'reason'>): PurchaseStatus {
   if (order.state === 'failed') {

@@ -8,13 +8,13 @@ import type { UnitFetcher } from '../sales/stock/gather-units.js';
 
 export interface SoldOutFlagsOptions {
   /**
-   * Time that a flag holds after zero units were seen, ms. Released units are offered again after this time at the
+   * How long a flag applies after zero units were seen, ms. Released units are offered again after this time at the
    * latest.
    */
   readonly lifeMs: number;
   /**
-   * The most accepted buyers kept, over all sales. The least recently used flags make room. A bucket that alone has
-   * more buyers gets no flag: Redis refuses its purchases, which is slower but just as right.
+   * Maximum number of accepted buyers kept, over all sales. The least recently used flags make room. A bucket that has
+   * more buyers than this gets no flag: Redis refuses its purchases, which is slower but equally correct.
    */
   readonly buyersMax: number;
 }
@@ -23,7 +23,7 @@ export interface SoldOutFlagsPorts {
   readonly store: StockStore;
   /** Counts the units in all buckets of a sale with several buckets. */
   readonly units: UnitFetcher;
-  /** Names the buyers who are accepted after a bucket was read. The whole bucket is read again if omitted. */
+  /** Names the buyers who are accepted after a bucket was read. If omitted, the whole bucket is read again. */
   readonly notifications?: PurchaseNotifications;
   readonly clock: Clock;
   readonly log: Log;
@@ -31,25 +31,27 @@ export interface SoldOutFlagsPorts {
 
 interface Flag {
   /**
-   * Every buyer who was ever accepted. Redis is asked about these buyers, so a repeat of an accepted purchase is never
-   * `sold_out`. Buyers are kept instead of keys, because a buyer who buys and cancels repeatedly adds a key each time.
+   * Every buyer who was ever accepted. For these buyers, Redis is asked, so that a repeat of an accepted purchase is
+   * never `sold_out`. Buyers are kept rather than keys, because a buyer who buys and cancels repeatedly adds a key each
+   * time.
    */
   buyers: Set<string>;
   /**
-   * The epoch of the sale when the buyers were read. A rebuilt sale may have accepted the same number of other buyers.
+   * The epoch of the sale when the buyers were read. After a rebuild, the sale may have the same number of accepted
+   * buyers, but different ones.
    */
   epoch: number;
   /** The flag refuses until this time. */
   untilMs: number;
-  /** No units are known to be left until this time, though the accepted buyers may not be known yet. */
+  /** Until this time no units are assumed to be left, though the accepted buyers may not be known yet. */
   emptyUntilMs: number;
   /** True while the flag is being armed or renewed. */
   isBusy: boolean;
-  /** The future `buyers`, while the bucket is read. */
+  /** The future `buyers`, while the bucket is being read. */
   reading: Set<string> | null;
-  /** When accepted buyers were found missing whose notification has not arrived. 0 if no buyer is missing. */
+  /** When accepted buyers were found missing, because their notification has not arrived. 0 if none is missing. */
   missingSinceMs: number;
-  /** Stops listening for new buyers. Null while the flag does not listen. */
+  /** Ends listening for new buyers. Null if the flag does not listen. */
   end: (() => void) | null;
 }
 
@@ -61,31 +63,32 @@ interface Counted {
 
 /** No buyer has this id. */
 const NOBODY = '';
-/** The most buckets whose flag is kept. The least recently used flag is dropped beyond that. */
+/** Maximum number of buckets whose flag is kept. Beyond it, the least recently used flag is dropped. */
 const FLAGS_MAX = 1000;
 /**
- * Time that missing buyers have to appear in notifications. A notification follows once the order is in MySQL. If
- * buyers are still missing after this time, their notification is late or lost, and the whole bucket is read again.
+ * How long missing buyers have to appear in notifications. A notification follows once the order is in MySQL. If buyers
+ * are still missing after this time, their notification is late or lost, and the whole bucket is read again.
  */
 const NOTIFIED_WITHIN_MS = 2000;
 /**
- * The greatest age of a count of all buckets, as a share of the life of a flag. Each bucket has a flag, and each flag
- * needs the units of all buckets. A separate count per flag would cost the square of the number of buckets.
+ * Maximum age of a count of all buckets, as a fraction of the life of a flag. Each bucket has a flag, and each flag
+ * needs the units of all buckets. If every flag counted for itself, the cost would grow with the square of the number
+ * of buckets.
  */
 const COUNT_AGE_MAX = 1 / 4;
-/** A flag that has refused no buyer for this long is dropped with its buyers. */
+/** A flag that has refused no buyer for this long is dropped, together with its buyers. */
 const IDLE_MS = 60_000;
 
 /**
  * Answers most requests for a sold-out sale from memory. A flag is armed after precheck has seen zero units left and
- * this process has read the accepted buyers. The flag holds for `lifeMs`. While it refuses buyers, it is renewed in the
- * background before it ends. Otherwise all buyers would reach Redis together each time the flag ends.
+ * this process has read the accepted buyers. The flag applies for `lifeMs`. While it refuses buyers, it is renewed in
+ * the background before it ends, because otherwise all buyers would reach Redis together each time it ends.
  */
 export class SoldOutFlags {
   readonly #options: SoldOutFlagsOptions;
   readonly #ports: SoldOutFlagsPorts;
   readonly #flags = new LRUCache<string, Flag>({ max: FLAGS_MAX, dispose: ({ end }) => end?.(), noDisposeOnSet: true });
-  /** Counts by sale and number of buckets: a caller that knows fewer buckets counts fewer units. */
+  /** Counts by sale and number of buckets, because a caller that assumes fewer buckets counts fewer units. */
   readonly #counts = new LRUCache<string, Counted>({ max: FLAGS_MAX });
   #tidyAtMs = 0;
 
@@ -94,14 +97,14 @@ export class SoldOutFlags {
     this.#ports = ports;
   }
 
-  /** Buyers kept, over all sales. */
+  /** Number of buyers kept, over all sales. */
   get buyers(): number {
     let sum = 0;
     for (const { buyers } of this.#flags.values()) sum += buyers.size;
     return sum;
   }
 
-  /** Whether no units are left and no purchase of this buyer was ever accepted. */
+  /** Returns whether no units are left and no purchase of this buyer was ever accepted. */
   refuses(ref: HomeBucket, userId: string): boolean {
     const flag = this.#flags.get(bucketName(ref));
     if (flag === undefined) return false;
@@ -115,11 +118,11 @@ export class SoldOutFlags {
 
   /**
    * Whether no bucket has units left. True from the first time that zero was seen, even if the accepted buyers are not
-   * known. Ends with the flag, so the next purchase after that notices returned units.
+   * known yet. Ends with the flag, so that the next purchase notices returned units.
    */
   isSoldOut({ saleId, buckets }: SaleBuckets): boolean {
     for (let bucket = 0; bucket < buckets; bucket++) {
-      const ref = { saleId, bucket, buckets }; // the flag of one bucket covers all buckets together
+      const ref = { saleId, bucket, buckets }; // the flag of any bucket stands for all buckets
       if (this.refuses(ref, NOBODY)) return true;
       const flag = this.#flags.get(bucketName(ref));
       if (flag !== undefined && flag.emptyUntilMs > this.#ports.clock.monotonicMs()) return true;
@@ -128,9 +131,9 @@ export class SoldOutFlags {
   }
 
   /**
-   * Notes the units that precheck has seen. For a sale with several buckets, these are the units of all buckets. Null
+   * Records the units that precheck has seen. For a sale with several buckets, these are the units of all buckets. Null
    * is ignored: a bucket that is not loaded is not sold out.
-   * @param seenMs when precheck was sent, since its answer may have taken long. Default now.
+   * @param seenMs when precheck was sent, because its answer may have taken long. Default: now.
    */
   observe(ref: HomeBucket, unitsLeft: number | null, seenMs: number = this.#ports.clock.monotonicMs()): void {
     if (this.#ports.clock.monotonicMs() >= this.#tidyAtMs) this.#dropIdle();
@@ -149,8 +152,8 @@ export class SoldOutFlags {
   }
 
   /**
-   * Renews a flag with one read of Redis for all buyers. Skips a sale that is not plainly sold out: precheck finds the
-   * right refusal.
+   * Renews a flag with one read of Redis for all buyers. Does not renew it if the sale is not simply sold out, because
+   * precheck then finds the right refusal.
    */
   readonly #renew = async (ref: HomeBucket, flag: Flag, seenMs: number): Promise<void> => {
     const sale = await this.#ports.store.readSale(ref);
@@ -166,7 +169,7 @@ export class SoldOutFlags {
     else await this.#armIn(sale.epoch, ref, flag, Math.min(seenMs, count.beganMs));
   };
 
-  /** Counts the units left in all buckets. The flags of the buckets share the count. */
+  /** Counts the units left in all buckets. The flags of all buckets share the count. */
   #countAll(ref: HomeBucket): Counted {
     const beganMs = this.#ports.clock.monotonicMs();
     const name = `${ref.saleId}/${ref.buckets}`;
@@ -188,7 +191,7 @@ export class SoldOutFlags {
     const { store, clock } = this.#ports;
     const count = await store.acceptedBuyerCount(ref);
     if (epoch === flag.epoch && count > flag.buyers.size && flag.end !== null) {
-      // Units were sold again. Notifications will name their buyers, and Redis refuses until then.
+      // Units were sold again. Notifications will name their buyers; until then Redis refuses.
       if (flag.missingSinceMs === 0) flag.missingSinceMs = clock.monotonicMs();
       if (clock.monotonicMs() - flag.missingSinceMs < NOTIFIED_WITHIN_MS) return;
     }
@@ -201,7 +204,7 @@ export class SoldOutFlags {
     if (count === flag.buyers.size) flag.untilMs = seenMs + this.#options.lifeMs;
   }
 
-  /** Reads all accepted buyers. Starts to listen first, so that a buyer accepted during the read is not missed. */
+  /** Reads all accepted buyers. Starts listening first, so that a buyer accepted during the read is not missed. */
   async #readBuyers(ref: HomeBucket, flag: Flag): Promise<void> {
     const buyers = (flag.reading = new Set<string>());
     flag.end ??= this.#listen(ref, flag);
@@ -278,7 +281,7 @@ const newFlag = (): Flag => ({
   end: null,
 });
 
-/** Stops the flag because units are left again. */
+/** Ends the flag, because units are available again. */
 function forget(flag: Flag): void {
   flag.untilMs = 0;
   flag.emptyUntilMs = 0;

@@ -19,7 +19,7 @@ const STEPS_MAX = 500;
 const KEPT_AGAIN_MS = 10 * 60_000;
 const FAILED_AGAIN_MS = 10_000;
 
-/** The sale under way: the position of its next step, and how many of its orders stay. */
+/** The sale that is being moved: the position of its next step, and how many of its orders stay. */
 interface Underway {
   readonly saleId: string;
   from: OrderCursor | null;
@@ -30,7 +30,7 @@ interface Underway {
  * Moves the orders of sales that were retired long ago to the archive, sale by sale, so that `orders` holds little more
  * than the sales that still sell. If a keeper dies, each order is either in its old place or in the archive, and the
  * next keeper continues.
- * @param afterMs how long after its retirement the orders of a sale move
+ * @param afterMs how long after the retirement of a sale its orders move
  * @param ordersPerRun maximum number of orders that one run moves
  */
 export function archiveOrders(
@@ -68,7 +68,7 @@ export function archiveOrders(
       log.info({ saleId: sale.saleId }, 'moved the orders of a sale to the archive');
       current = null;
     } else if (sale.kept === 0) {
-      await leave(sale.saleId, FAILED_AGAIN_MS); // another keeper moves these orders
+      await leave(sale.saleId, FAILED_AGAIN_MS); // another keeper is moving these orders
     } else {
       log.warn({ saleId: sale.saleId, orders: sale.kept }, 'orders of a retired sale cannot be archived yet');
       await leave(sale.saleId, KEPT_AGAIN_MS);
@@ -88,7 +88,7 @@ export function archiveOrders(
         } catch (error) {
           const isLasting = !(error instanceof OperationalError) || !error.retryable;
           if (isLasting) log.error({ saleId: sale.saleId, err: error }, 'could not archive the orders of a sale');
-          // do not block the other sales
+          // this must not block the other sales
           await leave(sale.saleId, isLasting ? KEPT_AGAIN_MS : FAILED_AGAIN_MS).catch(() => undefined);
           throw error;
         }

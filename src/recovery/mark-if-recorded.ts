@@ -5,15 +5,15 @@ import type { OrderRepository } from '../core/ports/order-repository.js';
 
 type MarkingStore = Pick<BatchStore, 'markRecorded'>;
 
-/** How many of the rows of a batch are live, and how many have ended. */
+/** How many rows of a batch are live, and how many have ended. */
 interface MarkedRows {
   readonly live: number;
   readonly ended: number;
 }
 
 /**
- * Marks a batch as recorded in Redis if these rows are those of all its purchases.
- * @returns null if a row is missing: then nothing was marked
+ * Marks a batch as recorded in Redis if each of its purchases has its row among these.
+ * @returns null if a row is missing, and nothing was marked
  * @throws OperationalError redis
  */
 export async function markIfComplete(
@@ -28,9 +28,9 @@ export async function markIfComplete(
 }
 
 /**
- * Marks a batch as recorded in Redis if it wrote the row of each of its purchases. Rows that another batch wrote do not
- * count: this batch may hold units of its own besides.
- * @returns null if a row is missing or belongs to another batch: then nothing was marked
+ * Marks a batch as recorded in Redis if it wrote the row of each of its purchases itself. Rows that another batch wrote
+ * do not count, because this batch may hold further units.
+ * @returns null if a row is missing or belongs to another batch, and nothing was marked
  * @throws OperationalError redis or mysql
  */
 export async function markIfRecorded(

@@ -10,10 +10,10 @@ import type { RecoveryMetrics } from './metrics.js';
 import { pendingBuckets } from './pending-buckets.js';
 
 /**
- * Marks batches as recorded that are in MySQL and still in `pending`: a worker died, or lost Redis, between COMMIT and
- * `markRecorded`. Most batches in `pending` were never written. For these only the ids are read, and each run continues
- * where the last run ended, in rotation.
- * @param afterMs minimum age of a batch: a worker may still be processing a younger batch
+ * Marks batches as recorded that are in MySQL but still in `pending`, because a worker died, or lost Redis, between
+ * COMMIT and `markRecorded`. Most batches in `pending` have not been written yet, so only their ids are read. Each run
+ * continues where the last one ended, in rotation.
+ * @param afterMs minimum age of a batch: a worker may still be processing a younger one
  * @param maxPerBucket maximum number of batches per bucket and run
  */
 export function markRecorded(
@@ -33,7 +33,7 @@ export function markRecorded(
   /** How many of the oldest batches of a bucket the next run skips. */
   let skipped: ReadonlyMap<string, number> = new Map();
 
-  /** @returns how many of the oldest batches the next run skips: 0 after the last one */
+  /** @returns how many of the oldest batches the next run skips; 0 after the last batch */
   const markBucket = async (ref: BucketRef, skip: number): Promise<number> => {
     let looked = 0;
     let marked = 0;
@@ -54,7 +54,7 @@ export function markRecorded(
   return {
     name: 'mark-recorded',
     async runOnce(): Promise<void> {
-      const faults = new BucketFaults(); // includes the fault of a sale that is being rebuilt
+      const faults = new BucketFaults(); // includes the fault that a sale is being rebuilt
       const next = new Map<string, number>();
       await faults.forEach(await pendingBuckets({ sales, store }, faults), async (ref) => {
         const name = bucketRefName(ref);

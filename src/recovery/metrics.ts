@@ -11,7 +11,7 @@ export type RecoveryMetrics = ReturnType<typeof createRecoveryMetrics>;
 export interface MessageFigures {
   /** `down` says why a broker does not answer. */
   readonly brokers: readonly { readonly down: string | null }[];
-  /** Null: no broker answers. */
+  /** Null if no broker answers. */
   readonly held: HeldMessages | null;
 }
 
@@ -27,9 +27,9 @@ interface HeldMessages {
     readonly lag: number;
     readonly oldestMs: number | null;
   }[];
-  /** Half messages without an answer. */
+  /** Half messages that have not been committed or rolled back. */
   readonly halves: { readonly open: number; readonly oldestMs: number | null };
-  /** Half messages that the broker gave up on. */
+  /** Number of half messages that the broker has given up. */
   readonly discarded: number;
 }
 
@@ -62,15 +62,15 @@ function batchMetrics(registry: Registry) {
   );
   const waiting = gauge('seckill_dead_letters_parked', 'Parked dead letters, counted up to 10000. Alert on any.');
   return {
-    /** Batches published again because no worker recorded them. */
+    /** Counts batches that were published again because no worker recorded them. */
     redriven: (batches: number): void => redriven.inc(batches),
-    /** Batches that MySQL had while Redis still held them in `pending`. */
+    /** Counts batches that MySQL had while Redis still held them in `pending`. */
     markedLate: (batches: number): void => marked.inc(batches),
-    /** Messages parked in `dead_letters`. */
+    /** Counts messages parked in `dead_letters`. */
     parked: (messages: number): void => parked.inc(messages),
-    /** Messages in `dead_letters` that wait for an operator. */
+    /** Sets the number of messages in `dead_letters` that wait for an operator. */
     deadLettersParked: (messages: number): void => waiting.set(messages),
-    /** Batches in `pending` over all sales, and the age of the oldest batch in ms. */
+    /** Sets the number of batches in `pending` over all sales, and the age of the oldest in ms. */
     pending(batches: number, oldestMs: number): void {
       pending.set(batches);
       oldest.set(oldestMs / 1000);
@@ -116,12 +116,12 @@ function repairMetrics(registry: Registry) {
     ['sales'],
   );
   return {
-    /** @param tookMs from the first command of the repair to its last */
+    /** @param tookMs time from the first command of the repair to its last */
     repairTried(result: 'repaired' | 'busy' | 'superseded' | 'failed', tookMs: number): void {
       tries.labels(result).inc();
       if (result === 'repaired') seconds.observe(tookMs / 1000);
     },
-    /** Sales that wait for a repair. The live sales cannot sell until then. */
+    /** Sets the number of sales that wait for a repair. The live ones cannot sell until then. */
     salesInRepair(live: number, closed: number): void {
       waiting.labels('live').set(live);
       waiting.labels('closed').set(closed);
@@ -185,7 +185,7 @@ function messageMetrics(registry: Registry) {
     for (const metric of [open, openOldest, discarded, down]) metric.remove(); // `reset` would set it to 0
   };
   forget();
-  /** Null: this process does not know. */
+  /** Null if this process does not know the figures. */
   return (figures: MessageFigures | null): void => {
     forget();
     if (figures === null) return;
@@ -220,7 +220,10 @@ function reconcileMetrics(registry: Registry) {
     () => (performance.now() - lastRunMs) / 1000,
   );
   return {
-    /** Records the end of a comparison. @param findings how many of each kind; a missing kind counts as 0 */
+    /**
+     * Records the end of a comparison.
+     * @param findings number of findings of each kind; a missing kind counts as 0
+     */
     reconciled(findings: Readonly<Partial<Record<FindingKind, number>>>): void {
       lastRunMs = performance.now();
       for (const kind of FINDING_KINDS) found.labels(kind).set(findings[kind] ?? 0);

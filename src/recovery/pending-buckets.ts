@@ -6,12 +6,12 @@ import { BucketFaults } from '../core/bucket-faults.js';
 import { listSalesInRedis } from '../sales/list-sales-in-redis.js';
 import type { RecoveryMetrics } from './metrics.js';
 
-/** Maximum number of closed sales to read, last closed first. */
+/** Maximum number of closed sales to read; those that closed last come first. */
 const CLOSED_MAX = 10_000;
 
 /**
- * Finds every bucket with a batch that is deducted and not marked as recorded. Closed sales are included, since batches
- * may still be under way. For sales at rest only a count is read.
+ * Finds every bucket that has a batch that is deducted but not marked as recorded. Closed sales are included, because
+ * batches may still be under way. For sales at rest, only a count is read.
  * @param faults collects the faults of buckets that did not answer
  */
 export async function pendingBuckets(
@@ -25,8 +25,8 @@ export async function pendingBuckets(
 }
 
 /**
- * Publishes how many batches are deducted and not marked as recorded, and how many of them are overdue, over the buckets
- * that answer. The gauge of the broker drifts, this one cannot.
+ * Publishes how many batches are deducted but not marked as recorded, and how many of them are overdue, over the
+ * buckets that answer. The broker's own gauge drifts; this one cannot.
  * @param overdueAfterMs age from which a batch is overdue
  */
 export function watchPending(

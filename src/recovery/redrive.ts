@@ -17,7 +17,7 @@ interface RedrivePorts {
   readonly sales: SaleRepository;
   readonly store: BatchStore;
   readonly channel: RedriveChannel;
-  /** Absent: nothing is traced. */
+  /** If absent, nothing is traced. */
   readonly tracing?: Tracing;
   readonly clock: Clock;
   readonly log: Log;
@@ -25,25 +25,25 @@ interface RedrivePorts {
 }
 
 /**
- * Lease on taken batches. A batch that was not published, because the keeper died or the broker refused it, is due
- * again after this time.
+ * Length of the lease on a batch. If the batch is not published, because the keeper died or the broker refused it, it
+ * is due again after this time.
  */
 const LEASE_MS = 20_000;
-/** Maximum number of batches per take. The batches of a take are published at the same time. */
+/** Maximum number of batches that are leased together and then published at the same time. */
 const PER_TAKE = 32;
 /**
- * Takes under way at once, of several buckets or of one. Each may take at most its share of the batches left in this
- * run.
+ * How many such groups are under way at once, of several buckets or of one. Each takes at most its share of the batches
+ * left in this run.
  */
 const TAKES_AT_ONCE = 4;
 /** The pause between two publications of a batch equals its age, up to this many times `afterMs`. */
 const PAUSE_FACTOR_MAX = 16;
 
 /**
- * Publishes batches again whose message never arrived (protocol rule 8). If the message had arrived after all, the
- * worker finds the batch `already_recorded`. A keeper leases the batches it takes in Redis, so several keepers share
- * the work, and a worker that still retries a batch keeps it in the same way (decision 29). Buckets take turns, so a
- * sale with very many batches does not delay the batches of other sales.
+ * Publishes batches again whose message never arrived (protocol rule 8). If the message did arrive, the worker finds
+ * the batch `already_recorded`. Keepers lease batches in Redis, so several keepers share the work; a worker that is
+ * still retrying a batch keeps it in the same way (decision 29). Buckets take turns, so that a sale with very many
+ * batches does not delay the batches of other sales.
  * @param afterMs age after which a batch is published again; must be longer than a check-back takes
  * @param max maximum number of batches published per run
  */
@@ -62,11 +62,11 @@ export function redrive(
       const faults = new BucketFaults();
       const refused = new RefusedBatches();
       let left = max;
-      /** Buckets that have no more batches in this run, or did not answer. */
+      /** Buckets that have no more batches in this run, or that did not answer. */
       const dry = new Set<string>();
       const take = async (ref: BucketRef): Promise<void> => {
         const wanted = Math.min(PER_TAKE, Math.ceil(left / TAKES_AT_ONCE));
-        // the budget that other takes do not use is free again
+        // others can use the part of the budget that this one does not use
         if (wanted === 0 || dry.has(bucketRefName(ref)) || refused.isAll) return;
         left -= wanted;
         served++;
@@ -74,7 +74,7 @@ export function redrive(
         const asked = store.takeDue(ref, { olderThanMs: afterMs, leaseMs, max: wanted, fromMs });
         const due = await asked.catch((error: unknown) => {
           dry.add(bucketRefName(ref));
-          left += wanted; // as far as we know nothing was taken: the other buckets get this share
+          left += wanted; // as far as we know, nothing was leased, so the other buckets get this share
           throw error;
         });
         windows.goOn(ref, due.nextFromMs);
@@ -85,7 +85,7 @@ export function redrive(
 
       let waiting = turned(await pendingBuckets(ports, faults), served);
       while (left > 0 && waiting.length > 0 && !refused.isAll) {
-        // if few buckets have more batches, each gets several takes at once
+        // if only few buckets have more batches, each is read several times at once
         const takes = waiting.length < TAKES_AT_ONCE ? [...waiting, ...waiting, ...waiting] : waiting;
         await faults.forEach(takes.slice(0, Math.max(TAKES_AT_ONCE, waiting.length)), take, TAKES_AT_ONCE);
         waiting = waiting.filter((ref) => !dry.has(bucketRefName(ref)));
@@ -96,7 +96,10 @@ export function redrive(
   };
 }
 
-/** Publishes batches. Published batches get their pause, the rest keep their lease. @throws OperationalError redis */
+/**
+ * Publishes batches. A published batch gets its pause; any other keeps its lease.
+ * @throws OperationalError redis
+ */
 async function publish(
   ref: BucketRef,
   batches: readonly PendingBatch[],
@@ -133,8 +136,8 @@ async function publish(
 }
 
 /**
- * Counts the batches that the broker did not take in one run. A single refused batch must not hold up the others. If
- * the broker takes none, the run must stop, or it would spend a time-out on every take.
+ * Counts the batches that the broker refused in one run. A single refused batch must not hold up the others. But if the
+ * broker refuses all of them, the run must stop, or it would lose a time-out on every lease.
  */
 class RefusedBatches {
   #first: OperationalError | null = null;
@@ -152,7 +155,7 @@ class RefusedBatches {
     this.#inARow = 0;
   }
 
-  /** Whether the broker refused a whole take's worth in a row: then the batches are not the cause. */
+  /** Whether the broker refused as many batches in a row as one lease holds. Then the batches are not the cause. */
   get isAll(): boolean {
     return this.#inARow >= PER_TAKE;
   }
@@ -173,9 +176,9 @@ const turned = (refs: readonly BucketRef[], by: number): readonly BucketRef[] =>
 };
 
 /**
- * The deduct time from which each bucket is searched for batches that were never taken. A search continues where the
- * last one ended. Once in a while it starts at the beginning, because a replaced Redis may have a clock behind that of
- * the old one.
+ * The deduct time from which each bucket is searched for batches that were never leased. A search continues where the
+ * last one ended. From time to time it starts at the beginning, because a new Redis server may have a clock that is
+ * behind that of the old one.
  */
 class Windows {
   readonly #againMs: number;

@@ -15,14 +15,14 @@ import type { RecoveryMetrics } from './metrics.js';
 import { repairNeedIn } from './repair/sale-status.js';
 import { type BothSides, removeStaleMarkers } from './stale-markers.js';
 
-/** Both sides of the sales that are over, and everything that may keep one. */
+/** Access to both sides of the sales that are over, and to everything that may keep one. */
 export interface RetirePorts extends BothSides {
   readonly sales: RetirementRepository;
   readonly batches: BatchStore;
   readonly parkedBatchesOf: RepairRepository['parkedBatchesOf'];
   readonly reconcile: {
     readonly jobs: CompensationRepository['list'];
-    /** Compares Redis and MySQL for a sale that is over. `none` while another process compares. */
+    /** Compares Redis and MySQL for a sale that is over. Returns `none` while another process compares it. */
     readonly compareEnded: (
       saleId: string,
     ) => Promise<{ readonly outcome: RunOutcome; readonly hasStaleMarkers: boolean }>;
@@ -32,8 +32,8 @@ export interface RetirePorts extends BothSides {
 }
 
 /**
- * Why a sale is kept, the first reason that holds.
- * - `pending`: a batch is deducted and not marked as recorded
+ * Why a sale is kept: the first of these reasons that applies.
+ * - `pending`: a batch is deducted but not marked as recorded
  * - `parked`: a dead letter waits for an operator
  * - `outbox`: an outbox row of its orders is not done
  * - `compensation`: a repair of one of its findings is not done
@@ -44,29 +44,29 @@ export interface RetirePorts extends BothSides {
 type KeptReason = 'pending' | 'parked' | 'outbox' | 'compensation' | 'in_repair' | 'differs' | 'only_in_redis';
 
 const ACTOR = 'keeper';
-/** Maximum number of due sales that a run reads. Kept sales count, so further sales wait for them. */
+/** Maximum number of due sales that a run reads. Kept sales are counted too, so they may make other sales wait. */
 const DUE_MAX = 10_000;
 /** Maximum number of sales per run. The comparison of each sale reads all its orders. */
 const TRIED_MAX = 50;
 /** Pause before a kept sale is tried again. */
 const TRY_AGAIN_MS = 10 * 60_000;
-/** Pause before a sale is tried again if its Redis did not answer. Sales on other servers come first. */
+/** Pause before a sale is tried again if its Redis server did not answer. Sales on other servers come first. */
 const UNREADABLE_AGAIN_MS = 60_000;
 /** Maximum number of requests whose rows one statement looks up. */
 const REQUESTS_PER_READ = 500;
 
 /**
- * Retires sales that have been over for long: from then on every program reads them from MySQL alone, and Redis may
- * forget them. A sale is retired only if Redis knows nothing that MySQL does not have. Any other sale is kept.
+ * Retires sales that have been over for a long time: from then on, every program reads them only from MySQL, and Redis
+ * may forget them. A sale is retired only if Redis knows nothing that MySQL does not have. Any other sale is kept.
  * @param afterMs how long after its end a sale is retired
- * @param markerAgeMs age after which no check-back asks for a marker
+ * @param markerAgeMs age after which no check-back needs a marker
  */
 export function retireSales(
   ports: RetirePorts,
   { afterMs, markerAgeMs }: { readonly afterMs: number; readonly markerAgeMs: number },
 ): Job {
   const { sales, clock, log, metrics } = ports;
-  /** saleId → why the sale was kept (null: it could not be read), and when it is tried again. */
+  /** saleId → why the sale was kept (null if it could not be read), and when it is tried again. */
   let kept = new Map<string, { readonly why: KeptReason | null; readonly dueMs: number }>();
   return {
     name: 'retire-sales',
@@ -80,9 +80,9 @@ export function retireSales(
         const { saleId } = sale;
         try {
           const why = await reasonToKeep(sale, ports, markerAgeMs);
-          if (why === 'being_compared') continue; // by another run: the next run tries it again
+          if (why === 'being_compared') continue; // another run is comparing it; the next run tries again
           if (why === null) {
-            // False: another keeper was faster, or the sale was rebuilt since it was read
+            // False if another keeper was faster, or the sale has been rebuilt since it was read
             if (await sales.retire(sale, ACTOR)) metrics.saleRetired();
             continue;
           }
@@ -121,7 +121,7 @@ async function reasonToKeep(
       return 'in_repair';
     case 'not_loaded':
     case 'other_server':
-      // The sale is not rebuilt just to be forgotten: everything that Redis has lost is in MySQL, and the rest is
+      // The sale is not rebuilt only to be forgotten: everything that Redis has lost is in MySQL, and the rest is
       // compared.
       if (await hasMoreThanRows(sale, ports)) {
         await repairs.askForRepair(saleId); // after the repair, reconcile can judge it
@@ -135,13 +135,13 @@ async function reasonToKeep(
         await removeStaleMarkers(sale, ports, markerAgeMs);
         compared = await reconcile.compareEnded(saleId); // nothing may have changed while they were removed
       }
-      // If another run is comparing the sale, nothing is known about it: that run ends within seconds.
+      // If another run is comparing the sale, nothing is known about it yet; that run will end within seconds.
       return compared.outcome === 'match' ? null : compared.outcome === 'none' ? 'being_compared' : 'differs';
     }
   }
 }
 
-/** Whether Redis has a request of the sale without a row in MySQL. */
+/** Whether Redis has a request of the sale that has no row in MySQL. */
 async function hasMoreThanRows(sale: Sale, { store, repository }: RetirePorts): Promise<boolean> {
   for (const ref of bucketRefsOf(sale)) {
     for await (const page of store.requests(ref)) {
@@ -156,7 +156,7 @@ async function hasMoreThanRows(sale: Sale, { store, repository }: RetirePorts): 
   return false;
 }
 
-/** How long an API may keep a sale snapshot in memory. */
+/** How long an api may keep a sale snapshot in memory. */
 const FORGET_AFTER_MS = 60_000;
 /** Maximum number of sales that Redis forgets per run. */
 const FORGOTTEN_PER_RUN = 100;
@@ -164,7 +164,7 @@ const FORGOTTEN_PER_RUN = 100;
 /**
  * Removes retired sales from Redis once no program can still use an older snapshot of them. If this process dies in
  * between, the next run removes the rest.
- * @param options `snapshotMs`: how long APIs share a snapshot
+ * @param options `snapshotMs`: how long apis share a snapshot
  */
 export function forgetRetiredSales(
   { sales, store }: { readonly sales: RetirementRepository; readonly store: SaleStore },

@@ -5,21 +5,22 @@ import type { AgedOrder, OrderCursor, OrderPage, SaleRows } from '../core/ports/
 import type { Sale } from '../core/sale.js';
 
 /**
- * Pauses before the second and later tries of one step: MySQL may fail over, and all rows read so far would be lost.
+ * Pauses before the second and later attempts of one step. MySQL may be failing over, and without them all rows read so
+ * far would be lost.
  */
 const RETRY_MS = [100, 250, 500, 1000, 2000, 4000] as const;
 
-/** Units of live orders. */
+/** Sums the units of live orders. */
 export const liveUnitsOf = (rows: readonly AgedOrder[]): number =>
   rows.reduce((sum, { state, quantity }) => sum + (isLive(state) ? quantity : 0), 0);
 
 /**
- * Reads every row of a sale in chunks, in time proportional to this sale. If its live orders do not add up to a `sold`
- * that has not changed since, some rows are missing from the ranges that writers note, and all of `orders` is searched
- * for them. If `sold` has changed, only a sum below both values starts that search. A smaller gap may stay undetected
- * until the next comparison.
- * @param sale the sale as read before its rows
- * @throws OperationalError mysql, after some tries
+ * Reads every row of a sale in chunks, in time proportional to this sale. If `sold` has not changed during the read and
+ * the live orders do not add up to it, some rows are missing from the ranges that writers record, and all of `orders`
+ * is searched for them. If `sold` has changed, the search starts only if the sum is below both values; a smaller gap
+ * may stay undetected until the next comparison.
+ * @param sale the sale as it was read before its rows
+ * @throws OperationalError mysql, after some attempts
  */
 export async function* rowsOfSale(
   sale: Sale,
@@ -34,7 +35,7 @@ export async function* rowsOfSale(
   let reading: Promise<OrderPage> | null = read(null);
   while (reading !== null) {
     const { rows, next }: OrderPage = await reading;
-    reading = next === null ? null : read(next); // while the reader works on this page
+    reading = next === null ? null : read(next); // read the next page while the reader works on this one
     liveUnits += liveUnitsOf(rows);
     if (rows.length > 0) yield rows;
   }
@@ -45,7 +46,7 @@ export async function* rowsOfSale(
   if (stoodStill || liveUnits < Math.min(sale.sold, after.sold)) yield* repository.unlistedOrders(sale);
 }
 
-/** @throws any lasting error of `call`, or its last passing fault after some seconds */
+/** @throws any lasting error of `call`, or its last temporary fault after some seconds */
 export async function retried<T>(call: () => Promise<T>, clock: Clock): Promise<T> {
   for (const pauseMs of RETRY_MS) {
     try {

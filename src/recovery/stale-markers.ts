@@ -6,7 +6,7 @@ import type { RepairStore } from '../core/ports/repair-stores.js';
 import type { Sale } from '../core/sale.js';
 import { rowsOfSale } from './rows-of-sale.js';
 
-/** Both sides of the sales that are compared: their buckets in Redis and their rows in MySQL. */
+/** Access to both sides of the sales that are compared: their buckets in Redis and their rows in MySQL. */
 export interface BothSides {
   readonly store: ReconcileStore;
   readonly repairs: RepairStore;
@@ -14,7 +14,7 @@ export interface BothSides {
   readonly clock: Clock;
 }
 
-/** Sorts rows by the buckets that may know them. */
+/** Groups rows by the buckets that may know them. */
 export function byBucket(
   { saleId }: Sale,
   rows: readonly AgedOrder[],
@@ -32,9 +32,9 @@ export function byBucket(
 }
 
 /**
- * Finds markers of a closed sale whose rows are so old that no check-back can ask for their batch. A marker stays in
- * the bucket that was the buyer's home when the batch was formed.
- * @param markerAgeMs age after which no check-back can ask for a marker
+ * Finds markers of a closed sale whose rows are so old that no check-back can need them. A marker stays in the bucket
+ * that was the buyer's home when the batch was formed.
+ * @param markerAgeMs age after which no check-back can need a marker
  */
 export async function* staleMarkers(
   sale: Sale,
@@ -51,7 +51,7 @@ export async function* staleMarkers(
 
 /**
  * Removes the stale markers of a closed sale.
- * @returns how many were removed
+ * @returns the number of removed markers
  * @throws OperationalError
  */
 export async function removeStaleMarkers(sale: Sale, sides: BothSides, markerAgeMs: number): Promise<number> {

@@ -6,15 +6,15 @@ import { MemoryTrend, type ServerMemory } from '../core/store-memory.js';
 import type { RecoveryMetrics } from './metrics.js';
 
 /**
- * Publishes how much of its memory limit each Redis master uses, and how many days the rest will last. A full Redis
- * takes no purchase.
+ * Publishes how much of its memory limit each Redis master uses, and for how many days the rest will last. A full Redis
+ * accepts no purchases.
  */
 export function watchRedisMemory({
   readMemory,
   clock,
   metrics,
 }: {
-  /** Reads the memory of every server, or its fault if it does not answer. */
+  /** Reads the memory of every server. A server that does not answer has its fault instead. */
   readonly readMemory: () => Promise<readonly (ServerMemory | OperationalError)[]>;
   readonly clock: Clock;
   readonly metrics: RecoveryMetrics;

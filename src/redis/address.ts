@@ -1,5 +1,5 @@
 import { withoutUndefined } from '../core/without-undefined.js';
-/** Login for the servers. Empty if the servers need none. */
+/** Login for the servers. Empty if they need none. */
 interface RedisLogin {
   readonly username?: string;
   readonly password?: string;
@@ -16,7 +16,7 @@ export type RedisAddress =
   | {
       readonly kind: 'sentinel';
       readonly sentinels: readonly RedisHost[];
-      /** Name under which the sentinels watch the master. */
+      /** Name under which the sentinels monitor the master. */
       readonly master: string;
       readonly db: number;
       /** Login for the servers. Sentinels need none. */

@@ -3,16 +3,16 @@ import { asOperationalError, pipelined, type RedisConnection } from './connectio
 import { answersKey } from './keys.js';
 
 /**
- * Length of the block that one key holds. It is short enough that Redis keeps the hash compact
- * (`hash-max-listpack-entries`), unless very many sales are busy.
+ * Number of ms that one key covers. Short enough that Redis keeps the hash compact (`hash-max-listpack-entries`),
+ * unless very many sales are busy.
  */
 const BLOCK_MS = 10_000;
-/** Number of blocks read at once, which bounds the reply. */
+/** Number of blocks that are read at once, which limits the size of the reply. */
 const BLOCKS_PER_READ = 60;
 
 /**
- * Stores answers in hashes of ten seconds, which expire on their own. Each sale has a hash `<second> <code>` → count,
- * so a reader of a sale reads no other sale. All sales share a hash `<second> <saleId>`, and the sales that are not
+ * Stores answers in hashes that cover ten seconds each and expire on their own. Each sale has a hash `<second> <code>`
+ * → count, so reading one sale reads no other. All sales share a hash `<second> <saleId>`, and the sales that are not
  * counted separately share a hash `<second> any`. All keys are in the same slot.
  * @param keepMs how long a second is remembered
  */
@@ -54,7 +54,7 @@ export function createAnswerHistory({ redis }: RedisConnection, keepMs: number):
       }),
   };
 
-  /** Calls `take` for each field, block by block, with the hashes of a block in the given order. */
+  /** Calls `take` for each field, block by block. The hashes of a block come in the given order. */
   async function eachField(
     hashes: readonly string[],
     fromMs: number,

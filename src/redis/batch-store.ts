@@ -28,14 +28,14 @@ import { createRepairAsks } from './repair-asks.js';
 import { markerBody, asList } from './replies.js';
 
 /**
- * Scripts that a call runs at the same time. Many calls run in parallel (each outbox row is a call), and purchases wait
- * behind their scripts. After a mass expiry, tens of thousands of scripts sent at once would outlast the reply
- * time-out.
+ * Number of scripts that a call runs at the same time. Many calls run in parallel (each outbox row is a call), and
+ * purchases wait behind their scripts. After a mass expiry, tens of thousands of scripts sent at once would outlast the
+ * reply time-out.
  */
 const RELEASES_AT_ONCE = 64;
-/** Entries that a script examines per call: a millisecond of server time. */
+/** Number of entries that a script examines per call. This takes the server about a millisecond. */
 const LOOKED_AT_PER_CALL = 1_000;
-/** Bounds the reply and stays far below any reply time-out. */
+/** Limits the size of the reply, and keeps the time far below any reply time-out. */
 const REFS_PER_PIPELINE = 500;
 
 type RecordedBatch = Parameters<BatchStore['markRecorded']>[0][number];
@@ -137,9 +137,9 @@ export function createBatchStore(connection: RedisConnection): BatchStore {
 }
 
 /**
- * Marks a batch as recorded. The batch's own bucket knows whether the sale was resharded since. If so, other buckets
- * hold requests of the batch too.
- * @returns the word of the script
+ * Marks a batch as recorded. The batch's own bucket knows whether the sale has been resharded since. If so, other
+ * buckets hold some of its requests too.
+ * @returns the status word that the script returned
  */
 async function markRecorded(connection: RedisConnection, { batch, orders }: RecordedBatch): Promise<unknown> {
   const [word, , epoch, buckets] = asList(await markRecordedIn(connection, batch, batch.bucket, orders));
@@ -161,7 +161,7 @@ function markRecordedIn(
   return run('mark-recorded', keys, args);
 }
 
-/** Reacquires each purchase in the present bucket of its buyer. The script refuses in any other epoch. */
+/** Reacquires each purchase in the current bucket of its buyer. In any other epoch, the script refuses. */
 async function reacquireInHomeBuckets(
   { redis, run }: RedisConnection,
   batch: Batch,
@@ -169,10 +169,10 @@ async function reacquireInHomeBuckets(
   recorded: ReadonlySet<string>,
 ): Promise<Reacquired> {
   const { buckets, ...terms } = await asOperationalError('read a sale', () => readEpochAndBuckets(redis, batch));
-  if (terms.epoch !== 0 && terms.epoch !== epoch) return { outcome: 'unavailable' }; // that epoch may have other buckets
+  if (terms.epoch !== 0 && terms.epoch !== epoch) return { outcome: 'unavailable' }; // it may have other buckets
   const [lost, elsewhere] = [new Set<string>(), new Set<string>()];
-  // Its own bucket goes first: this puts the batch into `pending`, so the re-drive finds the batch if this process
-  // dies.
+  // The batch's own bucket goes first: this puts the batch into `pending`, so that the re-drive finds it if this
+  // process dies.
   for (const bucket of new Set([batch.bucket, ...homeBucketsOf(batch, buckets)])) {
     const others = batch.purchases.filter(({ userId }) => buckets > 1 && homeBucket(userId, buckets) !== bucket);
     const skipped = new Set([...recorded, ...others.map(purchaseKey)]);
@@ -213,7 +213,7 @@ async function heldElsewhere(redis: RedisClient, batch: Batch): Promise<Set<stri
   return held;
 }
 
-/** @returns the word of the batch's own bucket, which always has the marker */
+/** @returns the status word of the batch's own bucket, which always has the marker */
 async function unparkInAllBuckets({ redis, run }: RedisConnection, batch: Batch): Promise<Unparked> {
   const word = await unparkIn(run, batch, batch.bucket);
   if (word !== 'unparked' && word !== 'already_pending') return word;
@@ -236,16 +236,16 @@ async function unparkIn(run: RedisConnection['run'], { saleId, batchId }: Batch,
 const homeBucketsOf = ({ purchases }: Batch, buckets: number): number[] =>
   buckets > 1 ? purchases.map(({ userId }) => homeBucket(userId, buckets)) : [];
 
-/** Reads epoch and number of buckets of a sale from this bucket. A value that the bucket does not know is 0. */
+/** Reads epoch and number of buckets of a sale from this bucket. A value is 0 if the bucket does not know it. */
 async function readEpochAndBuckets(redis: RedisClient, ref: BucketRef): Promise<{ epoch: number; buckets: number }> {
   const [epoch, buckets] = await redis.hmget(bucketKeys(ref).sale, 'epoch', 'buckets');
   return { epoch: Number(epoch), buckets: Number(buckets) };
 }
 
 /**
- * Finds the bucket that holds the request of each release now: the sale may have been resharded since the release was
- * put into the outbox. The read follows the commit of the ended row, so a reshard before or after this read finds that
- * row.
+ * Finds the bucket that holds the request of each release at present, because the sale may have been resharded since
+ * the release was put into the outbox. The read comes after the ended row was committed, so a reshard before or after
+ * this read finds that row.
  * @returns the bucket of each release, in order; null while the sale is being rebuilt in Redis
  */
 async function currentBuckets(redis: RedisClient, releases: readonly Release[]): Promise<(number | null)[]> {
@@ -307,11 +307,11 @@ async function withPending(redis: RedisClient, refs: readonly BucketRef[]): Prom
   return { refs: found, faults };
 }
 
-/** Uses a pipeline: separate commands would cost the keeper and Redis a system call per sale. */
+/** Uses a pipeline, because separate commands would cost the keeper and Redis a system call per sale. */
 async function countPending(redis: RedisClient, refs: readonly BucketRef[]): Promise<(number | OperationalError)[]> {
   const what = 'find buckets with pending batches';
   const keys = refs.map((ref) => bucketKeys(ref).pending);
-  // a pipeline goes to one server, but these keys are on several servers
+  // a pipeline goes to one server, but these keys are on several
   if (redis instanceof Cluster) return eachOrFault(what, keys, (key) => redis.zcard(key));
   const replies = await redis
     .pipeline(keys.map((key) => ['zcard', key]))
@@ -364,7 +364,7 @@ async function withBodies(
   const batches = stale.map((batch, index) => ({ ...batch, body: markerBody(markers[index] ?? null) }));
   const bodiless = batches.filter(({ body }) => body === null).map(({ batchId }) => batchId);
   if (bodiless.length === 0) return batches;
-  // The batch was most likely recorded between the two reads. Then it is no longer pending.
+  // The batch was most likely recorded between the two reads, and is then no longer pending.
   const scores = await Promise.all(bodiless.map((batchId) => redis.zscore(keys.pending, batchId)));
   const done = new Set(bodiless.filter((_, index) => scores[index] === null));
   return batches.filter(({ batchId }) => !done.has(batchId));

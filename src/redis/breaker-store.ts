@@ -33,7 +33,7 @@ function liveReports(reply: readonly string[]): LiveReport[] {
   );
 }
 
-/** Treats a report that cannot be read, such as a report of another release, as closed. */
+/** Treats a report that cannot be read, such as one of another release, as closed. */
 function readReport(text: string): BreakerReport {
   const stored = jsonOrNull(text) as Partial<Record<Dependency, unknown>> | null;
   const stateOf = (dependency: Dependency): BreakerState =>

@@ -4,20 +4,22 @@ import { Tls, type TlsNames, type TlsSettings } from '../core/tls.js';
 import { isByTls, readRedisAddress, type RedisAddress, type RedisHost } from './address.js';
 
 /**
- * A single server, the master that the sentinels name, or a cluster. The driver sends each command with keys to the
- * server that holds the keys.
+ * A single server, the master that the sentinels name, or a cluster. The driver sends a command that has keys to the
+ * server that holds them.
  */
 export type RedisClient = Redis | Cluster;
 
 export interface RedisOptions extends TlsSettings {
-  /** Same form as REDIS_URL: a single server, sentinels, or a cluster. Uses TLS if the scheme begins with `rediss`. */
+  /**
+   * Has the form of REDIS_URL: a single server, sentinels, or a cluster. Uses TLS if the scheme begins with `rediss`.
+   */
   readonly url: string;
   /** Password for the servers. Replaces the password in `url` unless it is empty. Read again for each connection. */
   readonly password?: Live;
   readonly sentinelUser?: string;
-  /** Read again for each connection. Empty: sentinels are asked without a password. */
+  /** Read again for each connection. If empty, sentinels are asked without a password. */
   readonly sentinelPassword?: Live;
-  /** How long a reply may take, ms. After this time the outcome of the command is unknown. */
+  /** How long a reply may take, ms. After that, the outcome of the command is unknown. */
   readonly replyTimeoutMs: number;
   /** Default: `CONNECT_TIMEOUT_MS`. */
   readonly connectTimeoutMs?: number;
@@ -25,21 +27,21 @@ export interface RedisOptions extends TlsSettings {
   readonly markerLifeMs?: number;
 }
 
-/** Covers three TCP attempts. A server that has not answered by then is down. */
+/** Long enough for three TCP attempts. A server that has not answered by then is down. */
 export const CONNECT_TIMEOUT_MS = 3000;
 
 /** Upper bound of the reconnect delay, which starts short. */
 const RECONNECT_MAX_MS = 1000;
 
 /**
- * Reply time-outs without any reply after which a connection counts as half-open. TCP alone would take minutes to
- * notice.
+ * If no reply at all arrives for this many reply time-outs, the connection counts as half-open. TCP alone would take
+ * minutes to notice.
  */
 const SILENT_REPLY_TIMEOUTS = 2;
 
 /**
- * How often a cluster may redirect a command. A server that redirects a command, or replies TRYAGAIN, has not run it,
- * so a redirect is the only way in which a `deduct` is sent again.
+ * How often a cluster may redirect a command. A server that redirects a command, or replies TRYAGAIN, has not run it. A
+ * redirect is therefore the only reason for which a `deduct` is sent again.
  */
 const REDIRECTIONS_MAX = 5;
 /** Pause between attempts while a slot moves and its keys are split between two servers. */
@@ -50,9 +52,9 @@ const AGAIN_AFTER_END_MS = 100;
 const reconnectDelayMs = (attempt: number): number => Math.min(50 * attempt, RECONNECT_MAX_MS);
 
 /**
- * Creates a client that never queues while disconnected and never sends a command twice: a purchase must fail within
- * milliseconds when Redis is away, and a `deduct` must not be repeated behind our back (protocol rule 2). The client is
- * not connected yet.
+ * Creates a client that never queues commands while disconnected and never sends a command twice: a purchase must fail
+ * within milliseconds when Redis is away, and a `deduct` must not be repeated behind our back (protocol rule 2). The
+ * returned client is not connected yet.
  */
 export function createClient(options: RedisOptions): RedisClient {
   const address = readRedisAddress(options.url);
@@ -65,7 +67,7 @@ export const REDIS_TLS_NAMES: TlsNames = {
   off: 'begin REDIS_URL with redis in the place of rediss',
 };
 
-/** Returns null for plain text. */
+/** Returns null if the connection is not encrypted. */
 export const tlsOf = (options: RedisOptions): Tls | null =>
   isByTls(options.url) ? new Tls(REDIS_TLS_NAMES, options) : null;
 
@@ -102,8 +104,8 @@ function createServerClient(
 }
 
 /**
- * Restarts the driver until a caller closes it. The driver gives up for good, with status `end`, when sentinels name
- * another master while the driver is connecting: its `failoverDetector` takes the connector away during the connect.
+ * Restarts the driver until a caller closes it. The driver gives up for good, with status `end`, if sentinels name
+ * another master while it is connecting, because its `failoverDetector` removes the connector at that moment.
  */
 export function connectAgainAfterEnd(redis: Redis): void {
   let isClosed = false;
@@ -113,22 +115,22 @@ export function connectAgainAfterEnd(redis: Redis): void {
     disconnect(reconnect);
   };
   redis.on('end', () => {
-    const again = (): void => (isClosed ? undefined : void redis.connect().catch(() => undefined)); // ends again: starts again
+    const again = (): void => (isClosed ? undefined : void redis.connect().catch(() => undefined)); // may end again
     setTimeout(again, AGAIN_AFTER_END_MS).unref();
   });
 }
 
-/** Updates the options of the driver before each connection, so passwords in files are current. */
+/** Updates the options of the driver before each connection, so that passwords in files are current. */
 function withPasswords(redis: Redis, { password, sentinelPassword }: RedisOptions): Redis {
   for (const [name, now] of Object.entries({ password, sentinelPassword })) {
-    if (now === undefined || now() === '') continue; // the password in the url counts
+    if (now === undefined || now() === '') continue; // the password in the url applies
     Object.defineProperty(redis.options, name, { get: now, enumerable: true, configurable: true });
   }
   return redis;
 }
 
 /**
- * Resolves a name to itself, because certificates are issued for names. The driver would otherwise connect to the
+ * Resolves a name to itself, because certificates are issued for names, and the driver would otherwise connect to the
  * address behind the name.
  */
 const nameItself: NonNullable<ClusterOptions['dnsLookup']> = (name, done) => done(null, name);
@@ -142,7 +144,8 @@ function createCluster({ nodes, login }: RedisAddress & { kind: 'cluster' }, opt
     clusterRetryStrategy: reconnectDelayMs,
     slotsRefreshTimeout: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
     maxRedirections: REDIRECTIONS_MAX,
-    // A lost connection must not resend a command that may have run. A cluster that is down is reported to the buyer.
+    // After a connection is lost, a command that may have run must not be sent again. A cluster that is down is
+    // reported to the buyer.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
     retryDelayOnTryAgain: TRY_AGAIN_MS,
@@ -152,8 +155,8 @@ function createCluster({ nodes, login }: RedisAddress & { kind: 'cluster' }, opt
 }
 
 /**
- * Creates a separate connection for subscriptions, which is not connected yet. In a cluster every server gets all
- * messages, so the client connects to a server named in REDIS_URL, and to the next server when that one is away.
+ * Creates a separate connection for subscriptions, which is not connected yet. In a cluster, every server gets all
+ * messages, so the client connects to one of the servers in REDIS_URL, and to the next if that one is away.
  */
 export function createSubscriberClient(options: RedisOptions): Redis {
   const address = readRedisAddress(options.url);
@@ -171,7 +174,7 @@ export function createSubscriberClient(options: RedisOptions): Redis {
     ...(tls === null ? {} : { tls: tls.optionsFor() }),
     enableOfflineQueue: false,
     retryStrategy: (attempt) => {
-      Object.assign(redis.options, nextNode()); // read at each connect
+      Object.assign(redis.options, nextNode()); // these options are read at each connect
       return reconnectDelayMs(attempt);
     },
   });
@@ -189,6 +192,8 @@ function connectionOptions({ replyTimeoutMs, connectTimeoutMs = CONNECT_TIMEOUT_
   } satisfies DriverOptions;
 }
 
-/** Returns every server that may hold keys: the single server, or the masters of a cluster as known now. */
+/**
+ * Returns every server that may hold keys: the single server, or the masters of a cluster as they are known at present.
+ */
 export const mastersOf = (redis: RedisClient): readonly Redis[] =>
   redis instanceof Cluster ? redis.nodes('master') : [redis];

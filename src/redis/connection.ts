@@ -28,7 +28,7 @@ export interface RedisConnection {
   /** Returns every server that may hold keys: the single server, or the masters of a cluster. */
   masters(): readonly Redis[];
   /**
-   * Counts how many of our scripts each of these servers knows. Default: every server.
+   * Counts how many of our scripts each of these servers knows. Default: all servers.
    * @throws what the driver throws
    */
   scriptsLoaded(servers?: readonly Redis[]): Promise<number>;
@@ -38,9 +38,9 @@ export interface RedisConnection {
 const MARKER_LIFE_MS = 4 * 24 * 3_600_000;
 
 /**
- * Opens a connection, or a connection to each server of a cluster. See `createClient` for what the connection never
- * does.
- * @throws OperationalError redis, when the first connect fails
+ * Opens a connection, or a connection to each server of a cluster. `createClient` describes what such a connection
+ * never does.
+ * @throws OperationalError redis, if the first connect fails
  */
 export async function connectRedis(options: RedisOptions, log: Log): Promise<RedisConnection> {
   const redis = createClient(options);
@@ -50,7 +50,7 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
     if (error.message !== lastError) log.warn({ err: error }, 'redis connection error');
     lastError = error.message; // the reconnect loop repeats the error every second
   });
-  // A restarted server does not have the scripts. Their next use would load them as well.
+  // A restarted server no longer has the scripts. Their next use would load them as well.
   const load = (server: Redis): Promise<void> =>
     scripts.load(server).catch((err: unknown) => log.warn({ err }, 'the scripts were not loaded'));
   redis.on('ready', () => {
@@ -58,8 +58,8 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
     for (const server of mastersOf(redis)) void welcome(server, load);
   });
   if (redis instanceof Cluster) {
-    // Waits until the driver has made its own check at a server, because a server that is still being connected fails
-    // this check.
+    // Waits until the driver has finished its own check of a server, because a server that is still being connected
+    // fails this one.
     redis.on('+node', (server: Redis) => (redis.status === 'ready' ? void welcome(server, load) : undefined));
   }
   const refused = new RefusalWatch(redis, options);
@@ -68,8 +68,8 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
       untilReady(redis, CONNECTS_MAX * (options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS)),
       refused.promise,
     ]);
-    // Before a cluster server is connected, it refuses all commands but the first. PING does not work here: a server
-    // whose disk is full refuses PING, and must not keep a program from starting.
+    // A cluster server that is not connected yet refuses all commands but the first. PING does not work here, because a
+    // server whose disk is full refuses it, and must not prevent a program from starting.
     await Promise.all(mastersOf(redis).flatMap((server) => [server.time(), server.info('server')]));
   } catch (cause) {
     redis.disconnect();
@@ -97,13 +97,13 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
 const NO_SENTINEL = /All sentinels are unreachable/;
 
 /**
- * Records why a server refuses us. The driver itself would only report a closed connection, and it keeps asking the
+ * Records why a server refuses us. The driver itself would report only a closed connection, and goes on asking the
  * sentinels.
  */
 class RefusalWatch {
   /** Null if no server has given a reason. */
   reason: string | null = null;
-  /** Rejects when the server, or every server, has refused. */
+  /** Rejects when the server, or every server of a cluster, has refused us. */
   readonly promise: Promise<never>;
   readonly #redis: RedisClient;
   #asked = false;
@@ -114,7 +114,7 @@ class RefusalWatch {
     this.#redis = redis;
     let refuse = (_: unknown): void => undefined;
     this.promise = new Promise((_resolve, reject) => (refuse = reject));
-    this.promise.catch(() => undefined); // nothing awaits the promise once we are connected
+    this.promise.catch(() => undefined); // nobody awaits the promise once we are connected
     this.#onNodeError = (error) => (this.reason ??= refusalIn(error, options));
     this.#onError = (error) => {
       this.#onNodeError(error);
@@ -122,10 +122,10 @@ class RefusalWatch {
       else if (NO_SENTINEL.test(String(error))) void this.#askWhy(options).then(() => this.reason && refuse(error));
     };
     redis.on('error', this.#onError);
-    redis.on('node error', this.#onNodeError); // a single server of a cluster refused: another server may accept us
+    redis.on('node error', this.#onNodeError); // only one server of a cluster refused; another may accept us
   }
 
-  /** Finds out the reason itself: the driver keeps the message of a sentinel's error, but not its code. */
+  /** Finds the reason itself, because the driver keeps only the message of a sentinel's error, not its code. */
   async #askWhy(options: RedisOptions): Promise<void> {
     if (this.#asked) return;
     this.#asked = true;
@@ -138,7 +138,7 @@ class RefusalWatch {
   }
 }
 
-/** Replies of a server that does not know us or denies a command, with the words for the operator. */
+/** Replies of a server that does not know us or denies us a command, each with a text for the operator. */
 const REFUSALS: readonly (readonly [RegExp, (message: string, login: string) => string])[] = [
   [
     /^NOAUTH|HELLO must be called with the client already authenticated/,
@@ -159,8 +159,8 @@ const REFUSALS: readonly (readonly [RegExp, (message: string, login: string) => 
 ];
 
 /**
- * Returns why a server refuses us, as the rest of a sentence that begins with the server. Null when an error has
- * another cause.
+ * Returns why a server refuses us, as the rest of a sentence that begins with the server. Null if an error has another
+ * cause.
  */
 function refusalIn(error: unknown, options: RedisOptions): string | null {
   const { lastNodeError } = (error ?? {}) as { readonly lastNodeError?: unknown };
@@ -173,12 +173,12 @@ function refusalIn(error: unknown, options: RedisOptions): string | null {
 }
 
 /**
- * Connects to wait for. The driver tries the servers of a cluster, or its sentinels, in turn, and starts over when its
- * check fails.
+ * Number of connects to wait for. The driver tries the servers of a cluster, or its sentinels, one after the other, and
+ * starts again if its check fails.
  */
 const CONNECTS_MAX = 5;
 
-/** Waits for the event, because the promise of `connect()` never settles when the driver starts over in between. */
+/** Waits for the event, because the promise of `connect()` never settles if the driver starts again in the meantime. */
 function untilReady(redis: RedisClient, timeoutMs: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`not ready after ${timeoutMs} ms`)), timeoutMs);
@@ -193,22 +193,22 @@ function untilReady(redis: RedisClient, timeoutMs: number): Promise<void> {
   });
 }
 
-/** Connects a server that joined the cluster, or our view of the cluster, before the first buyer needs it. */
+/**
+ * Connects to a server that joined the cluster, or that we have only now discovered, before the first buyer needs it.
+ */
 async function welcome(server: Redis, load: (server: Redis) => Promise<void>): Promise<void> {
   if (server.status === 'wait') await server.connect().catch(() => undefined); // the next command reports the error
   if (server.status === 'ready') await load(server);
 }
 
-/**
- * Wraps an error of the driver into our error, once. The error is not retryable if the same command would fail again.
- */
+/** Wraps an error of the driver into our error, only once. It is not retryable if the same command would fail again. */
 export function redisFault(what: string, cause: unknown): OperationalError {
   return new OperationalError('redis', `${what}: ${reasonOf(cause)}`, { retryable: !isCertainToRepeat(cause), cause });
 }
 
 /**
- * Replies of a server that takes no commands or writes for now, or that refuses us. Redis 6 puts the error code of a
- * failed script into the middle of its message.
+ * Replies of a server that at present takes no commands or no writes, or that refuses us. Redis 6 puts the error code
+ * of a failed script into the middle of its message.
  */
 const PASSING = new RegExp(
   String.raw`\b(?:${[
@@ -217,11 +217,11 @@ const PASSING = new RegExp(
   ].join('|')})\b|used memory|Script killed|max number of clients`,
 );
 
-/** True if the server ran the command or script, and it failed because of its input or of what it found. */
+/** True if the server ran the command or script, and it failed because of its input or of the data. */
 const isCertainToRepeat = (cause: unknown): boolean =>
   cause instanceof ReplyError && !PASSING.test((cause as Error).message);
 
-/** Errors of the driver that name its own settings, in words for an operator. */
+/** Errors of the driver that name its own settings, each with a text for the operator. */
 const DRIVER_WORDS: readonly (readonly [RegExp, string])[] = [
   [/max retries per request/i, 'the connection to Redis was lost'],
   [
@@ -231,13 +231,15 @@ const DRIVER_WORDS: readonly (readonly [RegExp, string])[] = [
   [/^Command timed out$/, 'Redis did not answer in time'],
 ];
 
-/** Returns the reason of a failure, for a person. */
+/** Returns the reason of a failure, for people. */
 export function reasonOf(cause: unknown): string {
   const message = cause instanceof Error ? cause.message : String(cause);
   return DRIVER_WORDS.find(([pattern]) => pattern.test(message))?.[1] ?? message;
 }
 
-/** Runs a read or an idempotent write. Turns a driver error into an OperationalError and leaves a Bug as it is. */
+/**
+ * Runs a read or an idempotent write. Turns an error of the driver into an OperationalError, and leaves a Bug as it is.
+ */
 export async function asOperationalError<T>(what: string, call: () => Promise<T>): Promise<T> {
   try {
     return await call();
@@ -248,7 +250,7 @@ export async function asOperationalError<T>(what: string, call: () => Promise<T>
 }
 
 /**
- * Sends commands whose keys share a slot in one go.
+ * Sends commands whose keys share a slot together.
  * @returns their replies
  * @throws what the driver throws, for any of them
  */
@@ -262,7 +264,7 @@ export async function pipelined(redis: RedisClient, commands: (string | number)[
 }
 
 /**
- * Asks the same of many buckets, in order. The buckets are on several servers, so each question fails alone.
+ * Runs the same query for many buckets, in order. The buckets are on several servers, so each query can fail alone.
  * @throws Bug
  */
 export async function eachOrFault<R, T>(
@@ -279,7 +281,7 @@ export async function eachOrFault<R, T>(
 }
 
 /**
- * Resolves when any server answers. Serves questions that are not tied to a certain server.
+ * Resolves as soon as any server answers. Used if it does not matter which server that is.
  * @throws OperationalError redis
  */
 export async function pingAnyServer({ redis, masters }: RedisConnection): Promise<void> {
@@ -290,12 +292,12 @@ export async function pingAnyServer({ redis, masters }: RedisConnection): Promis
 }
 
 /**
- * Returns the time on the clock of the server that has the key, Unix ms: the times in a bucket come from its own
- * server.
+ * Returns the time on the clock of the server that has the key, Unix ms, because the times in a bucket come from its
+ * own server.
  * @throws what the driver throws
  */
 export async function serverNowMs(redis: RedisClient, key: string): Promise<number> {
-  // TIME names no key. Within a pipeline it goes where the other commands go.
+  // TIME names no key, but within a pipeline it goes to the same server as the other commands.
   const replies = await redis.pipeline([['time'], ['exists', key]]).exec();
   const [error, time] = replies?.[0] ?? [new Error('the pipeline was cut off')];
   if (error) throw error;

@@ -1,9 +1,9 @@
 import type { BucketRef } from '../core/bucket.js';
 
 /**
- * Every key name of the product. The keys of a bucket share a hash tag, so a script finds them in the same slot. Ids
- * are checked before they get here (src/core/ids.ts), so no id can break a tag. User ids, which may hold any visible
- * character, are fields and members only, never part of a key.
+ * Every key name of the product. The keys of a bucket share a hash tag, so that a script finds them in the same slot.
+ * Ids are checked before they get here (src/core/ids.ts), so no id can break a tag. User ids may contain any visible
+ * character, so they are only used as fields and members, never as part of a key.
  */
 export interface BucketKeys {
   readonly stock: string;
@@ -17,7 +17,7 @@ export interface BucketKeys {
   readonly transfers: string;
   /** The marker of a batch is `tx` + batchId. */
   readonly tx: string;
-  /** Requests and buyers that a repair has staged, until `swap` puts them in the place of `requests` and `buyers`. */
+  /** Requests and buyers that a repair has staged, until `swap` replaces `requests` and `buyers` by them. */
   readonly stagedRequests: string;
   readonly stagedBuyers: string;
 }
@@ -38,53 +38,53 @@ export function bucketKeys({ saleId, bucket }: BucketRef): BucketKeys {
   };
 }
 
-// Snapshots share the slot of the first bucket: a server that is away takes only the snapshots of its own sales with
-// it.
+// Snapshots share the slot of the first bucket, so that if a server is away, only the snapshots of its own sales are
+// missing.
 export const snapshotKey = (saleId: string): string => `sk:card:{${saleId}:0}`;
 export const snapshotLockKey = (saleId: string): string => `sk:card:{${saleId}:0}:lock`;
 
-/** Closed sales that a caller needs and that cannot be trusted. The keeper rebuilds them. */
+/** Closed sales that a caller needs although they cannot be trusted. The keeper rebuilds them. */
 export const REPAIR_ASKS_KEY = 'sk:asked';
 
 /** A key that never exists. In a cluster, each server owns some of these keys. */
 export const writeProbeKey = (number: number): string => `sk:probe:{${number}}`;
 
-/** The highest id of an outbox row that was leased. */
+/** The highest id of any outbox row that was leased. */
 export const OUTBOX_MARK_KEY = 'sk:mark';
 
 /** Written before each WAIT, and never read. */
 export const REPLICA_BARRIER_KEY = 'sk:replicas';
 
-/** The channel for notifications about the orders of a sale. Channels have no slot and no database. */
+/** The channel for notifications about the orders of a sale. A channel belongs to no slot and no database. */
 export const notificationsChannel = (saleId: string): string => `sk:news:${saleId}`;
 
-// The keys of admission belong to no bucket. They share a tag, and so a slot.
+// The keys of admission belong to no bucket. They share a tag, and therefore a slot.
 const ENTRY_TAG = 'sk:{entry}:';
 /** The current rules, read by every process. */
 export const RULES_KEY = `${ENTRY_TAG}rules`;
-/** The rules that each API process follows: its report, and the processes that have a report. */
+/** The rules that each api follows: its report, and the list of processes that have a report. */
 export const RULE_REPORTERS_KEY = `${ENTRY_TAG}rules:apis`;
 
 /** Counters of the limits. Two generations of subjects take turns; see lua/take-permits-5.lua. */
 export const limitKeys = {
   bucket: (endpoint: string): string => `${ENTRY_TAG}bucket:${endpoint}`,
-  /** @param kind whose requests are counted; a window of another length has separate keys */
+  /** @param kind whose requests are counted; a window of a different length has separate keys */
   window: (endpoint: string, kind: 'ip' | 'user', windowMs: number): readonly [even: string, odd: string] => {
     const name = `${ENTRY_TAG}window:${endpoint}:${kind}:${windowMs}`;
     return [`${name}:even`, `${name}:odd`];
   },
 };
 
-/** The state of each process's breakers, and the time until which it counts. */
+/** The state of each process's breakers, and the time until which the state counts. */
 export const BREAKER_VOTES_KEY = `${ENTRY_TAG}breakers:votes`;
 export const BREAKER_UNTIL_KEY = `${ENTRY_TAG}breakers:until`;
 
-/** The sales that buyers want: the report of each API process, and the processes that have a report. */
+/** The sales that buyers want: the report of each api, and the list of processes that have a report. */
 export const HOT_PROCESSES_KEY = `${ENTRY_TAG}hot`;
 export const hotReportKey = (processId: string): string => `${ENTRY_TAG}hot:${processId}`;
 
 export const nonceKey = (keyId: string, nonce: string): string => `${ENTRY_TAG}nonce:${keyId}:${nonce}`;
-/** The server has kept every nonce since this time. */
+/** The time since when the server has kept every nonce. */
 export const NONCES_KEY = `${ENTRY_TAG}nonces`;
 /**
  * The one-time purchase tokens of a sale: their holders, when each token ends, and the tokens that each address
@@ -96,18 +96,18 @@ export const purchaseTokenKeys = {
   from: (saleId: string, address: string): string => `${ENTRY_TAG}tokens:${saleId}:from:${address}`,
 };
 
-/** The waiting room of a sale: its line, the places of buyers, and their lots. A room has a slot of its own. */
+/** The waiting room of a sale: its line, the places of buyers, and their lots. Each room has its own slot. */
 export const roomKeys = (saleId: string): readonly [line: string, places: string, lots: string] => {
   const tag = `sk:{room:${saleId}}:`;
   return [`${tag}line`, `${tag}places`, `${tag}lots`];
 };
 
-// Data that operators watch belongs to no bucket either. Its keys share a separate tag.
+// Data for operators belongs to no bucket either. Its keys share a separate tag.
 const LIVE_TAG = 'sk:{live}:';
 /**
- * Answers to buyers in a block of seconds.
+ * Numbers of answers to buyers in a block of seconds.
  * @param of a sale id, `all` for all sales together, or `others` for sales that are not counted separately
  */
 export const answersKey = (block: number, of: string): string => `${LIVE_TAG}answers:${block}:${of}`;
-/** The running processes: the report of each process, and the processes that have a report. */
+/** The running processes: the report of each process, and the list of processes that have a report. */
 export const PROGRAMS_KEY = `${LIVE_TAG}programs`;

@@ -5,7 +5,7 @@ import { asOperationalError, type RedisConnection } from './connection.js';
 import { limitKeys } from './keys.js';
 import { asList } from './replies.js';
 
-/** Fields of the reply per request: a word, two fields per window, tokens. */
+/** Number of fields in the reply per request: a word, two fields per window, and the tokens. */
 const FIELDS = 6;
 
 /** Counts requests in Redis, for all processes together. */
@@ -21,7 +21,7 @@ export function createLimitStore({ run }: RedisConnection): LimitStore {
   };
 }
 
-/** Returns the keys of an endpoint. Nothing is written to the keys of an absent limit. */
+/** Returns the keys of an endpoint. Nothing is written to the keys of a limit that does not exist. */
 function keysOf(endpoint: string, { ip, user }: LimitSet): string[] {
   return [
     limitKeys.bucket(endpoint),

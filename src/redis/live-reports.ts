@@ -1,16 +1,16 @@
 import type { RedisClient } from './connection.js';
 
-/** Processes whose reports are read; more than this system is made for. */
+/** Maximum number of processes whose reports are read. More than this system is designed for. */
 const PROCESSES_MAX = 1000;
-/** Life of the list after the last report. */
+/** Lifetime of the list after the last report. */
 const LIST_LIFE_MS = 3_600_000;
 
 /** Reports of processes, by process id. The caller turns errors into an OperationalError. */
 export interface LiveReports {
-  /** @param lifeMs after this time without another report, the report is gone */
+  /** @param lifeMs if no further report comes within this time, the report is gone */
   put(processId: string, text: string, lifeMs: number): Promise<unknown>;
   remove(processId: string): Promise<unknown>;
-  /** Returns the live reports with their process ids, 1000 at most. */
+  /** Returns at most 1000 live reports, with their process ids. */
   live(): Promise<[processId: string, text: string][]>;
 }
 
@@ -39,7 +39,7 @@ export const createLiveReports = (
     if (processIds.length === 0) return [];
     const texts = await redis.mget(processIds.map(keyOf));
     const gone = processIds.filter((_, index) => texts[index] === null);
-    // a process that reports at this moment is back with its next report
+    // a process that reports at this moment will be back with its next report
     if (gone.length > 0) await redis.srem(list, ...gone);
     return processIds.flatMap((processId, index): [string, string][] => {
       const text = texts[index] ?? null;

@@ -4,7 +4,10 @@ import { OUTBOX_MARK_KEY } from './keys.js';
 
 const MEMBER = 'outbox';
 
-/** Keeps the mark as a score: exact up to 2^53, and `GT` never lowers it. A process has one, which also remembers. */
+/**
+ * Keeps the mark as the score of a sorted set: it is exact up to 2^53, and `GT` never lowers it. A process needs a
+ * single instance, because it also remembers the mark.
+ */
 export function createOutboxMark({ redis }: RedisConnection): OutboxMark {
   let highest: bigint | null = null;
   return {

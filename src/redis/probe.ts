@@ -35,9 +35,9 @@ async function probe({ redis, scriptsLoaded }: RedisConnection, servers: readonl
 }
 
 /**
- * Checks the same, and that every server takes writes, so that a program is ready. A server that is full, cannot write
- * its log or lacks replicas still answers reads, and heals by itself. In a cluster a single good server is enough: the
- * others stop their own sales, and a load balancer must not stop all of them. Never throws.
+ * Checks the same, and also that every server takes writes, so that a program is ready. A server that is full, cannot
+ * write its log or lacks replicas still answers reads, and recovers by itself. In a cluster, a single good server is
+ * enough: the others stop only their own sales, and a load balancer must not stop all of them. Never throws.
  */
 export async function probeRedisWrites(connection: RedisConnection): Promise<RedisProbe> {
   const servers = connection.masters();
@@ -62,7 +62,7 @@ async function probeWrites(connection: RedisConnection, servers: readonly Redis[
   return { ...probed, ...refusals.find((refusal) => refusal !== null) };
 }
 
-/** Upper bound for a server that hangs. A readiness check waits for a second at most. */
+/** Maximum wait for a server that hangs. A readiness check may take at most a second. */
 const PROBE_WAIT_MS = 500;
 
 async function inTime(probed: Promise<RedisProbe>): Promise<RedisProbe> {
@@ -73,10 +73,13 @@ async function inTime(probed: Promise<RedisProbe>): Promise<RedisProbe> {
   return Promise.race([probed, late]).finally(() => clearTimeout(timer));
 }
 
-/** Keys tried at a server of a cluster, until it owns one. A server without any of them has next to no slots. */
+/**
+ * Maximum number of keys that are tried at a cluster server until one is found that it owns. A server that owns none of
+ * them has almost no slots.
+ */
 const PROBE_KEYS_MAX = 64;
 const FOREIGN_KEY = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN)\b/;
-/** Replies of a server that takes no writes, with the words for an operator. */
+/** Replies of a server that takes no writes, each with a text for the operator. */
 const WRITE_REFUSALS: readonly (readonly [RegExp, string])[] = [
   [/\bOOM\b|used memory/, 'Redis is full (maxmemory) and refuses writes. Give it memory.'],
   [/\bMISCONF\b.*\bAOF\b/, 'Redis cannot write its append-only file and refuses writes. Check its disk.'],
@@ -85,7 +88,7 @@ const WRITE_REFUSALS: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * Sends a write of no bytes to a key that does not exist. Redis checks it like any other write, and nothing changes.
+ * Sends a write of zero bytes to a key that does not exist. Redis checks it like any other write, but nothing changes.
  * Never throws.
  */
 async function writeRefusalOf(server: Redis): Promise<RedisProbe | null> {
@@ -106,7 +109,7 @@ const isClusterUp = async (server: Redis): Promise<boolean> =>
   (await server.cluster('INFO')).includes('cluster_state:ok');
 
 /**
- * Returns, as sentences, what is wrong with a server before stock is put into it. An empty list means that all is well.
+ * Returns sentences that describe what must be fixed before stock is put into a server. Empty if all is well.
  * @throws OperationalError redis
  */
 export async function findRedisMisconfiguration(connection: RedisConnection): Promise<string[]> {

@@ -37,12 +37,12 @@ const storedSeen = z.object({
 
 export function createProgramReports({ redis }: RedisConnection, clock: Clock, key = PROGRAMS_KEY): ProgramReports {
   const reportKey = (processId: string): string => `${key}:${processId}`;
-  /** A hash of every process that reported and did not withdraw, which outlives the report. */
+  /** A hash of every process that has reported and has not withdrawn its report. It outlives the report. */
   const seenKey = `${key}:seen`;
   const reports = createLiveReports(redis, key, reportKey);
   const startedAtMs = new Map<string, number>();
 
-  /** Forgets processes that vanished long ago, or whose place was taken. */
+  /** Also forgets processes that vanished long ago, or that were replaced. */
   const readVanished = async (): Promise<SeenProgram[]> => {
     const [texts, live] = await Promise.all([redis.hgetall(seenKey), reports.live()]);
     const liveIds = new Set(live.map(([processId]) => processId));
@@ -69,7 +69,7 @@ export function createProgramReports({ redis }: RedisConnection, clock: Clock, k
           redis.pexpire(seenKey, VANISHED_NAMED_MS),
         ]),
       );
-      // so that a program that starts again and again leaves few entries
+      // so that a program that restarts again and again leaves few entries
       if (isFirst) await asOperationalError('forget programs', readVanished);
     },
 
@@ -86,7 +86,7 @@ export function createProgramReports({ redis }: RedisConnection, clock: Clock, k
       asOperationalError('read which programs run', async () => {
         const found = await reports.live();
         if (found.length === 0) return [];
-        // the remaining life says when the report was written, on the clock of Redis
+        // the remaining life of the report shows when it was written, on the clock of Redis
         const leftMs = await pipelined(
           redis,
           found.map(([processId]) => ['pttl', reportKey(processId)]),
@@ -99,7 +99,7 @@ export function createProgramReports({ redis }: RedisConnection, clock: Clock, k
 
 const nameOf = ({ kind, id }: LiveProgram): string => `${kind} ${id}`;
 
-/** An entry that cannot be read (another release wrote it) counts as an old entry. */
+/** An entry that cannot be read, because another release wrote it, counts as an old entry. */
 function readSeen(text: string): SeenProgram {
   const read = storedSeen.safeParse(jsonOrNull(text));
   return read.success ? read.data : { kind: 'api', id: '', startedAtMs: 0, seenAtMs: 0 };

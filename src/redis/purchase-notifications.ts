@@ -15,7 +15,10 @@ import { createSubscriberClient, type RedisClient } from './client.js';
 import { asOperationalError, type RedisConnection, type RedisOptions } from './connection.js';
 import { notificationsChannel } from './keys.js';
 
-/** Sends notifications on the connection that the program has. A channel without subscribers costs a short query. */
+/**
+ * Sends notifications on the connection that the program already has. A channel without subscribers costs a short
+ * query.
+ */
 export function createPurchaseNotificationsSender({ redis }: RedisConnection): PurchaseNotificationsSender {
   const servers = new Servers(redis);
   return {
@@ -37,19 +40,22 @@ export function createPurchaseNotificationsSender({ redis }: RedisConnection): P
 
 /**
  * The server, or the servers of a cluster. A cluster server passes a message on to all others, but each server knows
- * only its own subscribers. A silent server delivers nothing either, so the answers of the others count. No call waits
- * for a server that did not answer the last time, so that it cannot delay the notifications of all sales.
+ * only its own subscribers. A silent server does not deliver anything either, so the answers of the others are enough.
+ * No call waits for a server that did not answer the last time, so that it cannot delay the notifications of all sales.
  */
 class Servers {
   readonly #redis: RedisClient;
-  /** Names of the servers that did not answer the last question. */
+  /** Names of the servers that did not answer the last call. */
   readonly #silent = new Set<string>();
 
   constructor(redis: RedisClient) {
     this.#redis = redis;
   }
 
-  /** @returns the answers of the servers that answer @throws what the driver throws, when no server answers */
+  /**
+   * @returns the answers of the servers that answer
+   * @throws what the driver throws, if no server answers
+   */
   async askAll<T>(question: (server: Redis) => Promise<T>): Promise<T[]> {
     const servers = this.#all();
     if (servers.length === 0) await this.#redis.ping(); // reports why there is no server
@@ -80,7 +86,7 @@ class Servers {
     return this.#silent.has(nameOf(server));
   }
 
-  /** Asks a server and handles a rejection that no caller awaits. */
+  /** Calls a server, and handles a rejection that no caller awaits. */
   #ask<T>(server: Redis, question: (server: Redis) => Promise<T>): Promise<T> {
     const asked = question(server);
     asked.then(
@@ -91,7 +97,9 @@ class Servers {
   }
 }
 
-/** Names a server. After a reconnect the connection object is new, so the name identifies the server. */
+/**
+ * Returns the name of a server. It identifies the server, because the connection object is a new one after a reconnect.
+ */
 const nameOf = ({ options: { host = '', port = 0 } }: Redis): string => `${host}:${port}`;
 
 export interface PurchaseNotificationsOptions extends RedisOptions {
@@ -105,13 +113,14 @@ export type OpenPurchaseNotifications = PurchaseNotifications & {
 };
 
 const LINGER_MS = 10_000;
-/** Interval of pings. A connection that only receives would not notice that the other end is gone. */
+/**
+ * Interval between pings. Without them, a connection that only receives would not notice that the other end is gone.
+ */
 const PING_EVERY_MS = 5000;
 
 /**
- * Opens the receiver: a separate connection for the whole process, with a subscription per sale. The receiver connects
- * in the background and reconnects for ever. Notifications are lost while there is no connection, so listeners also
- * poll.
+ * Opens the receiver: a separate connection for the whole process, with one subscription per sale. It connects in the
+ * background, and reconnects forever. Notifications are lost while there is no connection, so listeners also poll.
  */
 export function openPurchaseNotifications(
   { lingerMs = LINGER_MS, ...options }: PurchaseNotificationsOptions,
@@ -147,7 +156,7 @@ export function openPurchaseNotifications(
 
 /** The listeners of one sale, by purchase. */
 interface SaleListeners {
-  /** Listeners for every purchase. */
+  /** Listeners for all purchases. */
   readonly ofAll: Set<(notification: OrderNotification) => void>;
   readonly byPurchase: Map<string, Set<OnNotification>>;
   /** Timer that ends the subscription. It runs while there is no listener. */
@@ -193,7 +202,7 @@ class Subscriptions {
     };
   }
 
-  /** Returns the listeners of a sale and subscribes to it, until `endIfUnused` finds no listener. */
+  /** Returns the listeners of a sale and subscribes to it, until `endIfUnused` finds that there is no listener. */
   #subscribed(saleId: string): SaleListeners & { readonly endIfUnused: () => void } {
     const channel = notificationsChannel(saleId);
     let sale = this.#sales.get(channel);
@@ -212,7 +221,7 @@ class Subscriptions {
   }
 
   /**
-   * Subscribes, then calls every listener with null. A failure means a broken connection: the next connection
+   * Subscribes, then calls every listener with null. A failure means a broken connection; the next connection
    * subscribes again.
    */
   subscribe(saleIds: readonly string[]): void {

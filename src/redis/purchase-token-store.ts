@@ -3,7 +3,7 @@ import { asOperationalError, type RedisConnection } from './connection.js';
 import { purchaseTokenKeys } from './keys.js';
 import { asList } from './replies.js';
 
-/** How long tokens are kept after the sale, ms. Buyers have asked for the result of their purchase by then. */
+/** How long tokens are kept after the sale, ms. By then, buyers have asked for the result of their purchase. */
 const KEPT_MS = 86_400_000;
 
 export function createPurchaseTokenStore({ run }: RedisConnection): PurchaseTokenStore {

@@ -2,11 +2,11 @@ import type { Redis } from 'ioredis';
 import type { RedisServerFacts, RedisStartFacts } from '../core/doctor/redis-checks.js';
 import { asOperationalError, timeToMs, type RedisConnection } from './connection.js';
 
-// Reads facts about the servers for a starting program and for `seckill doctor`. Nothing here writes.
+// Reads facts about the servers for a starting program and for `seckill doctor`. Writes nothing.
 
-/** Facts about a server, and its location. */
+/** What a server reports about itself, and where it is. */
 export interface RedisServerSays extends Omit<RedisServerFacts, 'reach' | 'disk'> {
-  /** IP address after name resolution. */
+  /** IP address to which its name resolved. */
   readonly address: string;
   readonly port: number;
   /** Data folder on the server's machine. Null if the server does not report it. */
@@ -19,7 +19,10 @@ export const readRedisStartFacts = ({ masters }: RedisConnection): Promise<Redis
     Promise.all(masters().map(async (server) => startFactsIn(await server.info(), await skewOf(server)))),
   );
 
-/** Reads the same, and everything else that may be wrong. @throws OperationalError redis */
+/**
+ * Reads the same facts, and all others that may reveal a problem.
+ * @throws OperationalError redis
+ */
 export const readRedisFacts = ({ masters }: RedisConnection): Promise<RedisServerSays[]> =>
   asOperationalError('read what the servers say', () => Promise.all(masters().map(factsOf)));
 
@@ -56,7 +59,7 @@ async function factsOf(server: Redis): Promise<RedisServerSays> {
     settingOf(server, 'dir'),
     fieldIn(info, 'cluster_enabled') === '1' ? clusterOf(server) : null,
   ]);
-  const valkeyVersion = fieldIn(info, 'valkey_version'); // Valkey also reports a `redis_version`
+  const valkeyVersion = fieldIn(info, 'valkey_version'); // Valkey reports a `redis_version` as well
   return {
     ...startFactsIn(info, skewMs),
     server: `${address}:${port}`,
@@ -88,7 +91,7 @@ async function clusterOf(server: Redis): Promise<RedisServerFacts['cluster']> {
 }
 
 /**
- * Returns null if our user lacks the permission, as with most hosted servers.
+ * Returns null if our user lacks the permission, as at most hosted servers.
  * @throws what the driver throws otherwise
  */
 async function ifAllowed<T>(asked: Promise<T>): Promise<T | null> {
@@ -106,12 +109,11 @@ async function settingOf(server: Redis, name: string): Promise<string | null> {
 }
 
 /**
- * Replies of Redis to a client without login, with a wrong login or without permission, or from the network in
- * protected mode.
+ * Replies of Redis to a client that has no login, a wrong login or no permission, or that is refused by protected mode.
  */
 const REFUSALS = /^(NOAUTH|WRONGPASS|NOPERM|DENIED)\b/;
 
-/** Connects again, without our login. Never rejects. Null means that something else went wrong. */
+/** Connects a second time, without our login. Never rejects. Null means that something else went wrong. */
 async function askAsStranger(server: Redis): Promise<RedisServerFacts['strangers']> {
   const said: string[] = [];
   const never = (): null => null;

@@ -14,9 +14,9 @@ import { markerBody } from './replies.js';
 import { parseTransfers } from './transfer-store.js';
 import { requestPages, scanHash } from './scan-hash.js';
 
-/** Bounds the reply and stays far below any reply time-out. */
+/** Limits the size of the reply, and keeps the time far below any reply time-out. */
 const BATCHES_PER_PIPELINE = 500;
-/** Characters of a marker that show whether a body follows its kind. */
+/** Number of characters of a marker that show whether its kind is followed by a body. */
 const MARKER_HEAD_END = 15;
 
 export function createReconcileStore({ redis, run }: RedisConnection): ReconcileStore {
@@ -77,7 +77,7 @@ async function readBatch(redis: RedisClient, { tx, pending }: BucketKeys, batchI
   };
 }
 
-/** Reads no bodies: for a page of requests they would be megabytes. */
+/** Reads no bodies, because for a page of requests these would be megabytes. */
 async function pendingAmong(
   redis: RedisClient,
   { tx, pending }: BucketKeys,
@@ -100,8 +100,8 @@ async function pendingAmong(
 }
 
 /**
- * Reads the units of a bucket. A hash cannot be added up at one moment. The stock before and after shows whether
- * anything moved in between.
+ * Reads the units of a bucket. A hash cannot be added up at a single moment, so the stock before and after shows
+ * whether anything changed in between.
  */
 async function readUnits(redis: RedisClient, keys: BucketKeys, youngMs: number): Promise<BucketUnits | null> {
   const before = await redis.get(keys.stock);

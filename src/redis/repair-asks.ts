@@ -3,8 +3,8 @@ import { asOperationalError, type RedisConnection } from './connection.js';
 import { REPAIR_ASKS_KEY } from './keys.js';
 
 /**
- * Stores the sales that need a repair. In a cluster the key lives on a single server. While that server is down, no
- * repair can be requested.
+ * Stores the sales that need a repair. In a cluster, the key is on one server; while that server is down, no repair can
+ * be requested.
  */
 export function createRepairAsks(redis: RedisConnection['redis']): RepairAsks {
   return {

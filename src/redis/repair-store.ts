@@ -9,12 +9,14 @@ import type { StoredRequest } from '../core/ports/reconcile-store.js';
 import { createRepairAsks } from './repair-asks.js';
 import { requestPages } from './scan-hash.js';
 
-/** Buckets asked at once: far below any reply time-out. */
+/** Number of buckets that are read at once. Keeps the time far below any reply time-out. */
 const REFS_AT_ONCE = 500;
-/** Requests staged by a script call. A call takes two or three ms, and other sales have their turn in between. */
+/**
+ * Number of requests staged per script call. A call takes two or three ms, and other sales get their turn in between.
+ */
 const ENTRIES_PER_CALL = 250;
 
-/** Bounds the reply: a body has some kB, at most 4 MiB. */
+/** Limits the size of the reply: a body has a few kB, at most 4 MiB. */
 const BODIES_PER_CALL = 100;
 
 /** Runs the steps of a repair: lock, stage, restore the markers, swap. */

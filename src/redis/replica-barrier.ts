@@ -5,16 +5,17 @@ import { REPLICA_BARRIER_KEY } from './keys.js';
 import { connectRedis, reasonOf, type RedisConnection, type RedisOptions } from './connection.js';
 
 export interface ReplicaBarrier {
-  /** @returns true if enough replicas have everything that was written before this call; false also without Redis */
+  /** @returns true if enough replicas have everything that was written before this call; false even if Redis is down */
   pass(): Promise<boolean>;
   close(): Promise<void>;
 }
 
 /**
  * Waits for replicas on a separate connection, because WAIT holds up every command behind it. A call during a round
- * joins the next round, since the write of the present round may be older than that of the call.
- * @param options `replicas` must have a deduct before its purchases are accepted; `timeoutMs`: how long they may take
- * @throws OperationalError redis, when the first connect fails
+ * joins the next round, because the write of the current round may be older than that of the call.
+ * @param options `replicas`: number of replicas that must have a deduct before its purchases are accepted; `timeoutMs`:
+ * how long they may take
+ * @throws OperationalError redis, if the first connect fails
  */
 export async function openReplicaBarrier(
   redis: RedisOptions,
@@ -50,15 +51,18 @@ export async function openReplicaBarrier(
   };
 }
 
-/** Counts the replicas. WAIT counts from the last write of its own connection, so this function writes first. */
+/**
+ * Counts the replicas that have everything. WAIT counts from the last write of its own connection, so this function
+ * writes first.
+ */
 async function replicasWith({ redis }: RedisConnection, replicas: number, timeoutMs: number): Promise<number> {
   const [, reached] = await Promise.all([redis.set(REPLICA_BARRIER_KEY, 1), redis.wait(replicas, timeoutMs)]);
   return reached;
 }
 
 /**
- * Wraps a stock store so that it reports no units as taken while a fail-over could still undo that. This covers the
- * units of a deduct, of an earlier attempt of the same purchase, and of a check-back.
+ * Wraps a stock store so that it does not report units as taken while a fail-over could still undo that. This applies
+ * to the units of a deduct, of an earlier attempt of the same purchase, and of a check-back.
  */
 export function withReplicaBarrier<L extends Reservations>(store: L, barrier: ReplicaBarrier | null): L {
   if (barrier === null) return store;
@@ -83,11 +87,11 @@ export function withReplicaBarrier<L extends Reservations>(store: L, barrier: Re
   };
 }
 
-/** True for a held purchase, which is in Redis alone. An ordered or ended purchase is also in MySQL. */
+/** True for a held purchase, which is only in Redis. An ordered or ended purchase is also in MySQL. */
 const isHeld = (answer: PurchaseAnswer | null): boolean =>
   answer?.outcome === 'replayed' && answer.entry.state === 'held';
 
-/** Returns the answers. An answer that rests on units which too few replicas know becomes `outcome_unknown`. */
+/** Returns the answers. An answer that depends on units which too few replicas have becomes `outcome_unknown`. */
 async function replicated(
   answers: readonly (PurchaseAnswer | null)[],
   barrier: ReplicaBarrier,

@@ -5,7 +5,7 @@ import { RULES_KEY } from './keys.js';
 
 /**
  * Stores the rules in Redis in a sorted set that holds a single version, with its number as score. So the newest
- * version wins in whatever order two publishers write, and a reader that already has it is sent nothing.
+ * version wins, no matter in which order two publishers write, and nothing is sent to a reader that already has it.
  */
 export function createRuleBroadcast({ redis }: RedisConnection, key = RULES_KEY): RuleBroadcast {
   return {
@@ -30,6 +30,6 @@ export function createRuleBroadcast({ redis }: RedisConnection, key = RULES_KEY)
 
 function updateOf([text, score]: readonly string[]): RuleUpdate {
   if (text === undefined) return { is: 'level' };
-  // Text that is not JSON was written by hand. It is passed on, and the reader refuses it as rules.
+  // Someone wrote text by hand that is not JSON. It is passed on, and the reader refuses it as rules.
   return { is: 'newer', stored: { version: Number(score), rules: jsonOrText(text) } };
 }

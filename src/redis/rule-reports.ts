@@ -13,11 +13,11 @@ const ruleReport = z.object({
   pid: z.int(),
   version: version.nullable(),
   refused: z.object({ version, reasons: z.array(z.string()) }).nullable(),
-  // The previous release reports no canary.
+  // The previous release does not report a canary.
   canary: z.object({ since: version, others: answers, tried: answers }).nullable().default(null),
 });
 
-/** Stores reports of the rules that each API process has in force. */
+/** Stores reports of the rules that each api follows. */
 export function createRuleReports({ redis }: RedisConnection, key = RULE_REPORTERS_KEY): RuleReports {
   const reports = createLiveReports(redis, key);
   return {
@@ -36,7 +36,7 @@ export function createRuleReports({ redis }: RedisConnection, key = RULE_REPORTE
   };
 }
 
-/** Treats a report that cannot be read, such as a report of another release, as an API process in unknown state. */
+/** Treats a report that cannot be read, such as one of another release, as an api in an unknown state. */
 function readReport(processId: string, text: string): RuleReport {
   const read = ruleReport.safeParse(jsonOrNull(text));
   return read.success ? read.data : { processId, host: 'unknown', pid: 0, version: null, refused: null, canary: null };

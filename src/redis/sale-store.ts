@@ -26,7 +26,7 @@ export function createSaleStore({ redis, run }: RedisConnection): SaleStore {
     },
 
     async setState(sale, state): Promise<SetStateOutcome> {
-      const faults = new BucketFaults(); // a bucket that does not answer must not keep the other buckets from opening
+      const faults = new BucketFaults(); // a bucket that does not answer must not prevent the others from opening
       for (let bucket = 0; bucket < sale.buckets; bucket++) {
         const keys = bucketKeys({ saleId: sale.saleId, bucket });
         const set = asOperationalError('set-state', () => run('set-state', [keys.sale], [state]));
@@ -51,7 +51,7 @@ export function createSaleStore({ redis, run }: RedisConnection): SaleStore {
     async forget({ saleId, buckets }): Promise<void> {
       for (let bucket = 0; bucket < buckets; bucket++) {
         const { tx: _markers, ...keys } = bucketKeys({ saleId, bucket });
-        // UNLINK removes a hash of a million fields at once, and a background thread of Redis frees it
+        // UNLINK removes a hash of a million fields at once, and a background thread of Redis frees its memory
         // (docs/decisions/0024).
         await asOperationalError('forget a sale', () => redis.unlink(...Object.values(keys)));
       }
@@ -59,20 +59,20 @@ export function createSaleStore({ redis, run }: RedisConnection): SaleStore {
   };
 }
 
-/** Marks that there is no such sale. A snapshot is a JSON object, so the two cannot be confused. */
+/** Means that there is no such sale. A snapshot is a JSON object, so it cannot be confused with this. */
 const ABSENT = '-';
 
-/** Reads a snapshot. An API process of an earlier version omits `retiredAtMs` or `paymentWindowMs`. */
+/** Reads a snapshot. An api of an earlier version omits `retiredAtMs` or `paymentWindowMs`. */
 const readSnapshot = (text: string): Sale =>
   ({ retiredAtMs: null, paymentWindowMs: null, ...(JSON.parse(text) as Partial<Sale>) }) as Sale;
 
 /**
- * How long Redis keeps a sale snapshot. A change of the sale replaces the snapshot at once, so this time bounds the
- * effect of a lost change.
+ * How long Redis keeps a sale snapshot. A change of the sale replaces the snapshot at once, so this time only limits
+ * the effect of a lost change.
  */
 export const SNAPSHOT_CACHE_MS = 5000;
 
-/** Caches sale snapshots in Redis, shared by every API process. */
+/** Caches sale snapshots in Redis, shared by all apis. */
 export function createSaleSnapshotCache(
   { redis }: RedisConnection,
   options: { readonly ttlMs: number } = { ttlMs: SNAPSHOT_CACHE_MS },

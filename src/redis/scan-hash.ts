@@ -2,7 +2,7 @@ import { type RedisClient, asOperationalError } from './connection.js';
 import { parseRequestEntry, type RequestEntry } from '../core/outcome.js';
 import type { StoredRequest } from '../core/ports/reconcile-store.js';
 
-/** Fields per step; few enough not to hold Redis up. */
+/** Number of fields per step. Small enough not to hold up Redis. */
 const SCAN_COUNT = 2000;
 
 /**
@@ -26,8 +26,8 @@ export async function* scanHash(
 }
 
 /**
- * Yields the requests of a bucket, in pages. Requests added during the scan may be missing, and a request may appear
- * twice.
+ * Yields the requests of a bucket, in pages. Requests that are added during the scan may be missing, and a request may
+ * appear twice.
  * @throws OperationalError redis
  */
 export async function* requestPages(

@@ -43,19 +43,19 @@ const LUA_FOLDER = new URL('lua/', PACKAGE_ROOT);
 const FILE_NAME = /^([a-z]+(?:-[a-z]+)*)-(\d+)\.lua$/;
 const INCLUDE = /^--- include "(.*)"$/gm;
 
-/** A script as sent to Redis. */
+/** A script, as it is sent to Redis. */
 export interface Script {
   readonly name: ScriptName;
   readonly numberOfKeys: number;
-  /** Text with its fragments in place. */
+  /** Its text, with fragments inserted. */
   readonly text: string;
-  /** Name of the script for EVALSHA and in the slow log of Redis. */
+  /** Name of the script for EVALSHA, and in the slow log of Redis. */
   readonly sha1: string;
 }
 
 /**
- * Reads the scripts of `lua/`. A line `--- include "name"` is replaced by `lua/include/name.lua`. A repeated include,
- * also by another fragment, is left out because its names are already defined.
+ * Reads the scripts of `lua/`. A line `--- include "name"` is replaced by `lua/include/name.lua`. If a fragment is
+ * included a second time, even from within another fragment, it is left out, because its names are already defined.
  * @throws Error that names a missing script or fragment
  */
 export function readScripts(folder: URL = LUA_FOLDER): Script[] {
@@ -89,13 +89,14 @@ export interface Scripts {
   readonly run: RunScript;
   /** Loads all scripts into a server, so that the first purchase after its start finds them. */
   load(server: Redis): Promise<void>;
-  /** Counts how many scripts each of these servers knows. */
+  /** Counts how many of the scripts each of these servers knows. */
   loaded(servers: readonly Redis[]): Promise<number>;
 }
 
 /**
- * Defines the scripts of `lua/` on a connection. The driver tries EVALSHA first. A server that has forgotten the script
- * (restart, SCRIPT FLUSH) gets the whole script, which is safe because NOSCRIPT means that nothing ran.
+ * Defines the scripts of `lua/` on a connection. The driver tries EVALSHA first. If the server has forgotten the script
+ * (restart, SCRIPT FLUSH), the driver sends the whole script, which is safe because NOSCRIPT means that nothing was
+ * run.
  */
 export function loadScripts(redis: RedisClient): Scripts {
   const scripts = readScripts();

@@ -20,10 +20,13 @@ import { asList, readAnswers } from './replies.js';
 import { createRepairAsks } from './repair-asks.js';
 import { readBucketStatus } from './repair-store.js';
 
-/** Fields per step when the buyers of a sale are read; few enough not to hold Redis up. */
+/** Number of fields per step when the buyers of a sale are read. Small enough not to hold up Redis. */
 const SCAN_COUNT = 1000;
 
-/** Many batches are under way at once, and in an outage of one Redis server some of them succeed. */
+/**
+ * Long, because many batches are under way at once, and some of them succeed while one of several Redis servers is
+ * down.
+ */
 const CALM_MS = 10_000;
 
 export function createStockStore(connection: RedisConnection, log: Log): StockStore {
@@ -68,7 +71,7 @@ export function createStockStore(connection: RedisConnection, log: Log): StockSt
         const error = redisFault('deduct', err);
         if (!error.retryable) return { outcome: 'errored', error };
         // There is no reply, or Redis is full (OOM) or read-only. In the last two cases nothing was written, but they
-        // are treated like a lost reply: `resolve` finds no marker and can't write one either, so the batch stays
+        // are treated like a lost reply: `resolve` finds no marker and cannot write one either, so the batch stays
         // undecided until Redis takes writes.
         deductOutage.failed(err, logFieldsOf(batch));
         return { outcome: 'outcome_unknown' };
@@ -176,8 +179,8 @@ async function readSale(
 }
 
 /**
- * Caches the key names of the buckets in use. A process sells few sales at a time, and building names on the hot path
- * costs time.
+ * Caches the key names of the buckets in use, because a process sells few sales at a time, and building names on the
+ * hot path takes time.
  */
 function keyCache(): (ref: BucketRef) => BucketKeys {
   const CACHE_MAX = 1000;

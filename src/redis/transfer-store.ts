@@ -50,7 +50,7 @@ export function createTransferStore({ run }: RedisConnection): TransferStore {
 }
 
 /**
- * Parses two values per bucket of the sale, in order: the open or closed transfer to the bucket, and the last transfer
+ * Parses two values per bucket of the sale, in order: the open or closed transfer to that bucket, and the last transfer
  * from it.
  */
 function parseState([certain, epoch, unitsLeft, nowMs, ...transfers]: readonly unknown[]): BucketState | null {

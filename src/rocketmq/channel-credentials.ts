@@ -5,12 +5,12 @@ import type { Tls } from '../core/tls.js';
 
 const PLAIN = ChannelCredentials.createInsecure();
 
-/** Credentials by target. The clients of a process share a connection only while they use the same object. */
+/** Credentials by target. The clients of a process share a connection only if they use the same object. */
 const encrypted = new WeakMap<SecureContext, Map<string, ChannelCredentials>>();
 
 /**
- * Returns the credentials of a channel to `host:port`. Neither the RocketMQ client nor gRPC has an option for a private
- * authority that is read again, but a context of Node can be replaced.
+ * Returns the credentials of a channel to `host:port`. Neither the RocketMQ client nor gRPC can re-read a private
+ * authority, but a context of Node can be replaced.
  * @returns the same object for as long as the certificates are the same
  */
 export function channelCredentials(tls: Tls | null, target: string): ChannelCredentials {
@@ -32,8 +32,8 @@ export function channelCredentials(tls: Tls | null, target: string): ChannelCred
 }
 
 /**
- * Placeholder server name. gRPC passes an address as server name, which TLS does not allow, so Node warns. The
- * certificate is checked for the address.
+ * Placeholder for the server name. gRPC passes an address as server name, which TLS does not allow, so Node warns. The
+ * certificate is still checked for the address.
  */
 const NO_NAME = 'rocketmq.invalid';
 
@@ -43,7 +43,10 @@ export function tlsChannelOptions(tls: Tls | null, target: string): ChannelOptio
   return { 'grpc.ssl_target_name_override': isIP(name) === 0 ? name : NO_NAME };
 }
 
-/** Returns the hosts of a target: `host:port`, or for a route with several addresses `ipv4:host:port,host:port`. */
+/**
+ * Returns the hosts of a target, which is `host:port`, or, for a route with several addresses,
+ * `ipv4:host:port,host:port`.
+ */
 const hostsIn = (target: string): string[] =>
   target
     .replace(/^ipv[46]:/, '')

@@ -10,10 +10,12 @@ import type { CheckBack, CheckBackAnswer } from '../core/ports/channels.js';
 const { TransactionResolution } = definition;
 type Resolution = (typeof TransactionResolution)[keyof typeof TransactionResolution];
 
-/** Length of the queue. A check that does not fit is not lost: the broker asks again after its interval (5 s). */
+/**
+ * Length of the queue. A check that does not fit is not lost, because the broker asks again after its interval (5 s).
+ */
 const CHECKS_QUEUED_MAX = 1000;
 
-/** Several checks run at once. */
+/** Long, because several checks run at once. */
 const CALM_MS = 10_000;
 
 /** The part of a half message that a check reads. */
@@ -21,7 +23,7 @@ export type CheckedMessage = Pick<MessageView, 'messageId' | 'keys' | 'body' | '
 
 export interface CheckerOptions {
   readonly checkBack: CheckBack;
-  /** How many check-backs run at once. The broker sends all due check-backs in one go. */
+  /** Number of check-backs that run at once. The broker sends all due check-backs together. */
   readonly checksInParallel: number;
   readonly log: Log;
   readonly metrics: ChannelMetrics;
@@ -29,7 +31,8 @@ export interface CheckerOptions {
 
 /**
  * Wraps the check-back for the client, which starts all checks at once and only logs a rejection. The wrapper runs a
- * limited number in parallel, does not take a waiting message twice, and turns a throw into `no_answer`.
+ * limited number in parallel, does not check a message that is already waiting a second time, and turns a throw into
+ * `no_answer`.
  */
 export function createChecker(options: CheckerOptions): TransactionChecker {
   const { checkBack, log, metrics } = options;
@@ -72,7 +75,10 @@ function resolutionOf(answer: CheckBackAnswer): Resolution {
   }
 }
 
-/** Runs keyed jobs: at most `parallel` at once and `queued` waiting. A key that waits or runs is not taken twice. */
+/**
+ * Runs jobs with keys: at most `parallel` at once, with at most `queued` waiting. While a job with a key waits or runs,
+ * no second one is accepted.
+ */
 export class KeyedLimiter {
   readonly #keys = new Set<string>();
   readonly #waiting: (() => void)[] = [];
@@ -86,8 +92,8 @@ export class KeyedLimiter {
   }
 
   /**
-   * @returns what the job returns, or `skipped` when its key is under way or the queue is full; rejects when the job
-   * rejects
+   * @returns what the job returns, or `skipped` if a job with its key is under way or the queue is full; rejects if the
+   * job rejects
    */
   async run<T>(key: string, job: () => Promise<T>): Promise<T | 'skipped'> {
     if (this.#keys.has(key)) return 'skipped';

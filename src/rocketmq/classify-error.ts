@@ -1,31 +1,28 @@
 import { ClientException } from 'rocketmq-client-nodejs';
 
-/** gRPC status for a call that could not be made, or whose connection broke. The text shows which. */
+/** gRPC status of a call that could not be made, or whose connection broke. The text shows which of the two. */
 const GRPC_UNAVAILABLE = 14;
 const GRPC_DEADLINE_EXCEEDED = 4;
 /**
- * Matches errors raised before any byte of the message left: no listener, no name, no channel, or a stream that the
- * server refused unread.
+ * Matches errors that occur before any byte of the message has left: no listener, no such name, no channel, or a stream
+ * that the server refused unread.
  */
 const NEVER_SENT =
   /ECONNREFUSED|No connection established|Name resolution failed|Channel closed before call started|Stream refused/;
 /** Matches a deadline that passed while the call still waited for a connection. */
 const NEVER_LEFT = /Waiting for LB pick|Waiting for name resolution/;
-/**
- * Matches the answer of a broker whose disk is full or that is shutting down. The broker sends this answer before it
- * writes.
- */
+/** Matches the answer of a broker whose disk is full or that is shutting down. It answers so before it writes. */
 const BROKER_CLOSED = /service not available now/i;
-/** Matches the answer of a broker that takes no more. It sends this answer before it writes, too. */
+/** Matches the answer of a broker that takes no more messages. It also answers so before it writes. */
 const BROKER_BUSY = /system busy|broker busy/i;
-/** Matches the answer of a proxy that could not connect to the broker of a queue, and so sent it nothing. */
+/** Matches the answer of a proxy that could not connect to the broker of a queue, and therefore sent it nothing. */
 const BROKER_UNREACHABLE = /\bconnect to \S+ failed\b/;
-/** RocketMQ codes 4xxxx are refusals before storing, except for the request time-out. */
+/** RocketMQ's codes 4xxxx are refusals before storing, except for the request time-out. */
 const REQUEST_TIMEOUT = 40_800;
 
 /**
  * Returns true if the broker certainly did not store a message whose send failed with this error. A wrong "no" costs a
- * 503 with `outcome_unknown`, but a wrong "yes" would be a false answer. So everything unknown is "no".
+ * 503 with `outcome_unknown`, but a wrong "yes" would be a false answer to a buyer. So anything unknown is "no".
  */
 export function isCertainlyNotStored(error: unknown): boolean {
   if (error instanceof TypeError) return true; // the client refused before it sent anything
@@ -41,8 +38,8 @@ const cannotTake = ({ message }: ClientException): boolean =>
   BROKER_CLOSED.test(message) || BROKER_UNREACHABLE.test(message);
 
 /**
- * Returns true if another broker may store a message that this broker certainly did not store. False for a busy broker:
- * more sends would make all of them busier.
+ * Returns true if another broker may store a message that this broker certainly did not store. False if the broker is
+ * busy, because more sends would make all brokers busier.
  */
 export const mayGoToAnotherBroker = (error: unknown): boolean =>
   error instanceof ClientException ? cannotTake(error) : wasNeverSent(error);
@@ -64,8 +61,8 @@ export const isUnreachable = (error: unknown): boolean => codeOf(error) === GRPC
 const codeOf = (error: unknown): unknown => (error as { readonly code?: unknown } | undefined)?.code;
 
 /**
- * True for an error of a transaction that the proxy has forgotten. The proxy forgets a half message at its first commit
- * or rollback, and after a restart. This is common and harmless.
+ * True for an error about a transaction that the proxy has forgotten. The proxy forgets a half message at its first
+ * commit or rollback, and after a restart. This is common and harmless.
  */
 export const isForgottenTransaction = (error: unknown): boolean =>
   error instanceof Error && /cannot found transaction data/.test(error.message);

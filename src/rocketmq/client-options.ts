@@ -5,51 +5,51 @@ import type { BrokerAccess } from './credentials.js';
 
 /** Shortest request time-out that the client accepts. */
 const REQUEST_TIMEOUT_MS_MIN = 1000;
-/** Long enough for a broker that pauses for garbage collection, short enough for a waiting buyer. */
+/** Long enough for a broker that pauses for garbage collection, and short enough for a waiting buyer. */
 export const REQUEST_TIMEOUT_MS_DEFAULT = 3000;
 
 export interface ConnectionOptions extends Pick<BrokerAccess, 'credentials' | 'tls'> {
   /** `host:port` of each proxy, separated by commas. */
   readonly endpoint: string;
   /**
-   * Sends every call to `endpoint`, whatever address the broker names. Default false. Meant for a broker behind a port
-   * mapping or a proxy, and wrong for several brokers with their own proxies.
+   * Sends every call to `endpoint`, no matter which address the broker names. Default: false. Use it for a broker
+   * behind a port mapping or a proxy, but not if several brokers have their own proxies.
    */
   readonly pinEndpoint?: boolean;
-  /** Time-out of a call (send, commit, ack …), ms. Default 3000, at least 1000. */
+  /** Time-out of a call (send, commit, ack …), ms. Default: 3000; at least 1000. */
   readonly requestTimeoutMs?: number;
   readonly log: Log;
   readonly start?: StartLimits;
 }
 
 export interface StartLimits {
-  /** Time-out of a `startup()`, ms. Default 20000. */
+  /** Time-out of a `startup()`, ms. Default: 20000. */
   readonly startupTimeoutMs?: number;
-  /** How many instances are tried in all. Default 3. */
+  /** Total number of instances that are tried. Default: 3. */
   readonly attempts?: number;
 }
 
 /**
- * Identifies the broker and the client. A client instance serves a single topic, because a second topic can hang its
- * start.
+ * Identifies the broker and the client. A client instance serves only one topic, because a second topic can make its
+ * start hang.
  */
 export interface ClientAddress {
   /** `host:port` of each proxy, separated by commas. */
   readonly endpoint: string;
   readonly topic: string;
-  /** Set for consumers only. */
+  /** Set only for consumers. */
   readonly group?: string;
 }
 
-/** Matches a name or IPv4 address, and a port. The client misreads IPv6 or a URL. */
+/** Matches a name or IPv4 address, with a port. The client misreads IPv6 addresses and URLs. */
 const ENDPOINT = /^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?):([0-9]{1,5})$/;
 
 /** Splits a list of proxies. */
 export const proxiesOf = (endpoint: string): readonly string[] => endpoint.split(',');
 
 /**
- * Splits `host:port` of one proxy.
- * @throws OperationalError, not retryable: the setting is wrong
+ * Splits the `host:port` of one proxy.
+ * @throws OperationalError, not retryable, because the setting is wrong
  */
 export function parseEndpoint(endpoint: string): { readonly host: string; readonly port: number } {
   const match = ENDPOINT.exec(endpoint);
@@ -69,7 +69,7 @@ export function baseClientOptions(address: ClientAddress, options: ConnectionOpt
   const proxies = proxiesOf(address.endpoint);
   for (const proxy of proxies) parseEndpoint(proxy);
   return {
-    endpoints: proxies.join(';'), // as the client separates them
+    endpoints: proxies.join(';'), // the separator that the client uses
     namespace: '',
     ...(options.credentials === null ? {} : { sessionCredentials: options.credentials }),
     requestTimeout: Math.max(options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS_DEFAULT, REQUEST_TIMEOUT_MS_MIN),
@@ -81,7 +81,7 @@ export function baseClientOptions(address: ClientAddress, options: ConnectionOpt
 
 /**
  * Creates the logger of a client. The client's own logger writes below HOME, and without `debug` its rollback throws
- * before it sends. The client logs every commit at info, so info is dropped: our adapters log what matters.
+ * before it sends. The client logs every commit at info, so info is dropped; our adapters log what matters.
  */
 export function clientLogger(log: Log, address: ClientAddress): Required<ILogger> {
   const fields = { topic: address.topic, group: address.group };
@@ -102,8 +102,8 @@ function text(args: unknown[]): string {
 }
 
 /**
- * True for the error that a client's telemetry stream may still raise after its release, without a listener. The
- * `uncaughtException` handler of a stopping process may ignore this error.
+ * True for an error that a client's telemetry stream may still raise after its release, when it has no listener. The
+ * `uncaughtException` handler of a stopping process may ignore it.
  */
 export function isClientShutdownNoise(error: unknown): boolean {
   if (!(error instanceof Error)) return false;

@@ -16,25 +16,26 @@ import type { Tls } from '../core/tls.js';
 import { Transport, type TransportListener } from './transport.js';
 
 /**
- * Connection settings. `pinEndpoint` sends every call to the endpoints of the options. A null `tls` means plain text.
+ * Connection settings. `pinEndpoint` sends every call to the endpoints of the options. If `tls` is null, connections
+ * are not encrypted.
  */
 type Way = { readonly pinEndpoint: boolean; readonly tls: Tls | null };
 type TelemetryStream = ReturnType<Producer['createTelemetryStream']>;
 
 /**
  * Returns a client class with workarounds for these defects of rocketmq-client-nodejs:
- * - it trusts no private authority, see `channelCredentials`;
+ * - it cannot be told to trust a private authority, see `channelCredentials`;
  * - its manager of connections opens a channel per object instead of per address, see `Transport`;
  * - a telemetry stream that fails after its release raises an uncaught error, see `withLastingErrorListener`;
- * - a broker that has failed once never gets anything again while there is another broker: here it is used again after
- *   a heartbeat;
+ * - a broker that has failed once is never used again while there is another one; here it is used again after a
+ *   heartbeat;
  * - a timer opens the telemetry again after `shutdown()`, see `closedStream`;
- * - `shutdown()` leaves the connections open when the proxy does not answer its last call.
+ * - `shutdown()` leaves the connections open if the proxy does not answer its last call.
  */
 function withWorkarounds<O extends BaseClientOptions, C extends BaseClient>(
   Client: new (options: O) => C,
 ): new (options: O & Way) => C {
-  // TypeScript lets no class extend a type parameter, so the base is cast to any client.
+  // TypeScript does not let a class extend a type parameter, so the base is cast to the class of any client.
   const Base = Client as unknown as new (options: BaseClientOptions) => BaseClient;
   abstract class Patched extends Base {
     #stopped = false;
@@ -60,7 +61,7 @@ function withWorkarounds<O extends BaseClientOptions, C extends BaseClient>(
       return stream.once('error', ended).once('end', ended);
     }
 
-    /** Each stream that fails begins a timer of its own, so a stream that waits for its timer is left alone. */
+    /** Each stream that fails starts its own timer, so a stream that is waiting for its timer is left alone. */
     #moveTelemetry(): void {
       for (const endpoints of this.getTotalRouteEndpoints()) {
         if (!this.#ended.has(endpoints.facade)) this.getTelemetrySession(endpoints).refresh();
@@ -81,17 +82,17 @@ function withWorkarounds<O extends BaseClientOptions, C extends BaseClient>(
 
 const WRITABLE: readonly number[] = [definition.Permission.WRITE, definition.Permission.READ_WRITE];
 
-/** Also works around a producer that keeps sending to the brokers of its first route for ever. */
+/** Also works around the defect that a producer keeps sending to the brokers of its first route forever. */
 export class PatchedProducer extends withWorkarounds(Producer) {
-  /** The queues that sends use: one of each broker. The client keeps the first result of its filter for ever. */
+  /** The queues to which the client sends, one per broker. The client keeps the first result of its filter forever. */
   readonly #queues: MessageQueue[] = [];
 
-  /** How many brokers take messages. 0 before the first send. */
+  /** Number of brokers that take messages. 0 before the first send. */
   get brokers(): number {
     return this.#queues.length;
   }
 
-  /** How many addresses these brokers have. Brokers behind the same proxies share one. */
+  /** Number of addresses of these brokers. Brokers behind the same proxies share one. */
   get addresses(): number {
     return new Set(this.#queues.map(({ broker }) => broker.endpoints.facade)).size;
   }
@@ -106,7 +107,7 @@ export class PatchedProducer extends withWorkarounds(Producer) {
     this.#use(route);
   }
 
-  /** A route without writable queues changes nothing: a broker that is away may come back. */
+  /** Keeps the old queues if a route has no writable ones, because a broker that is away may come back. */
   #use({ messageQueues }: TopicRouteData): void {
     const writable = messageQueues.filter(({ queueId, permission }) => queueId === 0 && WRITABLE.includes(permission));
     if (writable.length > 0) this.#queues.splice(0, Infinity, ...writable);
@@ -114,17 +115,18 @@ export class PatchedProducer extends withWorkarounds(Producer) {
 }
 
 /**
- * Also works around two more defects. The client's own `ack` ignores the status that the broker gives per message. Its
- * receives go to the brokers in turn, so a broker may get two receives at a time while another broker gets no receive.
+ * Also works around two more defects. The client's own `ack` ignores the status that the broker returns for each
+ * message. Its receives go to the brokers in rotation, so one broker may get two receives at a time while another gets
+ * none.
  */
 export class PatchedConsumer extends withWorkarounds(SimpleConsumer) {
-  /** The queue of each broker that is asked for its messages. */
+  /** One queue of each broker from which messages are received. */
   #queues: readonly MessageQueue[] = [];
-  /** Names of brokers, with an entry for each receive that waits there. */
+  /** Names of brokers, with one entry for each receive that waits there. */
   readonly #asked: string[] = [];
   readonly #failing = new Set<string>();
 
-  /** How many receives it takes to wait at every broker; 1 before the start. */
+  /** Number of receives that it takes to wait at every broker. 1 before the start. */
   get brokers(): number {
     return Math.max(1, this.#queues.length);
   }
@@ -180,7 +182,7 @@ function transportFor(
 }
 
 /**
- * Keeps an error listener on a stream. The client removes every listener when it releases a stream, and a later error
+ * Keeps an error listener on a stream. The client removes all listeners when it releases a stream, and a later error
  * would be uncaught.
  */
 function withLastingErrorListener(stream: TelemetryStream): TelemetryStream {
@@ -194,7 +196,7 @@ function withLastingErrorListener(stream: TelemetryStream): TelemetryStream {
 }
 
 /**
- * Returns a dead stream for the client's timer, which reopens a broken stream after a second, even after `shutdown()`.
+ * Returns a dead stream to the client's timer, which reopens a broken stream after a second, even after `shutdown()`.
  */
 function closedStream(): TelemetryStream {
   const stream = new EventEmitter() as EventEmitter & { write(): boolean; end(): void };

@@ -6,15 +6,15 @@ import { Tls, type TlsNames } from '../core/tls.js';
 export interface BrokerCredentials {
   readonly accessKey: string;
   readonly accessSecret: string;
-  /** Sent with each request. Set for a temporary key. */
+  /** Sent with each request. Set only for a temporary key. */
   readonly securityToken?: string | undefined;
 }
 
 /** Login and TLS settings for RocketMQ. */
 export interface BrokerAccess {
-  /** Null: requests carry no login, as a broker without access control expects. */
+  /** Null if requests carry no login, as a broker without access control expects. */
   readonly credentials: BrokerCredentials | null;
-  /** TLS of gRPC. Null or absent: plain text. */
+  /** TLS of gRPC. Null or absent if the connection is not encrypted. */
   readonly tls?: Tls | null;
   /** TLS of the admin protocol. */
   readonly adminTls?: Tls | null;
@@ -26,7 +26,7 @@ export const ROCKETMQ_TLS_NAMES: TlsNames = {
   off: 'set ROCKETMQ_TLS to off (or to grpc, if only name servers and brokers do not use TLS)',
 };
 
-/** Access by configuration. Clients share connections only if they pass the same credentials object. */
+/** Access by configuration, because clients share connections only if they pass the same credentials object. */
 const ACCESSES = new WeakMap<Section<'brokerAccess'>, BrokerAccess>();
 
 export function brokerAccessOf(section: Section<'brokerAccess'>): BrokerAccess {
@@ -35,7 +35,7 @@ export function brokerAccessOf(section: Section<'brokerAccess'>): BrokerAccess {
   return known;
 }
 
-/** Builds the access. Secret and token are read when a request is signed, so values from files are current. */
+/** Builds the access. Secret and token are read when a request is signed, so that values from files are current. */
 function makeAccess(access: Section<'brokerAccess'>): BrokerAccess {
   const { key, secret, sessionToken } = access;
   const tls = access.tls === 'off' ? null : new Tls(ROCKETMQ_TLS_NAMES, access);
@@ -53,7 +53,7 @@ function makeAccess(access: Section<'brokerAccess'>): BrokerAccess {
 
 /**
  * Returns the fields of a remoting request with a signature (AclClientRPCHook.java of 5.4.0): HMAC-SHA1 over the values
- * of all fields in the order of their names, then the body. The signature covers neither the request code nor a time.
+ * of all fields, sorted by name, followed by the body. The signature covers neither the request code nor a time.
  */
 export function signFields(
   fields: Readonly<Record<string, string>>,
@@ -78,11 +78,11 @@ export function signedHeaders({ accessKey, accessSecret, securityToken }: Broker
   };
 }
 
-/** Reply of a server with access control to a request without signature. */
+/** Reply of a server with access control to a request that is not signed. */
 const ANONYMOUS = /username cannot be null/;
 
 /**
- * Returns the end of a sentence about a server: that it refuses, and what to do.
+ * Returns the end of a sentence about a server, which says that the server refuses and what to do.
  * @param reason as the server gave it
  */
 export const accessRefusal = (reason: string): string =>
@@ -93,7 +93,7 @@ export const accessRefusal = (reason: string): string =>
 /** Status codes of the proxy for an unknown or unauthorized caller. */
 const [UNAUTHORIZED, FORBIDDEN] = [40_100, 40_300];
 
-/** Returns why the proxy refuses the caller, or null when the error has another cause. */
+/** Returns why the proxy refuses the caller, or null if the error has another cause. */
 export function accessRefusalIn(error: unknown): string | null {
   const { code, message = '' } = (error ?? {}) as { readonly code?: unknown; readonly message?: string };
   if (code !== UNAUTHORIZED && code !== FORBIDDEN) return null;

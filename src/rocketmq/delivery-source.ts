@@ -15,19 +15,22 @@ import {
 import { PatchedConsumer } from './clients-with-workarounds.js';
 import { adviceFor, startClient, stopClient, within } from './start-client.js';
 
-/** The most messages that the broker delivers at once. */
+/** Maximum number of messages that the broker delivers at once. */
 const RECEIVE_MAX = 32;
-/** A proxy with default settings holds an empty receive for 5 to 20 s, whatever the request says. */
+/**
+ * A proxy with default settings holds an empty receive for at least 5 and at most 20 s, no matter what the request
+ * says.
+ */
 const AWAIT_MS_DEFAULT = 5_000;
 /**
- * After this time a failing consumer is replaced. After a long stall the proxy may have forgotten the client, which
- * does not notice: its receives fail for ever.
+ * A consumer whose receives fail for this long is replaced. After a long stall, the proxy may have forgotten the
+ * client, which does not notice, so its receives would fail forever.
  */
 const REPLACE_AFTER_MS = 60_000;
-/** How long `close` waits for deliveries that are still being worked on. */
+/** How long `close` waits for deliveries that are still being processed. */
 const DRAIN_MS = 5_000;
 const DRAIN_POLL_MS = 20;
-/** The broker counts check-backs in this property. A message that was not checked back lacks it. */
+/** The property in which the broker counts check-backs. A message that was not checked back lacks it. */
 const CHECKED_BACK = 'TRANSACTION_CHECK_TIMES';
 
 /** Options of a delivery source. A receive gets `requestTimeoutMs` in addition to `awaitMs`. */
@@ -35,25 +38,25 @@ export interface DeliverySourceOptions extends ConnectionOptions {
   readonly topic: string;
   readonly group: string;
   /**
-   * How long a delivery stays ours, in ms. Only `hold` extends the time. The proxy refuses less than its own minimum,
-   * 10000 by default.
+   * How long a delivery stays ours, in ms. Only `hold` extends this time. The proxy refuses less than its own minimum,
+   * which is 10000 by default.
    */
   readonly invisibleMs: number;
-  /** How long an empty receive waits, in ms. Default 5000, up to 20000. */
+  /** How long an empty receive waits, in ms. Default: 5000; at most 20000. */
   readonly awaitMs?: number;
 }
 
 export interface OpenDeliverySource extends DeliverySource {
   readonly health: ChannelHealth;
   /**
-   * How many receives must run at a time to wait at every broker. With fewer receives, messages of some brokers wait
-   * for their turn.
+   * Number of receives that must run at a time in order to wait at every broker. With fewer, the messages of some
+   * brokers have to wait.
    */
   readonly brokers: number;
   /**
-   * Stops the source: `receive` now returns an empty list at once. Receives under way still hand out their messages,
-   * which can be processed and acked. The client ends when these receives are back and their deliveries are done, or
-   * when a time limit has passed. Messages not acked by then are delivered again after their invisible time. Never
+   * Stops the source: `receive` then returns an empty list at once. Receives under way still return their messages,
+   * which can be processed and acked. The client ends once these receives have returned and their deliveries are done,
+   * or after a time limit. Messages that are not acked by then are delivered again after their invisible time. Never
    * rejects.
    */
   close(): Promise<void>;
@@ -61,7 +64,7 @@ export interface OpenDeliverySource extends DeliverySource {
 
 /**
  * Starts a consumer of a topic and group.
- * @throws OperationalError when the consumer does not start
+ * @throws OperationalError if the consumer does not start
  */
 export async function createDeliverySource(options: DeliverySourceOptions): Promise<OpenDeliverySource> {
   const source = new RocketmqDeliverySource(options);
@@ -76,14 +79,14 @@ class RocketmqDeliverySource implements OpenDeliverySource {
   readonly #log: Log;
   readonly #receives = new Set<Promise<unknown>>();
   /**
-   * Messages handed out and neither acked nor given back, with the time until which they are ours, as
+   * Messages that were returned and neither acked nor given back, with the time until which they are ours, as
    * `performance.now()`.
    */
   readonly #handedOut = new Map<MessageView, number>();
-  /** Counts new consumers until one receives. */
+  /** Counts new consumers until one of them receives. */
   readonly #outage: OutageLog;
   #consumer!: PatchedConsumer;
-  /** Time since which every receive has failed. Null after a receive that returned. */
+  /** Since when every receive has failed. Null after a successful receive. */
   #failingSinceMs: number | null = null;
   #replacing: Promise<void> | null = null;
   #closing = false;
@@ -148,7 +151,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
         consumerGroup: group,
         subscriptions: new Map([[topic, '*']]),
         awaitDuration: awaitMs,
-        maxRetryAttempts: 1, // our loops back off themselves, and log it
+        maxRetryAttempts: 1, // our own loops back off, and log it
       });
     return startClient(make, this.#address, this.#log, { ...limits, tls: this.#options.tls });
   }
@@ -158,7 +161,8 @@ class RocketmqDeliverySource implements OpenDeliverySource {
   }
 
   /**
-   * Replaces the client. The new client also acks what the old client received, because a receipt belongs to the group.
+   * Replaces the client. The new client can also ack messages that the old one received, because a receipt belongs to
+   * the group.
    */
   async #replaceConsumer(): Promise<void> {
     this.#outage.failed(this.health.lastError);
@@ -166,7 +170,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
       const old = this.#consumer;
       this.#consumer = await this.#startConsumer({ ...this.#options.start, attempts: 1 });
       this.#failingSinceMs = null;
-      void stopClient(old, this.#log); // bounded, never rejects
+      void stopClient(old, this.#log); // time-limited, never rejects
     } catch (error) {
       this.#failingSinceMs = performance.now(); // the old client runs on, and the next attempt waits REPLACE_AFTER_MS
       throw error;
@@ -176,7 +180,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
   }
 
   /**
-   * Returns false if the body does not match its checksum. The message is not handed out, and the broker delivers it
+   * Returns false if the body does not match its checksum. The message is then not returned, and the broker delivers it
    * again after its invisible time.
    */
   #isWhole(view: MessageView): boolean {

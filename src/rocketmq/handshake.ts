@@ -7,9 +7,9 @@ import { ROCKETMQ_TLS_NAMES } from './credentials.js';
 const HANDSHAKE_TIMEOUT_MS = 3_000;
 
 /**
- * Finds out why a client could not talk to this endpoint over TLS, or without TLS, as the end of a sentence about the
+ * Finds out why a client could not talk to this endpoint, over TLS or without TLS, as the end of a sentence about the
  * server. The client itself would try for a quarter of a minute, and then report that it has no route.
- * @returns null when the handshake works or the endpoint does not answer. Never rejects
+ * @returns null if the handshake works or the endpoint does not answer. Never rejects
  */
 export async function handshakeFlaw(endpoint: string, tls: Tls | null): Promise<string | null> {
   const { host, port } = parseEndpoint(endpoint);

@@ -22,16 +22,16 @@ export function createChannelMetrics(registry: Registry) {
     ['verb'],
   );
   return {
-    /** @param elapsedMs from the call to its answer */
+    /** @param elapsedMs time from the call to its answer */
     halfSent: (outcome: 'stored' | 'unavailable' | 'outcome_unknown', elapsedMs: number): void =>
       sends.labels(outcome).observe(elapsedMs / 1000),
     checkedBack: (answer: CheckBackAnswer): void => checks.labels(answer).inc(),
-    /** Counts an end of a half message that the broker did not confirm. A check-back follows. */
+    /** Counts a commit or rollback of a half message that the broker did not confirm. A check-back follows. */
     endFailed: (verb: 'commit' | 'rollback'): void => failed.labels(verb).inc(),
   };
 }
 
-/** Counts messages that no program of ours has signed. */
+/** Counts messages that none of our programs signed. */
 export function createSignatureMetrics(registry: Registry): SignatureMetrics {
   const { counter } = metricMakers(registry);
   const forged = counter(

@@ -21,16 +21,16 @@ interface Opened {
 
 export interface PlainProducer extends Opened {
   /**
-   * @param what names the message in the error
+   * @param what names the message in an error
    * @throws OperationalError rocketmq; the message may have been stored
    */
   send(message: Omit<MessageOptions, 'topic'>, what: string): Promise<void>;
 }
 
 /**
- * Starts a producer for a single topic. `requestTimeoutMs` limits each attempt of a send. The client makes up to 3
+ * Starts a producer for a single topic. `requestTimeoutMs` limits each attempt to send. The client makes up to 3
  * attempts.
- * @throws OperationalError when the producer does not start
+ * @throws OperationalError if the producer does not start
  */
 export async function startPlainProducer(topic: string, options: ConnectionOptions): Promise<PlainProducer> {
   const { log } = options;
@@ -58,9 +58,9 @@ export async function startPlainProducer(topic: string, options: ConnectionOptio
 export interface OpenRedriveChannel extends RedriveChannel, Opened {}
 
 /**
- * Starts the producer for the topic of batches to re-drive. The topic must be of type NORMAL, because a TRANSACTION
- * topic refuses plain messages.
- * @throws OperationalError when the producer does not start
+ * Starts the producer for the topic of batches that are published again. The topic must be of type NORMAL, because a
+ * TRANSACTION topic refuses plain messages.
+ * @throws OperationalError if the producer does not start
  */
 export async function createRedriveChannel(options: ProducerOptions): Promise<OpenRedriveChannel> {
   const topic = TOPICS.redrive;
@@ -76,13 +76,14 @@ export interface OpenDeadlineChannel extends DeadlineChannel, Opened {}
 export interface OpenOrderEventChannel extends OrderEventChannel, Opened {}
 
 /**
- * Added to a delay: the broker's timer works in whole seconds and may round down, and an early message is of no use.
+ * Added to a delay, because the broker's timer works in whole seconds and may round down, and an early message is of no
+ * use.
  */
 const TIMER_PRECISION_MS = 1_000;
 
 /**
  * Starts the producer for the topic of payment deadlines, which must be of type DELAY.
- * @throws OperationalError when the producer does not start
+ * @throws OperationalError if the producer does not start
  */
 export async function createDeadlineChannel(options: ProducerOptions): Promise<OpenDeadlineChannel> {
   const topic = TOPICS.paymentDeadline;
@@ -103,7 +104,7 @@ export async function createDeadlineChannel(options: ProducerOptions): Promise<O
 
 /**
  * Starts the producer for the topic of order events, which must be of type NORMAL.
- * @throws OperationalError when the producer does not start
+ * @throws OperationalError if the producer does not start
  */
 export async function createOrderEventChannel(options: ProducerOptions): Promise<OpenOrderEventChannel> {
   const topic = TOPICS.orderEvent;

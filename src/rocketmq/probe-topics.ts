@@ -16,9 +16,9 @@ type ServiceClient = InstanceType<typeof services.MessagingServiceClient>;
 type Asked = Pick<ConnectionOptions, 'endpoint' | 'credentials' | 'tls'>;
 
 /**
- * Asks a proxy for the route of each topic, over a short connection, and the next proxy if this one cannot serve. The probe starts no client of the group and
- * sends no message, so it disturbs no consumer.
- * @returns a sentence about the first topic that has no route; null when each topic has a route. Never rejects
+ * Asks a proxy for the route of each topic, over a short-lived connection, and then the next proxy if this one cannot
+ * serve. The probe starts no client of the group and sends no message, so it disturbs no consumer.
+ * @returns a sentence about the first topic that has no route; null if each topic has one. Never rejects
  */
 export async function probeTopics(asked: Asked, topics: readonly string[]): Promise<string | null> {
   let first: string | null = null;
@@ -48,9 +48,7 @@ async function probeProxy(asked: Asked, topics: readonly string[]): Promise<stri
   }
 }
 
-/**
- * Reports whether the proxy serves a client without a key. Never rejects. Null means that the proxy does not answer.
- */
+/** Returns whether the proxy serves a client without a key. Null if the proxy does not answer. Never rejects. */
 export async function probeAsStranger(
   asked: Pick<Asked, 'endpoint' | 'tls'>,
   topic: string,
@@ -63,13 +61,13 @@ export async function probeAsStranger(
   }
 }
 
-/** Route of a topic. `why` is the end of a sentence, and empty for a topic that has queues. */
+/** Route of a topic. `why` is the end of a sentence, and empty if the topic has queues. */
 interface Route {
   readonly outcome: 'there' | 'missing' | 'denied';
   readonly why: string;
 }
 
-/** @throws what the driver throws when the proxy does not answer */
+/** @throws what the driver throws if the proxy does not answer */
 async function withClient<T>(
   { endpoint, credentials, tls = null }: Asked,
   work: (routeOf: (topic: string) => Promise<Route>) => Promise<T>,

@@ -3,7 +3,7 @@ import { connect as connectByTls } from 'node:tls';
 import type { Tls } from '../core/tls.js';
 import { parseEndpoint, proxiesOf } from './client-options.js';
 
-/** `/readyz` answers within a second, with the reason. */
+/** `/readyz` must answer within a second, including the reason. */
 const ANSWER_TIMEOUT_MS = 700;
 
 export type BrokerProbe =
@@ -16,8 +16,8 @@ export type BrokerProbe =
  * connections, so an open port proves nothing. The check sends no message, so `/readyz` can run it every second. Never
  * throws.
  * @param endpoint `host:port` of each proxy, separated by commas
- * @param health of the channel that matters to the asking process; without it only the proxy is asked
- * @param tls of gRPC; null: plain text
+ * @param health health of the channel that matters to the calling process; if absent, only the proxy is checked
+ * @param tls of gRPC; null if the connection is not encrypted
  */
 export async function probeBroker(
   endpoint: string,
@@ -33,13 +33,16 @@ export async function probeBroker(
   return { state: 'reachable' };
 }
 
-/** The beginning of an HTTP/2 connection (RFC 9113, 3.4): a fixed text and empty settings. Each server answers at once. */
+/**
+ * The beginning of an HTTP/2 connection (RFC 9113, 3.4): a fixed text and empty settings. Any server answers it at
+ * once.
+ */
 const GREETING = Buffer.concat([
   Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
   Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]),
 ]);
 
-/** Returns null if the server answers the greeting, else the reason. */
+/** Returns null if the server answers the greeting, otherwise the reason. */
 async function greet(endpoint: string, tls: Tls | null): Promise<string | null> {
   let socket: Socket;
   try {
@@ -62,10 +65,10 @@ async function greet(endpoint: string, tls: Tls | null): Promise<string | null> 
   });
 }
 
-/** How long a failure counts. An unready process gets no calls, so nothing else would clear the failure. */
+/** How long a failure counts. A process that is not ready gets no calls, so nothing else would clear the failure. */
 const FAILURE_COUNTS_MS = 10_000;
 
-/** Tracks how the last call of a channel to its broker went, and its last error. */
+/** Remembers how the last call of a channel to its broker went, and its last error. */
 export class ChannelHealth {
   lastError: string | null = null;
   #lastFailureMs = 0;

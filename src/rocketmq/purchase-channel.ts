@@ -17,15 +17,15 @@ import { startClient, stopClient } from './start-client.js';
 const { TransactionResolution } = definition;
 
 /**
- * A proxy in front of several brokers chooses the queue itself, in turn, whatever the client asks for. A topic has eight
- * queues per broker, so the ninth send reaches another broker.
+ * A proxy in front of several brokers itself chooses the queue, in rotation, no matter what the client asks for. A
+ * topic has eight queues per broker, so the ninth send reaches another broker.
  */
 const SENDS_MAX = 9;
-/** A buyer waits for all sends together. A connection is usually refused within a millisecond. */
+/** A buyer waits for all sends together. If a connection is refused, that usually takes less than a millisecond. */
 const SEND_AGAIN_WITHIN_MS = 1_000;
 
 export interface PurchaseChannelOptions extends ProducerOptions, CheckerOptions {
-  /** Default `seckill-purchase`. Must be of type TRANSACTION. */
+  /** Default: `seckill-purchase`. Must be of type TRANSACTION. */
   readonly topic?: string;
   readonly metrics: ChannelMetrics;
 }
@@ -33,20 +33,22 @@ export interface PurchaseChannelOptions extends ProducerOptions, CheckerOptions 
 export interface OpenPurchaseChannel extends PurchaseChannel {
   /** Outcome of the last calls, for `/readyz`. */
   readonly health: ChannelHealth;
-  /** Ends the client within some seconds. Never rejects. Open half messages are left to the check-back. */
+  /**
+   * Ends the client within some seconds. Never rejects. Half messages that are still open are left to the check-back.
+   */
   close(): Promise<void>;
 }
 
 /**
  * Starts the producer of the purchase topic.
- * @throws OperationalError when the producer does not start
+ * @throws OperationalError if the producer does not start
  */
 export async function createPurchaseChannel(options: PurchaseChannelOptions): Promise<OpenPurchaseChannel> {
   const { log } = options;
   const address = { endpoint: options.endpoint, topic: options.topic ?? TOPICS.purchase };
   const base = baseClientOptions(address, options);
   const checker = createChecker(options);
-  // The topic is declared here, not at the first send: an undeclared topic gets no check-back.
+  // The topic is declared here rather than at the first send, because an undeclared topic gets no check-backs.
   const make = () => new PatchedProducer({ ...base, topics: [address.topic], checker });
   const producer = await startClient(make, address, log, { ...options.start, tls: options.tls });
   return new RocketmqPurchaseChannel(producer, address.topic, options);
@@ -59,7 +61,7 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
   readonly #log: Log;
   readonly #metrics: ChannelMetrics;
   readonly #signatures: ProducerOptions['signatures'];
-  /** Stands in for every message when a transaction ends: the client reads only the topic. */
+  /** Used in place of every message when a transaction ends, because the client reads only the topic. */
   readonly #ending: Message;
 
   constructor(producer: PatchedProducer, topic: string, options: PurchaseChannelOptions) {
@@ -75,7 +77,7 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
     const startedAt = performance.now();
     try {
       const receipt = await this.#sendToSomeBroker(batchMessage(this.#topic, batch, this.#signatures), startedAt);
-      // Without a transaction id neither commit nor rollback is possible. Only the check-back can end this message.
+      // Without a transaction id, neither commit nor rollback is possible. Only the check-back can end this message.
       if (!receipt?.transactionId) throw new Error('the broker answered without a transaction id');
       this.health.succeeded();
       this.#metrics.halfSent('stored', performance.now() - startedAt);
@@ -93,7 +95,7 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
     return stopClient(this.#producer, this.#log);
   }
 
-  /** Sends again while there is another broker and no broker can have stored the message. */
+  /** Sends again as long as there is another broker and no broker can have stored the message. */
   async #sendToSomeBroker(message: MessageOptions, startedAt: number): Promise<SendReceipt> {
     for (let sends = 1; ; sends++) {
       try {
@@ -115,7 +117,7 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
     };
   }
 
-  /** Returns true if the broker said OK. */
+  /** Returns true if the broker confirmed it. */
   async #end(verb: 'commit' | 'rollback', receipt: SendReceipt, batch: Batch): Promise<boolean> {
     const resolution = verb === 'commit' ? TransactionResolution.COMMIT : TransactionResolution.ROLLBACK;
     const { endpoints, messageId, transactionId } = receipt;
@@ -131,7 +133,7 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
     }
   }
 
-  /** Warns once when failures begin. While the failures last, only the metrics count them. */
+  /** Warns once when failures begin. While they last, only the metrics count them. */
   #logFailure(fields: object, message: string): void {
     if (this.health.isFailing()) this.#log.debug(fields, message);
     else this.#log.warn(fields, message);
@@ -139,13 +141,14 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
 }
 
 /**
- * Number of trace ids by which a message can be found. Each is an entry in a broker index, which holds twenty million.
+ * Maximum number of trace ids by which a message can be found. Each is an entry in a broker index, which holds twenty
+ * million.
  */
 const TRACE_KEYS_MAX = 16;
 
 /**
- * Encodes a batch as a message. Its keys are the batch id and the first trace ids of its purchases, so that a person
- * finds the message with `queryMsgByKey`, also while it is a half message or after a rollback.
+ * Encodes a batch as a message. Its keys are the batch id and the first trace ids of its purchases, so that people can
+ * find the message with `queryMsgByKey`, even while it is a half message, or after a rollback.
  */
 export function batchMessage(topic: string, batch: Batch, signatures: ProducerOptions['signatures']): MessageOptions {
   const { batchId, saleId, epoch, body, traceparent, purchases } = batch;

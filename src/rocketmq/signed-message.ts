@@ -8,7 +8,8 @@ export interface ProducerOptions extends ConnectionOptions {
 
 /**
  * Signs the body of a message for its topic.
- * @param properties identify a dead letter, which does not name its origin, even if its body cannot be read
+ * @param properties identify a dead letter even if its body cannot be read, because the dead letter itself does not
+ * name its origin
  */
 export const signedMessage = (
   topic: string,

@@ -8,11 +8,12 @@ import { proxiesOf, type ClientAddress, type StartLimits } from './client-option
 import { useRandomMessageIds } from './message-ids.js';
 
 /**
- * A start that has not ended by now never ends: the client misses the answer, or waits for a group that does not exist.
+ * A start that has not ended by now never will, because the client has missed the answer, or waits for a group that
+ * does not exist.
  */
 const STARTUP_TIMEOUT_MS = 20_000;
 const START_ATTEMPTS = 3;
-/** The client waits for its proxy to answer the shutdown. A proxy that is gone must not block us. */
+/** The client waits for its proxy to answer the shutdown. If the proxy is gone, that must not block us. */
 const SHUTDOWN_TIMEOUT_MS = 5_000;
 
 export interface StartableClient {
@@ -22,8 +23,8 @@ export interface StartableClient {
 
 /**
  * Starts a client, with a new instance for each attempt, because a client that hangs or fails cannot be started again.
- * @throws OperationalError that names endpoint, topic and group and says what to check; retryable, unless the broker
- * refuses our login, which is reported at once
+ * @throws OperationalError that names endpoint, topic and group and says what to check. It is retryable unless the
+ * broker refuses our login, which is reported at once
  */
 export async function startClient<C extends StartableClient>(
   make: () => C,
@@ -45,7 +46,7 @@ export async function startClient<C extends StartableClient>(
     } catch (error) {
       last = error;
     }
-    void stopClient(client, log); // bounded, never rejects; the next attempt need not wait
+    void stopClient(client, log); // time-limited, never rejects; the next attempt need not wait
     if (accessRefusalIn(rootCause(last)) !== null) break; // the next attempt would get the same answer
     if (tls === null && isUnavailable(rootCause(last))) await assertHandshake(address, null, log);
     // the caller logs the error of the last attempt
@@ -54,12 +55,12 @@ export async function startClient<C extends StartableClient>(
   throw startFailure(address, last, timeoutMs);
 }
 
-/** Options of a start. A null `tls` means that the client uses no TLS. */
+/** Options of a start. If `tls` is null, the client uses no TLS. */
 type StartWay = StartLimits & { readonly tls?: Tls | null | undefined };
 
 /**
  * Warns of each proxy that a client cannot use.
- * @throws OperationalError when that is every proxy: only the server or only we use TLS, or we do not trust the server
+ * @throws OperationalError if it can use no proxy: only one side uses TLS, or we do not trust the server's certificate
  */
 async function assertHandshake({ endpoint }: ClientAddress, tls: Tls | null, log: Log): Promise<void> {
   const proxies = proxiesOf(endpoint);
@@ -70,13 +71,14 @@ async function assertHandshake({ endpoint }: ClientAddress, tls: Tls | null, log
 }
 
 /**
- * True for the gRPC error of a connection that could not be made: nothing listens, or the server uses another protocol.
+ * True for the gRPC error of a connection that could not be made: nothing listens there, or the server uses another
+ * protocol.
  */
 const isUnavailable = (error: unknown): boolean => (error as { readonly code?: unknown } | undefined)?.code === 14;
 
 /**
- * Ends a client. Never rejects and never takes longer than `timeoutMs`: the last call of the client can hang and is not
- * needed.
+ * Ends a client. Never rejects and never takes longer than `timeoutMs`, because the client's last call may hang, and is
+ * not needed.
  */
 export async function stopClient(
   client: StartableClient,
@@ -121,7 +123,7 @@ export function adviceFor(detail: string): string {
   return 'Run `seckill topics` if the topic or the group is missing.';
 }
 
-/** Returns the innermost error. The client wraps the cause twice, and only the cause helps. */
+/** Returns the innermost error. The client wraps the cause twice, and only the cause is helpful. */
 function rootCause(error: unknown): unknown {
   let inner = error;
   for (let depth = 0; depth < 5 && inner instanceof Error && inner.cause instanceof Error; depth++) inner = inner.cause;

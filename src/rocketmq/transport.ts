@@ -12,13 +12,13 @@ import { proxiesOf } from './client-options.js';
 type ServiceClient = InstanceType<typeof services.MessagingServiceClient>;
 
 const CHANNEL_OPTIONS: ChannelOptions = {
-  // A silently cut connection is noticed after 25 s. Without this setting TCP takes 15 minutes. The proxy tolerates two
-  // pings between two of its own answers, and a heartbeat is answered every 10 s.
+  // A silently cut connection is noticed after 25 s. Without this setting, TCP would take 15 minutes. The proxy
+  // tolerates two pings between two of its own answers, and a heartbeat is answered every 10 s.
   'grpc.keepalive_time_ms': 20_000,
   'grpc.keepalive_timeout_ms': 5_000,
-  // Default 120 s: after a long outage of the proxy, sales would stop for two more minutes.
+  // The default is 120 s, so after a long outage of the proxy, sales would stop for two more minutes.
   'grpc.max_reconnect_backoff_ms': 5_000,
-  // No call of ours is sent twice behind our back, and each call is cheaper.
+  // No call of ours is ever sent twice without our knowledge, and each call is cheaper.
   'grpc.enable_retries': 0,
 };
 
@@ -30,7 +30,7 @@ type Start<A> = (
   done: (error: ServiceError | null, response: A) => void,
 ) => unknown;
 
-/** Receives what a heartbeat reports, and a change of the proxy. */
+/** Is told what a heartbeat reports, and when the proxy changes. */
 export interface TransportListener {
   /** The proxy at this address no longer knows the client and needs its settings again. */
   readonly forgotten: (endpoints: Endpoints) => void;
@@ -40,16 +40,16 @@ export interface TransportListener {
   readonly moved: () => void;
 }
 
-/** A proxy that gives no answer to this many calls in a row hangs. */
+/** A proxy that does not answer this many calls in a row counts as hanging. */
 const LATE_MAX = 3;
-/** Spreads the clients over the proxies. More than any list has. */
+/** Spreads the clients over the proxies. Larger than the number of proxies in any list. */
 const FIRST_TURN_MAX = 1_000;
 
 /**
- * Sends the calls of a client over a single channel per address. Of several addresses of one endpoint, which are proxies
- * in front of the same brokers, a client uses one until it hangs or cannot be reached, and then the next. The client's
- * own manager opens a channel for each object that names an address, and so for every renewal of a route, and leaves
- * gRPC at its defaults.
+ * Sends the calls of a client over a single channel per address. If an endpoint has several addresses, which are
+ * proxies in front of the same brokers, a client uses one of them until it hangs or cannot be reached, and then the
+ * next. The client's own manager opens a channel for each object that names an address, and therefore at every renewal
+ * of a route, and leaves gRPC at its defaults.
  */
 export class Transport extends RpcClientManager {
   readonly #client: BaseClient;
@@ -57,9 +57,9 @@ export class Transport extends RpcClientManager {
   readonly #listener: TransportListener;
   readonly #pinnedTo: string | null;
   readonly #tls: Tls | null;
-  /** Moves to the next proxy when it grows. */
+  /** Growing it moves on to the next proxy. */
   #turn = randomInt(FIRST_TURN_MAX);
-  /** Calls in a row without an answer in time. */
+  /** Number of calls in a row that got no answer in time. */
   #late = 0;
 
   /** @param way `pinnedTo`: proxies that take every call instead of the intended address */
@@ -69,7 +69,7 @@ export class Transport extends RpcClientManager {
     { pinnedTo, tls }: { readonly pinnedTo: string | null; readonly tls: Tls | null },
   ) {
     super(client, SILENT);
-    super.close(); // ends the timer that looks for idle channels: the parent class has no channels here
+    super.close(); // ends the timer that looks for idle channels, because the parent class has no channels here
     this.#client = client;
     this.#listener = listener;
     this.#pinnedTo = pinnedTo;
@@ -154,7 +154,7 @@ export class Transport extends RpcClientManager {
     return stream;
   }
 
-  /** Calls the proxies in turn while it is certain that the request was not sent. */
+  /** Calls one proxy after the other as long as it is certain that the request was not sent. */
   async #call<A>(endpoints: Endpoints, ms: number, start: Start<A>): Promise<A> {
     const deadline = Date.now() + ms;
     for (let left = this.#proxiesOf(endpoints).length; ;) {
@@ -180,7 +180,10 @@ export class Transport extends RpcClientManager {
     return proxies[this.#turn % proxies.length] as string;
   }
 
-  /** Makes the next call go to the next proxy if this one hangs or cannot be reached. Returns true if it made that change. */
+  /**
+   * Makes the next call go to the next proxy if this one hangs or cannot be reached. Returns true if it made that
+   * change.
+   */
   #leave(endpoints: Endpoints, proxy: string, error: unknown): boolean {
     if (this.#proxiesOf(endpoints).length < 2 || this.#proxyOf(endpoints) !== proxy) return false;
     if (!isUnreachable(error) && this.#late < LATE_MAX) return false;
@@ -193,7 +196,7 @@ export class Transport extends RpcClientManager {
     const channel = this.#channel(proxy);
     const metadata = this.#client.getRequestMetadata();
     return new Promise((resolve, reject) => {
-      // gRPC takes a stack trace of every caller in case the call fails. The trace is a tenth of the cost of a call.
+      // gRPC takes a stack trace of every caller in case the call fails, which is a tenth of the cost of a call.
       const limit = Error.stackTraceLimit;
       Error.stackTraceLimit = 0;
       try {
@@ -216,5 +219,7 @@ export class Transport extends RpcClientManager {
   }
 }
 
-/** The logger of the replaced manager, which would log only the end of channels. The manager opens no channels here. */
+/**
+ * The logger of the replaced manager, which would only log the end of channels. That manager opens no channels here.
+ */
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };

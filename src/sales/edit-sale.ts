@@ -14,10 +14,10 @@ import { gatherUnits } from './stock/gather-units.js';
 import type { SaleAdmin } from './sale-admin.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
-/** Ends the coupons of a sale. Issued coupons stay valid. */
+/** The value that ends the coupons of a sale. Issued coupons stay valid. */
 const NO_COUPON = 'none';
 
-/** The body of a change to a sale, with at least one field. */
+/** The body that changes a sale. It has at least one field. */
 export const saleChange = z.strictObject({
   title: newSale.shape.title.optional(),
   priceCents: newSale.shape.priceCents.optional(),
@@ -27,7 +27,7 @@ export const saleChange = z.strictObject({
   coupon: newSale.shape.coupon.or(z.literal(NO_COUPON)),
 });
 
-/** Checks the shape of a change. Its meaning for the sale is checked when the sale is locked. */
+/** Checks the form of a change. Whether the sale allows it is checked when the sale is locked. */
 export function readSaleChange(
   input: unknown,
 ): { readonly change: SaleChange } | { readonly errors: readonly FieldError[] } {
@@ -46,7 +46,7 @@ export function readSaleChange(
   };
 }
 
-/** Returns the parts of a change that the present state of the sale does not allow. */
+/** Returns the parts of a change that the current state of the sale does not allow. */
 export function checkChange(
   sale: Sale,
   { priceCents, closesAtMs, stock, title, paymentWindowMs, coupon }: SaleChange,
@@ -83,11 +83,11 @@ export function checkChange(
 }
 
 /**
- * - `done`: in MySQL and in Redis
+ * - `done`: the change is in MySQL and in Redis
  * - `not_enough`: the stock cannot be lowered, because too few units are free; nothing was changed
- * - `repairing`: the change is in MySQL, and the keeper makes it in Redis as soon as the repair of the sale has ended;
- *   a stock to be lowered is not lowered yet
- * - `busy`: an earlier change has not ended, since the sale is in repair; no part of this change was made
+ * - `repairing`: the change is in MySQL, and the keeper will make it in Redis once the repair of the sale has ended; a
+ *   reduction of the stock has not been made yet
+ * - `busy`: an earlier change has not ended, because the sale is in repair; no part of this change was made
  */
 export type SaleEdited =
   | { readonly outcome: 'done' | 'not_enough' | 'repairing' | 'busy' | 'wrong_state'; readonly sale: Sale }
@@ -110,13 +110,13 @@ export interface SaleEditorPorts {
   readonly faultOf: PriceFault;
 }
 
-/** Other edits, repairs and buyers may be faster each time. The keeper continues after that. */
+/** Other edits, repairs and buyers may be faster each time. After this many tries, the keeper continues. */
 const TRIES_MAX = 5;
 
 /**
- * Edits a sale. New units are added to MySQL first, then to Redis, and units are removed in the opposite order. There
- * are therefore never more units for sale than exist. A crash leaves one row in MySQL, which a repeat or the keeper
- * finishes (docs/decisions/0025).
+ * Edits a sale. New units are added to MySQL first, then to Redis; units are removed in the opposite order. So there
+ * are never more units for sale than exist. A crash leaves one row in MySQL, and a repeated call or the keeper finishes
+ * the edit (docs/decisions/0025).
  */
 export class SaleEditor {
   readonly #ports: SaleEditorPorts;
@@ -126,7 +126,7 @@ export class SaleEditor {
   }
 
   /**
-   * Edits a sale. Safe to repeat: a change names the final stock, not a difference.
+   * Edits a sale. Safe to repeat, because a change states the final stock, not a difference.
    * @throws OperationalError
    */
   async edit(saleId: string, change: SaleChange, actor: string): Promise<SaleEdited> {
@@ -158,8 +158,9 @@ export class SaleEditor {
   }
 
   /**
-   * Makes an edit in Redis and ends it in MySQL, also if another process began the edit or is making it right now.
-   * Redis has forgotten a retired sale, so MySQL alone decides. A closed sale that Redis has lost is rebuilt first.
+   * Makes an edit in Redis and ends it in MySQL, even if another process began the edit or is making it at this moment.
+   * Redis has forgotten a retired sale, so for such a sale MySQL alone decides. A closed sale that Redis has lost is
+   * rebuilt first.
    * @returns `waits` while the sale cannot be changed in Redis
    * @throws OperationalError; repeat the call
    */
@@ -183,7 +184,7 @@ export class SaleEditor {
   }
 
   /**
-   * Ends a sale that has not begun to sell: deletes a draft, closes any other sale.
+   * Cancels a sale that has not begun to sell: deletes a draft, closes any other sale.
    * @throws OperationalError
    */
   async cancel(saleId: string, actor: string): Promise<SaleCancelled> {
@@ -195,7 +196,7 @@ export class SaleEditor {
     const hasBegun = stored === null || (sale.state !== 'warm' && stored.nowMs >= sale.opensAtMs);
     if (sale.state === 'closed' || hasBegun || sale.sold > 0) return removed;
     const closed = await admin.close(saleId, actor, sale);
-    // A sale in repair sells nothing, and its repair ends in the state that MySQL has.
+    // A sale in repair sells nothing, and after the repair it has the state that MySQL has.
     return closed.outcome === 'done' || closed.outcome === 'in_repair'
       ? { outcome: 'closed', sale: closed.sale }
       : closed;
@@ -209,11 +210,13 @@ export class SaleEditor {
     const sale = await this.#ports.edits.remove(saleId, actor);
     if (sale === null) return { outcome: 'not_found' };
     if (sale.state !== 'draft') return { outcome: 'wrong_state', sale };
-    await this.#ports.store.forget(sale); // a warm that died may have loaded the draft
+    await this.#ports.store.forget(sale); // a process that died while warming may have loaded the draft
     return { outcome: 'deleted', sale };
   }
 
-  /** Makes an edit in Redis. Bucket 0 is last and gives the answer: all units come from bucket 0 or go there. */
+  /**
+   * Makes an edit in Redis. Bucket 0 comes last and gives the answer: all units are added to or taken from bucket 0.
+   */
   async #inRedis(sale: Sale, edit: SaleEdit): Promise<'unavailable' | 'moved' | 'refused' | 'done'> {
     const { saleId, buckets, closesAtMs } = sale;
     const { store } = this.#ports;
@@ -226,7 +229,8 @@ export class SaleEditor {
     let isLast = buckets === 1;
     for (let tries = 0; ; tries++) {
       const word = await store.edit(first, { ...edit, closesAtMs, isLast });
-      // The sale was rebuilt after the change in MySQL and includes it. Units to remove were not in MySQL yet.
+      // The sale was rebuilt after the change in MySQL, so it includes the change. Units to remove were not in MySQL
+      // yet.
       if (word === 'moved') return edit.units < 0 ? 'moved' : 'done';
       if (word !== 'not_enough') return word;
       const wanted = { least: -edit.units, all: -edit.units };
@@ -242,7 +246,7 @@ export class SaleEditor {
   }
 }
 
-/** Age after which an edit belongs to a dead process, since an edit takes milliseconds. */
+/** An edit of this age belongs to a dead process, because an edit takes milliseconds. */
 const FINISH_AFTER_MS = 5000;
 const EDITS_PER_RUN = 100;
 

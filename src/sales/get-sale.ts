@@ -6,15 +6,13 @@ import type { StoredSale, StockStore } from '../core/ports/stock-store.js';
 import type { UnitFetcher } from './stock/gather-units.js';
 import type { SaleSnapshots } from './sale-snapshots.js';
 
-/** A sale shows `few` below this share of its stock. */
+/** Below this fraction of its stock, a sale shows `few`. */
 const FEW_SHARE = 0.1;
 
 export const SHOWN_STATES = ['announced', 'not_open', 'open', 'paused', 'closed', 'loading'] as const;
 export const SHOWN_STOCKS = ['plenty', 'few', 'none', 'unknown'] as const;
 
-/**
- * The public view of a sale. Stock is coarse on purpose, so that robots cannot use it. The view may be a second old.
- */
+/** The public view of a sale. It shows only a rough stock, so that robots cannot use it, and may be a second old. */
 export interface SaleView {
   readonly saleId: string;
   readonly sku: string;
@@ -22,19 +20,19 @@ export interface SaleView {
   readonly priceCents: number;
   readonly currency: string;
   readonly limitPerBuyer: number;
-  /** Null: the sale has no payment window of its own. */
+  /** Null if the sale has no payment window of its own. */
   readonly paymentWindowMs: number | null;
   /**
-   * `announced`: planned, and not loaded yet. `not_open` and `closed` follow the window on Redis time, not only the
-   * operator's switch.
+   * `announced` means planned, but not loaded yet. `not_open` and `closed` follow the window by the time of Redis, not
+   * only the operator's switch.
    */
   readonly state: (typeof SHOWN_STATES)[number];
   readonly stock: (typeof SHOWN_STOCKS)[number];
   readonly opensAtMs: number;
   readonly closesAtMs: number;
   /**
-   * Redis time when the view was made: the clock that opens and closes the sale. Our time if Redis does not have the
-   * sale.
+   * When the view was made, by the clock of Redis, which opens and closes the sale. By our clock if Redis does not have
+   * the sale.
    */
   readonly nowMs: number;
 }
@@ -57,13 +55,13 @@ interface Reading {
   readonly readMs: number;
   /** Returns the answer for a reading of this age. */
   readonly answer: (ageMs: number) => GetSaleAnswer;
-  /** The answer that shared caches may keep. Null before the first one. */
+  /** The answer that shared caches may keep. Null until there is one. */
   shared: GetSaleAnswer | null;
 }
 
 /**
- * Reads a sale for its page, at most once a second per sale and process. The state of a sale follows the time between
- * readings.
+ * Reads a sale for its page, at most once a second per sale and process. Between two reads, the state of the sale
+ * follows the clock.
  */
 export class GetSale {
   readonly #ports: GetSalePorts;
@@ -75,8 +73,8 @@ export class GetSale {
   }
 
   /**
-   * Returns the same object for a whole reading, unless the state changes, so that a crowd gets equal answers.
-   * @param isExact whether the answer must have the present time
+   * Returns the same object until the next read, unless the state changes, so that a crowd gets equal answers.
+   * @param isExact whether the answer must have the current time
    * @throws OperationalError redis or mysql
    */
   async get(saleId: string, isExact = false): Promise<GetSaleAnswer> {
@@ -123,7 +121,7 @@ export class GetSale {
     };
   }
 
-  /** Answers from MySQL, since Redis does not have the sale yet. A sale that was never loaded ends all the same. */
+  /** Answers from MySQL, because Redis does not have the sale yet. A sale that was never loaded ends nevertheless. */
   #announced(sale: Sale): Reading['answer'] {
     const { stock, opensAtMs, closesAtMs } = sale;
     return () => {
@@ -136,7 +134,7 @@ export class GetSale {
     };
   }
 
-  /** Answers from MySQL, since Redis may have lost a closed sale. */
+  /** Answers from MySQL, because Redis may have lost a closed sale. */
   #closed(sale: Sale): Reading['answer'] {
     const { stock, sold, opensAtMs, closesAtMs } = sale;
     const item = { ...itemOf(sale), state: 'closed' as const, stock: coarse(stock - sold, stock) };
@@ -144,7 +142,7 @@ export class GetSale {
     return () => ({ outcome: 'found', view: { ...item, ...times, nowMs: this.#ports.clock.nowMs() } });
   }
 
-  /** Counts units in transit if no bucket shows a unit. Null: unknown. */
+  /** Also counts units in transit if no bucket has a unit. Null if unknown. */
   async #unitsLeft(sale: Sale, buckets: readonly StoredSale[]): Promise<number | null> {
     const left = buckets.reduce((sum, bucket) => sum + bucket.unitsLeft, 0);
     return left > 0 || buckets.length === 1 ? left : this.#ports.units.count(sale);

@@ -3,7 +3,7 @@ import type { Clock } from '../core/ports/clock.js';
 import type { HotSale, HotSaleStore } from '../core/ports/hot-sales.js';
 import type { Log } from '../core/ports/log.js';
 
-/** How often a key was added: `count - error` to `count` times. */
+/** How often a key was added: at least `count - error` and at most `count` times. */
 export interface KeyCount {
   readonly key: string;
   readonly count: number;
@@ -17,14 +17,14 @@ interface Counter {
 
 /**
  * Counts the most frequent keys in bounded memory (the space-saving sketch). A new key replaces the rarest key and
- * takes over its count. Counts are therefore never too low, and too high by total / capacity at most. Every key that is
+ * takes over its count. Counts are therefore never too low, and at most total / capacity too high. Every key that is
  * more frequent than that is kept.
  */
 export class SpaceSaving {
   readonly #capacity: number;
   readonly #counters = new Map<string, Counter>();
 
-  /** @param capacity keys kept, at least 1 */
+  /** @param capacity number of keys kept, at least 1 */
   constructor(capacity: number) {
     this.#capacity = capacity;
   }
@@ -55,16 +55,16 @@ export class SpaceSaving {
   }
 }
 
-/** The window slides by one slice. */
+/** The window moves by one slice at a time. */
 const SLICE_MS = 1000;
 const SLICES = 10;
-/** Always enough for a sale with more than a 64th of all purchases of a second. */
+/** Enough for every sale that has more than 1/64 of all purchases in a second. */
 const SALES_PER_SLICE = 64;
-/** The most sales in one report. */
+/** Maximum number of sales in one report. */
 const REPORTED_MAX = 16;
 
 /**
- * Counts attempts to buy by sale, over the last ten seconds of this process. Memory does not grow with the number of
+ * Counts purchase attempts by sale, over the last ten seconds of this process. Memory does not grow with the number of
  * sales.
  */
 export class HotSales {
@@ -114,10 +114,10 @@ export class HotSales {
 }
 
 const REPORT_EVERY_MS = 1000;
-/** Time after which the last report of a silent process no longer counts. */
+/** After this time, the last report of a silent process no longer counts. */
 const REPORT_LIFE_MS = 5 * REPORT_EVERY_MS;
 
-/** Reports the counts of this process once a second until the signal aborts. Reports nothing while no buyer buys. */
+/** Reports the counts of this process once a second until the signal aborts. Reports nothing while nobody buys. */
 export async function reportHotSales(
   hot: HotSales,
   processId: string,

@@ -7,7 +7,7 @@ const LIVE_MAX = 10_000;
 /**
  * Lists the sales that Redis should have according to MySQL: first the live sales, then the closed sales that are not
  * retired. A sale that closes in between is listed twice.
- * @param closedMax the most closed sales, latest closing first
+ * @param closedMax maximum number of closed sales; those that closed last come first
  * @throws OperationalError mysql
  */
 export async function listSalesInRedis(

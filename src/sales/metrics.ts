@@ -20,7 +20,7 @@ export function createSaleMetrics(registry: Registry) {
     ['sale', 'units'],
   );
   return {
-    /** @param sales all that are published; a sale that is missing has ended */
+    /** @param sales all sales to publish; a sale that is missing has ended */
     openSales(sales: readonly SaleUnits[]): void {
       units.reset();
       for (const { saleId: sale, stock, sold, left } of sales) {

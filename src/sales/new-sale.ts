@@ -11,9 +11,9 @@ import { isoTime } from '../core/time.js';
 
 /** More units than any flash sale offers, and far below the limit of a Redis counter or an INT column. */
 const STOCK_MAX = 10_000_000;
-/** The limit of the MySQL column. Times the largest quantity it stays far below 2^53. */
+/** The limit of the MySQL column. Multiplied by the largest quantity, it stays far below 2^53. */
 const PRICE_CENTS_MAX = 4_294_967_295;
-/** The most units that one purchase may ask for. */
+/** Maximum number of units that one purchase may ask for. */
 const LIMIT_PER_BUYER_MAX = 1000;
 const TITLE_LENGTH_MAX = 200;
 
@@ -22,13 +22,14 @@ const whole = (min: number, max: number) => {
   return z.int({ error }).min(min, { error }).max(max, { error });
 };
 
-/** Excludes escape sequences and changes of direction, which would let a title draw over the text beside it. */
+/** Excludes escape sequences and changes of direction, with which a title could draw over the text next to it. */
 const NO_CONTROLS = /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]*$/u;
 /**
- * Requires at least one visible character: neither a blank nor a character that fonts omit, such as U+200B and U+3164.
+ * Requires at least one visible character. Blanks do not count, nor do characters that fonts omit, such as U+200B and
+ * U+3164.
  */
 const VISIBLE = /[^\p{Cc}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/u;
-/** Both patterns for tools that do not support Unicode properties. */
+/** Both patterns again, for tools that do not support Unicode properties. */
 const CONTROLS = '\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff';
 const BLANKS =
   ' \\u00a0\\u00ad\\u034f\\u061c\\u115f\\u1160\\u1680\\u17b4\\u17b5\\u180b-\\u180f\\u2000-\\u200f\\u202f\\u205f-\\u206f\\u2800\\u3000\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufff8';
@@ -39,7 +40,7 @@ const currencyError = must('three capital letters of ISO 4217 such as EUR');
 
 const WARM_BEFORE_MS_MAX = 7 * 86_400_000;
 
-/** The longest that ORDER_PAYMENT_WINDOW_MS allows, too. */
+/** The maximum of ORDER_PAYMENT_WINDOW_MS, too. */
 const PAYMENT_WINDOW_MS_MAX = 86_400_000;
 
 const duration = (error: ReturnType<typeof must>, msMax: number, description: string) =>
@@ -91,7 +92,7 @@ export const newSale = z.strictObject({
     .optional(),
 });
 
-/** The rules of a shop for its prices. */
+/** What a shop requires of its prices. */
 export interface PriceTerms {
   /** Currency of a sale that names none: SALE_CURRENCY. */
   readonly currency: string;
@@ -103,7 +104,7 @@ const DEFAULT_TERMS: PriceTerms = { currency: 'EUR', faultOf: () => null };
  * Checks a sale before it is created, for HTTP and the command line alike.
  * @param input as `newSale` describes it, unchecked
  * @param terms the default currency, and the prices that the provider cannot charge
- * @returns the sale, or all of its errors; rules between fields are checked once each field is right
+ * @returns the sale, or all of its errors; rules that involve several fields are checked once each field is correct
  */
 export function readNewSale(
   input: unknown,
@@ -129,7 +130,7 @@ export function readNewSale(
 
 /** A new sale whose window overlaps another sale of its sku. */
 export interface Overlap {
-  /** Index of the new sale in the list to be created. */
+  /** Index of the new sale in the list of sales to create. */
   readonly index: number;
   readonly error: FieldError;
 }
@@ -141,8 +142,8 @@ interface Window extends Omit<CalendarEntry, 'saleId'> {
 }
 
 /**
- * Finds the new sales that overlap another sale of their sku, in the list or in the calendar. Each is named once. A
- * sale may begin when another ends.
+ * Finds the new sales that overlap another sale of the same sku, in the list or in the calendar. Each is named once. A
+ * sale may begin at the moment when another ends.
  * @param nameOf names a new sale in the error of another sale
  * @param field the field that the errors name
  */
@@ -165,7 +166,7 @@ export function overlapsOf(
     })),
   ];
   windows.sort((a, b) => a.opensAtMs - b.opensAtMs || (a.index ?? -1) - (b.index ?? -1));
-  const endsLast = new Map<string, Window>(); // the last to end of the sales that have begun, by sku
+  const endsLast = new Map<string, Window>(); // of the sales that have begun, the one that ends last, by sku
   const overlaps = new Map<number, Overlap>();
   for (const window of windows) {
     const last = endsLast.get(window.sku);

@@ -11,7 +11,7 @@ export interface SaleAdminPorts {
   readonly cache: SaleSnapshotCache;
 }
 
-/** `overlaps`: the window overlaps another sale of the same sku. */
+/** `overlaps` means that the window overlaps another sale of the same sku. */
 export type SaleCreated =
   | { readonly outcome: 'created'; readonly sale: Sale }
   | { readonly outcome: 'overlaps'; readonly errors: readonly FieldError[] };
@@ -21,10 +21,10 @@ export type SalesImported =
   | { readonly outcome: 'overlaps'; readonly overlaps: readonly Overlap[] };
 
 /**
- * - `done`: the sale is as asked, whether this call or an earlier call moved it
- * - `in_repair`: the sale is as asked in MySQL. Redis has lost it or is rebuilding it: nobody can buy, and the repair ends
- *   in this state
- * - `wrong_state`: the present state of the sale does not allow this move
+ * - `done`: the sale is in the requested state, whether this call or an earlier call moved it there
+ * - `in_repair`: in MySQL, the sale is in the requested state. Redis has lost it or is rebuilding it, so nobody can
+ *   buy. The repair ends with the sale in this state
+ * - `wrong_state`: the current state of the sale does not allow this move
  */
 export type SaleAdminAnswer =
   | { readonly outcome: 'done'; readonly sale: Sale }
@@ -33,10 +33,10 @@ export type SaleAdminAnswer =
   | { readonly outcome: 'not_found' };
 
 /**
- * The life of a sale: draft → warm → open ⇄ paused → closed. MySQL moves first, then Redis follows. Every call may be
- * repeated, and a repeat updates a Redis that was left behind. Each change is in the audit log under the name of its
- * actor, written in the same MySQL transaction: neither can exist without the other. If Redis fails before or after the
- * transaction, the caller gets that error and repeats.
+ * The life of a sale: draft → warm → open ⇄ paused → closed. A move is made in MySQL first, then in Redis. Every call
+ * may be repeated, and a repeat updates Redis if it was left behind. The audit log names the actor of each change. Its
+ * entry is written in the same MySQL transaction, so neither can exist without the other. If Redis fails before or
+ * after the transaction, the caller gets that error and calls again.
  */
 export class SaleAdmin {
   readonly #ports: SaleAdminPorts;
@@ -58,7 +58,8 @@ export class SaleAdmin {
   }
 
   /**
-   * Creates all of these sales, or none if a sale overlaps another sale of its sku, also one that an operator runs.
+   * Creates all of these sales, or none if one of them overlaps another sale of its sku, even a sale that an operator
+   * runs.
    * @param nameOf names a sale of the list in an error
    * @throws OperationalError mysql; no sale was created
    */
@@ -91,9 +92,10 @@ export class SaleAdmin {
   }
 
   /**
-   * Loads the stock into Redis. Redis goes first: a sale that is `warm` in MySQL has its units loaded. A sale that has
-   * sold is never loaded again.
-   * @param seen as in every move below: a sale that has changed since then is left alone, `wrong_state`
+   * Loads the stock into Redis. Here Redis goes first, so that a sale that is `warm` in MySQL has its units loaded. A
+   * sale that has sold is never loaded again.
+   * @param seen as in every move below: if the sale has changed since, it is left alone, and the answer is
+   * `wrong_state`
    * @throws OperationalError
    */
   async warm(saleId: string, actor: string, seen?: SeenSale): Promise<SaleAdminAnswer> {
@@ -103,7 +105,7 @@ export class SaleAdmin {
     if (seen !== undefined && !isAsSeen(sale, seen)) return { outcome: 'wrong_state', sale };
     await this.#ports.store.warm(sale);
     const answer = await this.#moved(saleId, 'warm', actor, seen);
-    if (answer.outcome === 'not_found') await this.#ports.store.forget(sale); // the sale was deleted while we loaded it
+    if (answer.outcome === 'not_found') await this.#ports.store.forget(sale); // deleted while it was being loaded
     return answer;
   }
 
@@ -134,14 +136,14 @@ export class SaleAdmin {
       case 'not_warmed':
       case 'repairing':
         return { outcome: 'in_repair', sale: answer.sale };
-      case 'closed': // closed by another operator between our two steps
+      case 'closed': // another operator closed the sale between our two steps
         return { outcome: 'wrong_state', sale: (await this.#ports.repository.find(saleId)) ?? answer.sale };
       default:
         return assertNever(gated);
     }
   }
 
-  /** Updates Redis again if another caller moved the sale in MySQL and in Redis between our two writes. */
+  /** Updates Redis again if another caller has moved the sale in MySQL and in Redis between our two writes. */
   async #followed(sale: Sale): Promise<SaleAdminAnswer> {
     const { repository, store } = this.#ports;
     const now = await repository.find(sale.saleId);

@@ -12,31 +12,34 @@ export interface SaleSnapshotsPorts {
 
 export interface SaleSnapshotsOptions {
   /**
-   * Time that a snapshot is used without a check, ms. A change is seen after this time, or later while MySQL is down.
+   * How long a snapshot is used without a check, ms. A change is noticed after this time, or later while MySQL is down.
    */
   readonly memoryTtlMs: number;
-  /** The most snapshots kept in memory. The least recently used snapshot is dropped beyond that. */
+  /** Maximum number of snapshots in memory. Beyond it, the least recently used snapshot is dropped. */
   readonly memoryMax: number;
-  /** The most remembered ids without a sale. Kept apart, so that invented ids cannot push out sales. */
+  /**
+   * Maximum number of remembered ids that belong to no sale. They are kept separately, so that invented ids cannot push
+   * out sales.
+   */
   readonly absentMax?: number;
-  /** Time that a process may take to load a snapshot before another process may try, ms. */
+  /** How long a process may take to load a snapshot before another process may try, ms. */
   readonly lockMs: number;
 }
 
-/** The interval and the number of a reader's checks whether the holder of the lock has finished. */
+/** How often, and how many times, a reader checks whether the holder of the lock has finished. */
 const LOAD_POLL_MS = 20;
 const LOAD_POLLS = 10;
-/** Time that a reader with an old snapshot waits for a new snapshot. */
+/** How long a reader that has an old snapshot waits for a new one. */
 const PATIENCE_MS = 100;
 const ABSENT_MAX = 10_000;
-/** Minimum interval between two queries for the newest sale, however many ids are invented. */
+/** Minimum interval between two queries for the newest sale, no matter how many ids are invented. */
 const NEWEST_EVERY_MS = 20;
 
 /**
  * Reads sale snapshots through three layers: memory, the shared cache, MySQL. Whether a sale is sold out is a flag of
- * `SoldOutFlags`. However many buyers ask at once, one process reads MySQL, and in each process one call is under way
- * per sale. Sale ids increase, so an id above the newest needs no look-up of its own: all requests for such ids share
- * one query.
+ * `SoldOutFlags`. No matter how many buyers ask at once, only one process reads MySQL, and each process has only one
+ * call per sale under way. Sale ids increase, so an id above the newest one needs no look-up of its own: all requests
+ * for such ids share one query.
  */
 export class SaleSnapshots {
   readonly #ports: SaleSnapshotsPorts;
@@ -44,11 +47,11 @@ export class SaleSnapshots {
   readonly #memory: LRUCache<string, KnownSnapshot>;
   readonly #absent: LRUCache<string, true>;
   readonly #underWay = new Map<string, Promise<SaleSnapshot>>();
-  /** The calls that read an old snapshot anew, shared by all waiting requests, by sale. */
+  /** Calls that replace an old snapshot, by sale. All waiting requests share them. */
   readonly #refreshes = new Map<string, Promise<SaleSnapshot>>();
-  /** The newest id known. Newer sales may exist. */
+  /** The newest known id. There may be newer sales. */
   #newestId = '0';
-  /** The query that is not sent yet. */
+  /** The next query, which has not been sent yet. */
   #nextNewest: Promise<void> | null = null;
   #lastNewest: Promise<void> = Promise.resolve();
   #newestAskedMs = -Infinity;
@@ -92,8 +95,8 @@ export class SaleSnapshots {
   }
 
   /**
-   * Loads a sale unless its id is newer than any sale. If MySQL does not answer, the shared cache may still have the
-   * sale.
+   * Loads a sale unless its id is higher than that of any sale. If MySQL does not answer, the shared cache may still
+   * have the sale.
    */
   async #loadIfExists(saleId: string): Promise<SaleSnapshot> {
     try {
@@ -106,8 +109,8 @@ export class SaleSnapshots {
   }
 
   /**
-   * Asks for the newest sale, one query at a time. A request during a query waits for the next query, which sees all
-   * earlier sales.
+   * Queries the newest sale, one query at a time. A request that comes during a query waits for the next one, which
+   * sees all sales created before.
    */
   async #askNewest(): Promise<void> {
     const { clock, repository } = this.#ports;
@@ -121,7 +124,7 @@ export class SaleSnapshots {
     await asked;
   }
 
-  /** Shares one wait among all requests: in a rush hundreds arrive while a snapshot is read. */
+  /** All requests share one wait, because in a rush hundreds arrive while a snapshot is being read. */
   #refresh(known: KnownSnapshot, saleId: string): Promise<SaleSnapshot> {
     const underWay = this.#refreshes.get(saleId);
     if (underWay) return underWay;
@@ -131,9 +134,9 @@ export class SaleSnapshots {
   }
 
   /**
-   * Returns a fresh snapshot, or the known snapshot if MySQL is down or slow. A snapshot of a second ago is better than
-   * no answer: a warmed sale changes only when it is resharded, which Redis notices, and Redis says anyway whether the
-   * sale is open.
+   * Returns a fresh snapshot, or the known one if MySQL is down or slow. A snapshot that is a second old is better than
+   * no answer: a warmed sale changes only when it is resharded, which Redis notices, and Redis decides anyway whether
+   * the sale is open.
    */
   async #freshOr(known: KnownSnapshot, saleId: string): Promise<SaleSnapshot> {
     const waiting = new AbortController();
@@ -162,7 +165,7 @@ export class SaleSnapshots {
       if (await cache.lock(saleId, this.#options.lockMs)) return this.#fromRepository(saleId);
       await clock.sleep(LOAD_POLL_MS);
     }
-    return { snapshot: 'loading' }; // not cached: the next buyer reads again
+    return { snapshot: 'loading' }; // not cached, so the next buyer reads again
   }
 
   async #fromRepository(saleId: string): Promise<SaleSnapshot> {

@@ -16,7 +16,7 @@ export function unitsLeftIn(stored: readonly (StoredSale | null)[]): number | nu
 }
 
 /**
- * Returns the units that have left Redis and are not in MySQL yet. At least 0, since `sold` and `left` were read at
+ * Returns the units that have left Redis but are not in MySQL yet. At least 0, because `sold` and `left` were read at
  * different moments.
  */
 export const heldUnits = ({ stock, sold }: Pick<Sale, 'stock' | 'sold'>, left: number): number =>

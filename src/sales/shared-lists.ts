@@ -4,12 +4,14 @@ import { recent } from '../core/recent.js';
 import type { Sale } from '../core/sale.js';
 
 /**
- * Time that a list is shared. Jobs of the same pace ask within this time of each other. Repairs read their own lists.
+ * How long a list is shared. Jobs that run at the same interval ask within this time of each other. Repairs read their
+ * own lists.
  */
 const KEPT_MS = 500;
 
 /**
- * Lists sales once for all jobs that ask for the same list at about the same time. The jobs use a few fixed filters.
+ * Lists sales only once for all jobs that ask for the same list at about the same time. The jobs use a few fixed
+ * filters.
  */
 export function shareLists<R extends Pick<SaleRepository, 'list'>>(sales: R, clock: Clock): R {
   const lists = new Map<string, () => Promise<Sale[]>>();

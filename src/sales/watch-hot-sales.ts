@@ -2,7 +2,7 @@ import type { Job } from '../core/job.js';
 import type { HotSale, HotSaleStore } from '../core/ports/hot-sales.js';
 import type { SaleMetrics } from './metrics.js';
 
-/** The most sales named, since each is a label of a metric. */
+/** Maximum number of sales named, because each is a label of a metric. */
 export const HOT_SALES_MAX = 10;
 
 /** Returns the sales that are hot over all apis, hottest first, at most HOT_SALES_MAX. */
@@ -16,7 +16,7 @@ export function hotSalesOf(reports: readonly (readonly HotSale[])[], perSecondMi
     .slice(0, HOT_SALES_MAX);
 }
 
-/** Publishes the sales that are hot right now, each with its rate. A sale that has cooled down is removed. */
+/** Publishes the sales that are hot at present, each with its rate. A sale that has cooled down is removed. */
 export function watchHotSales(
   { store, metrics }: { readonly store: HotSaleStore; readonly metrics: SaleMetrics },
   { perSecond }: { readonly perSecond: number },

@@ -8,7 +8,7 @@ import type { Sale } from '../core/sale.js';
 import type { SaleMetrics } from './metrics.js';
 import { unitsLeftIn } from './sale-units.js';
 
-/** The most sales named, since each is a label of a metric. */
+/** Maximum number of sales named, because each is a label of a metric. */
 export const OPEN_SALES_MAX = 20;
 
 /** The units of an open sale. */
@@ -17,7 +17,7 @@ export interface SaleUnits {
   readonly stock: number;
   /** Units of the orders in MySQL that hold units. */
   readonly sold: number;
-  /** Units left in all buckets. Null: a bucket is missing, in repair, or cannot be read. */
+  /** Units left in all buckets. Null if a bucket is missing, in repair, or cannot be read. */
   readonly left: number | null;
 }
 

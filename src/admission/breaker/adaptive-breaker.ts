@@ -6,16 +6,16 @@ import { CallWindow, LearnedRate } from './call-window.js';
 
 /** Measurements of the calls to a dependency. */
 export interface Signals {
-  /** Calls in the window. */
+  /** Number of calls in the window. */
   readonly calls: number;
   readonly perSecond: number;
-  /** The learned rate. Null until enough was learned. */
+  /** The learned rate. Null until enough has been learned. */
   readonly usualPerSecond: number | null;
   readonly failureShare: number;
   readonly p95Ms: number;
 }
 
-/** Combines all signals into one number: 0 when all is well. The breaker opens at `openAt`. */
+/** Combines all signals into one number, which is 0 when all is well. The breaker opens at `openAt`. */
 export function scoreOf(signals: Signals, { callsMin, weights, rate, failures, latencyMs }: BreakerRules): number {
   if (signals.calls < callsMin) return 0;
   const { perSecond, usualPerSecond, failureShare, p95Ms } = signals;
@@ -27,7 +27,7 @@ export function scoreOf(signals: Signals, { callsMin, weights, rate, failures, l
   );
 }
 
-/** Rises evenly from 0 at `from` to 1 at `to`. */
+/** Rises linearly from 0 at `from` to 1 at `to`. */
 function along({ from, to }: { readonly from: number; readonly to: number }, value: number): number {
   return Math.min(1, Math.max(0, (value - from) / (to - from)));
 }
@@ -35,23 +35,23 @@ function along({ from, to }: { readonly from: number; readonly to: number }, val
 /**
  * Returns how long the breaker stays open before its next trial, ms.
  * @param failedTrials failed trials in a row; each doubles the wait, up to the cap
- * @param random 0 to 1; shortens the wait, so the cap holds
+ * @param random 0 to 1; it only shortens the wait, so the cap is never exceeded
  */
 export function probeWaitMs(failedTrials: number, random: number, { firstMs, capMs, jitter }: BreakerRules['probe']) {
   return Math.min(capMs, firstMs * 2 ** failedTrials) * (1 - jitter * random);
 }
 
 interface BreakerParts {
-  /** Read at each call. */
+  /** Called each time the rules are needed. */
   readonly rules: () => BreakerRules;
   readonly clock: Clock;
-  /** 0 to 1. */
+  /** Returns a number from 0 to 1. */
   readonly random: () => number;
   readonly moved: (to: BreakerState) => void;
   readonly refused: (mode: 'dry_run' | 'on') => void;
 }
 
-/** The answer of `begin` while the layer is off. */
+/** The result of `begin` while the layer is off. */
 export const UNWATCHED = 0;
 /** Minimum interval between two computations of the score. */
 const SCORE_EVERY_MS = 100;
@@ -61,20 +61,23 @@ const SCORE_EVERY_MS = 100;
  * under way are only watched, never refused, so that no purchase is cut in two.
  *
  * A closed breaker opens when the score is high. An open breaker becomes half_open when the wait is over. A half-open
- * breaker admits a few requests and closes if their calls succeed, or opens for longer. Beside its own state it follows
- * the quorum of all processes. The quorum refuses requests too, but is not reported as a state of this process.
+ * breaker admits a few requests and closes if their calls succeed, or opens for longer. Besides keeping its own state,
+ * the breaker follows the quorum of all processes. The quorum also refuses requests, but is not reported as this
+ * process's state.
  */
 export class AdaptiveBreaker {
   readonly #parts: BreakerParts;
   #state: BreakerState = 'closed';
-  /** Rises with each move: a call that began before a move says nothing about the state after the move. */
+  /**
+   * Rises with each change of state, because a call that began before a change says nothing about the state after it.
+   */
   #era = 1;
   #window: CallWindow;
   readonly #usual: LearnedRate;
   #scoredMs = -Infinity;
   #closedMs = -Infinity;
   #openUntilMs = 0;
-  /** Failed trials in a row, for the wait. */
+  /** Number of failed trials in a row, which determines the wait. */
   #failedTrials = 0;
   #trialMs = 0;
   #letThrough = 0;
@@ -88,15 +91,15 @@ export class AdaptiveBreaker {
     this.#usual = new LearnedRate(nowMs);
   }
 
-  /** Returns the state according to its own calls, whatever the quorum is. */
+  /** Returns the state according to this process's own calls, regardless of the quorum. */
   state(): BreakerState {
     this.#wake(this.#parts.clock.monotonicMs());
     return this.#state;
   }
 
   /**
-   * Whether a request is refused. Called once for each request that needs the dependency. In a trial, each
-   * accepted request uses one of the allowed requests.
+   * Whether a request is refused. Called once for each request that needs the dependency. In a trial, each accepted
+   * request counts against `trial.calls`.
    */
   refuses(): boolean {
     const { mode, trial } = this.#parts.rules();
@@ -107,7 +110,7 @@ export class AdaptiveBreaker {
   }
 
   /**
-   * Notes the start of a call to the dependency.
+   * Records the start of a call to the dependency.
    * @returns the value to pass to `end`
    */
   begin(): number {
@@ -116,7 +119,7 @@ export class AdaptiveBreaker {
     return this.#era;
   }
 
-  /** @param era from `begin` */
+  /** @param era the value that `begin` returned */
   end(era: number, failed: boolean, latencyMs: number): void {
     const rules = this.#parts.rules();
     if (era === UNWATCHED || rules.mode === 'off') return;
@@ -127,17 +130,17 @@ export class AdaptiveBreaker {
     else this.#learn(nowMs, rules, failed, latencyMs);
   }
 
-  /** @param untilMs end of the quorum's effect, in case reports cannot be read again */
+  /** @param untilMs when the quorum's effect ends if reports can no longer be read */
   followQuorum(openForAll: boolean, untilMs: number): void {
     this.#openForAllUntilMs = openForAll ? untilMs : -Infinity;
   }
 
-  /** Ends the wait: another process has closed its breaker, so the dependency may be well. */
+  /** Ends the wait, because another process has closed its breaker, so the dependency may have recovered. */
   tryNow(): void {
     if (this.#state === 'open') this.#openUntilMs = this.#parts.clock.monotonicMs();
   }
 
-  /** Starts over after the layer was switched off or on: earlier calls say nothing about later calls. */
+  /** Starts again after the layer was switched off or on, because earlier calls say nothing about later ones. */
   forget(): void {
     const nowMs = this.#parts.clock.monotonicMs();
     this.#window = new CallWindow(this.#parts.rules().windowMs, nowMs);
@@ -161,7 +164,10 @@ export class AdaptiveBreaker {
     }
   }
 
-  /** Admits a request to the trial. An admitted request may never reach the dependency, so places become free again. */
+  /**
+   * Admits a request to the trial. Places become free again after a while, because an admitted request may never reach
+   * the dependency.
+   */
   #letsThrough(nowMs: number, trial: BreakerRules['trial']): boolean {
     if (nowMs - this.#trialMs >= trial.waitMs) {
       this.#trialMs = nowMs;

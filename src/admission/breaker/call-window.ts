@@ -1,6 +1,6 @@
 /**
- * Upper edge of the first bucket. Each further edge is a quarter of an octave higher: a quantile is at most the factor
- * 2^(1/4) = 1.19 too high, never too low.
+ * Upper edge of the first bucket. Each further edge is a quarter of an octave higher, so a quantile is never too low,
+ * and too high by a factor of at most 2^(1/4) = 1.19.
  */
 const FIRST_EDGE_MS = 0.25;
 const PER_OCTAVE = 4;
@@ -15,7 +15,7 @@ export const bucketOf = (latencyMs: number): number => {
   return Math.min(BUCKETS - 1, Math.ceil(PER_OCTAVE * Math.log2(latencyMs / FIRST_EDGE_MS)));
 };
 
-/** @returns the upper edge of the bucket with the quantile, ms, or 0 without any call */
+/** @returns the upper edge of the bucket that contains the quantile, ms, or 0 if there are no calls */
 export function quantileMs(counts: Uint32Array, calls: number, quantile: number): number {
   if (calls === 0) return 0;
   const rank = Math.ceil(quantile * calls);
@@ -27,7 +27,7 @@ export function quantileMs(counts: Uint32Array, calls: number, quantile: number)
   return LAST_EDGE_MS;
 }
 
-/** Slots of a window. The oldest slot is dropped when a new slot begins. */
+/** Number of slots in a window. When a new slot begins, the oldest is dropped. */
 export const SLOTS = 10;
 const P95 = 0.95;
 
@@ -37,7 +37,7 @@ class Slot {
   readonly latencies = new Uint32Array(BUCKETS);
 }
 
-/** Counts the calls of the last `windowMs`, in slots and their sum. Memory is bounded; adding allocates nothing. */
+/** Counts the calls of the last `windowMs`, per slot and in total. Memory is bounded, and adding allocates nothing. */
 export class CallWindow {
   readonly windowMs: number;
   readonly #slotMs: number;
@@ -69,26 +69,26 @@ export class CallWindow {
     return this.#sum.calls;
   }
 
-  /** Returns the share of failed calls, 0 to 1. 0 without any call. */
+  /** Returns the fraction of failed calls, 0 to 1. 0 if there are no calls. */
   failureShare(nowMs: number): number {
     this.#moveTo(nowMs);
     return this.#sum.calls === 0 ? 0 : this.#sum.failures / this.#sum.calls;
   }
 
-  /** Returns the 95th percentile, up to a fifth too high and never too low. 0 without any call. */
+  /** Returns the 95th percentile, never too low and at most a fifth too high. 0 if there are no calls. */
   p95Ms(nowMs: number): number {
     this.#moveTo(nowMs);
     return quantileMs(this.#sum.latencies, this.#sum.calls, P95);
   }
 
-  /** Returns the rate over the part of the window since it began, at least one slot. */
+  /** Returns the rate over the part of the window that has been counted, at least one slot. */
   callsPerSecond(nowMs: number): number {
     this.#moveTo(nowMs);
     const fromMs = Math.max(this.#sinceMs, (this.#newest - SLOTS + 1) * this.#slotMs);
     return (1000 * this.#sum.calls) / Math.max(this.#slotMs, nowMs - fromMs);
   }
 
-  /** Drops old slots. The newest slot stays while the clock is set back. */
+  /** Drops old slots. While the clock is set back, the newest slot stays. */
   #moveTo(nowMs: number): void {
     const now = Math.floor(nowMs / this.#slotMs);
     const stale = Math.min(now - this.#newest, SLOTS);
@@ -112,14 +112,14 @@ export class CallWindow {
 const SECOND_MS = 1000;
 
 /**
- * Learns the usual number of calls per second: an exponentially weighted average over whole seconds. The average is
- * divided by the weight gathered so far, so it is right from the first second on.
+ * Learns the usual number of calls per second: an exponentially weighted average over whole seconds. It is divided by
+ * the weight gathered so far, so that it is right from the first second on.
  */
 export class LearnedRate {
   #sum = 0;
   #weight = 0;
   #learnedMs = 0;
-  /** The second that is being counted. Earlier calls do not count. */
+  /** The second that is being counted. Calls of earlier seconds are ignored. */
   #second: number;
   #count = 0;
 
@@ -133,7 +133,7 @@ export class LearnedRate {
     if (Math.floor(nowMs / SECOND_MS) === this.#second) this.#count++;
   }
 
-  /** Continues with the next whole second. Calls since the last whole second are left out. */
+  /** Continues with the next whole second. Calls before it are left out. */
   resume(nowMs: number): void {
     this.#second = nextSecond(nowMs);
     this.#count = 0;
@@ -144,7 +144,7 @@ export class LearnedRate {
     return this.#weight === 0 ? 0 : this.#sum / this.#weight;
   }
 
-  /** Time covered by the average. */
+  /** How much time the average covers. */
   get learnedMs(): number {
     return this.#learnedMs;
   }
@@ -155,7 +155,7 @@ export class LearnedRate {
     const kept = 0.5 ** (SECOND_MS / halfLifeMs);
     this.#sum = this.#sum * kept + this.#count * (1 - kept);
     this.#weight = this.#weight * kept + (1 - kept);
-    const keptOfEmpty = kept ** (ended - 1); // the following seconds had no call
+    const keptOfEmpty = kept ** (ended - 1); // the seconds after that had no calls
     this.#sum *= keptOfEmpty;
     this.#weight = 1 - (1 - this.#weight) * keptOfEmpty;
     this.#learnedMs += ended * SECOND_MS;

@@ -8,19 +8,19 @@ import type { AdmissionMetrics } from '../metrics.js';
 import { AdaptiveBreaker, UNWATCHED } from './adaptive-breaker.js';
 import { DEPENDENCIES, type BreakerRules } from './breaker-rules.js';
 
-/** Minimum number of processes in a quorum, since a single process opens no breaker but its own. */
+/** Minimum number of processes in a quorum, because a single process opens only its own breaker. */
 const QUORUM_MIN = 2;
-/** 0.07 × 100 is a little above 7 in floating point. */
+/** In floating point, 0.07 × 100 is slightly more than 7. */
 const ROUNDING = 1e-9;
 
-/** Returns how many of the live processes must have a breaker open for all to treat it as open. */
+/** Returns how many of the live processes must have a breaker open before all treat it as open. */
 export function quorumOf(live: number, quorumShare: number): number {
   return Math.max(Math.min(QUORUM_MIN, live), Math.ceil(quorumShare * live - ROUNDING));
 }
 
 /**
- * Whether all processes treat a breaker as open. A half-open breaker counts as live but not as open: it may wait long
- * for a request to try.
+ * Whether all processes treat a breaker as open. A half-open breaker counts as live but not as open, because it may
+ * wait long for a request to try.
  */
 export function isOpenForAll(reports: readonly LiveReport[], dependency: Dependency, quorumShare: number): boolean {
   const open = reports.filter(({ report }) => report[dependency] === 'open').length;
@@ -43,9 +43,9 @@ export function hasRecovered(
 export interface BreakerStanding {
   readonly dependency: Dependency;
   readonly state: BreakerState;
-  /** Unix ms. Null: since before this process looked. */
+  /** Unix ms. Null if the state is older than this process. */
   readonly sinceMs: number | null;
-  /** The process of the breaker. Null: the state that all processes follow. */
+  /** The process that the breaker belongs to. Null for the state that all processes follow. */
   readonly processId: string | null;
 }
 
@@ -53,7 +53,7 @@ interface SharedBreakersParts {
   readonly rules: () => BreakerRules;
   readonly store: BreakerStore;
   readonly clock: Clock;
-  /** 0 to 1. */
+  /** Returns a number from 0 to 1. */
   readonly random: () => number;
   readonly metrics: AdmissionMetrics;
   readonly log: Log;
@@ -63,15 +63,15 @@ interface SharedBreakersOptions {
   /** Unique, never reused. */
   readonly processId: string;
   /**
-   * Interval between two exchanges of reports, ms. Two exchanges and a trial must stay below the second within which
-   * processes agree.
+   * Interval between two exchanges of reports, ms. Two exchanges plus a trial must take less than one second, the time
+   * within which processes must agree.
    */
   readonly pollMs: number;
-  /** Time after which a silent process, and the last reading of the store, no longer count. */
+  /** After this time, a silent process no longer counts, nor does the last reading of the store. */
   readonly reportLifeMs: number;
 }
 
-/** The times for four exchanges a second. A process that misses eight exchanges no longer counts. */
+/** The times for four exchanges per second. A process that misses eight exchanges no longer counts. */
 export const REPORT_TIMES = { pollMs: 250, reportLifeMs: 2000 } as const;
 
 /** The breakers of all dependencies in this process, and the quorum of all processes. */
@@ -106,7 +106,7 @@ export class SharedBreakers {
     this.#breakers = { redis: breakerOf('redis'), rocketmq: breakerOf('rocketmq'), mysql: breakerOf('mysql') };
   }
 
-  /** False if no call is watched and no request refused. */
+  /** False if breakers are off: they watch no calls and refuse no requests. */
   get isOn(): boolean {
     return this.#parts.rules().mode !== 'off';
   }
@@ -115,7 +115,7 @@ export class SharedBreakers {
     return this.#parts.rules().mode;
   }
 
-  /** Lists the shared state of each dependency, then the breakers of processes that are not closed. */
+  /** Lists the shared state of each dependency, then the breakers of all processes that are not closed. */
   get standings(): readonly BreakerStanding[] {
     const shared = DEPENDENCIES.map(
       (dependency): BreakerStanding =>
@@ -134,15 +134,15 @@ export class SharedBreakers {
   }
 
   /**
-   * Whether a request is refused. Called once for each request that needs the dependency, before any of its work has
-   * begun.
+   * Returns whether a request is refused. Call it once for each request that needs the dependency, before any of its
+   * work has begun.
    */
   refuses(dependency: Dependency): boolean {
     return this.#breakers[dependency].refuses();
   }
 
   /**
-   * Runs a call to a dependency and records its result. The call is never refused here.
+   * Runs a call to a dependency and records its result. The call itself is never refused here.
    * @param failed whether a result counts as a failure; a thrown error counts if it blames this dependency
    */
   async watch<T>(dependency: Dependency, call: () => Promise<T>, failed?: (result: T) => boolean): Promise<T> {
@@ -164,7 +164,7 @@ export class SharedBreakers {
 
   /**
    * Exchanges reports once. Await the first exchange before the first request, so that a new process starts with the
-   * quorum of the others. Rejects only for a bug: without the store each process follows its own calls.
+   * others' quorum. Rejects only for a bug: without the store, each process follows its own calls.
    */
   async runOnce(): Promise<void> {
     const { store, clock } = this.#parts;
@@ -227,7 +227,7 @@ export class SharedBreakers {
     this.#standings = standings;
   }
 
-  /** Builds a standing. Its start is unknown at first. */
+  /** Builds a standing. Its start is still unknown. */
   #standing(dependency: Dependency, processId: string | null, state: BreakerState): BreakerStanding {
     const before = this.#standings.get(nameOf(dependency, processId));
     const moved = before !== undefined && before.state !== state;

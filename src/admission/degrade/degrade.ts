@@ -14,12 +14,12 @@ import { hash32 } from '../../core/bucket.js';
 import type { AdmissionMetrics } from '../metrics.js';
 
 /**
- * How much of an answer is given.
- * - L0  the full answer
- * - L1  an earlier answer, marked as stale
- * - L2  the essential fields of an earlier answer
- * - L3  an answer of the right shape without content
- * - L4  refused at once
+ * How complete an answer is.
+ * - L0 the full answer
+ * - L1 an earlier answer, marked as stale
+ * - L2 the essential fields of an earlier answer
+ * - L3 an answer of the right form, but without content
+ * - L4 refused at once
  */
 export const LEVELS = ['L0', 'L1', 'L2', 'L3', 'L4'] as const;
 export type Level = (typeof LEVELS)[number];
@@ -33,11 +33,11 @@ const anyLevel = z.enum(LEVELS);
 /** The levels of a purchase. A purchase is either made or not, so an old or an empty answer would be false. */
 const allOrNothing = z.enum(['L0', 'L4'], { error: 'must be L0 or L4 for a purchase' });
 
-/** Share of the users to whom a switch applies. A user within 10 % is within 20 % too. */
+/** Percentage of the users to whom a switch applies. A user within 10 % is also within 20 %. */
 const percent = z.number().min(0).max(100).default(100);
 const anySwitch = z.strictObject({ level: anyLevel.default('L0'), percent }).prefault({});
 
-/** The switches set by operators. */
+/** The switches that operators set. */
 const switches = z.strictObject({
   purchase: z.strictObject({ level: allOrNothing.default('L0'), percent }).prefault({}),
   status: anySwitch,
@@ -62,7 +62,7 @@ const askedOf = ({ purchase, status, sale, order }: Asked) =>
     })
     .prefault({});
 
-/** The levels that an open breaker requires. A purchase and a sale page do not need MySQL. */
+/** The levels that an open breaker requires. Neither a purchase nor a sale page needs MySQL. */
 const asked = z.strictObject({
   redis: askedOf({ purchase: 'L4', status: 'L1', sale: 'L1', order: 'L0' }),
   rocketmq: askedOf({ purchase: 'L4', status: 'L0', sale: 'L0', order: 'L0' }),
@@ -71,16 +71,16 @@ const asked = z.strictObject({
 
 const cache = z
   .strictObject({
-    /** The greatest age of an answer at L1 and L2, ms. */
+    /** Maximum age of an answer at L1 and L2, ms. */
     ttlMs: z.int().min(100).max(3_600_000).default(60_000),
-    /** Multiplies the greatest age after each failure of the source in a row. */
+    /** The maximum age is multiplied by this factor after each failure of the source in a row. */
     factor: z.number().gt(0).max(1).default(0.7),
-    /** The least value of the greatest age, ms. */
+    /** Lower limit of the maximum age, ms. */
     ttlMinMs: z.int().min(0).max(3_600_000).default(5000),
   })
   .refine((one) => one.ttlMinMs <= one.ttlMs, { error: 'must not be larger than ttlMs', path: ['ttlMinMs'] });
 
-/** The rules for smaller answers under too much load. */
+/** The rules for reduced answers under overload. */
 export const degradeRules = z.strictObject({
   mode: mode.default('off'),
   switches: switches.prefault({}),
@@ -90,22 +90,22 @@ export const degradeRules = z.strictObject({
 
 export type DegradeRules = z.infer<typeof degradeRules>;
 
-/** The level of a request's answer. */
+/** The level of the answer to a request. */
 export interface Ruling {
   readonly level: Level;
   /** True if a breaker requires the level, so that the source of the answer must not be called. */
   readonly sparesSource: boolean;
 }
 
-/** Builds all rulings in advance, so that a request allocates none. */
+/** Builds all rulings in advance, so that a request allocates nothing. */
 const rulingsOf = (sparesSource: boolean): Readonly<Record<Level, Ruling>> =>
   Object.fromEntries(LEVELS.map((level) => [level, Object.freeze({ level, sparesSource })])) as Record<Level, Ruling>;
 const BY_SWITCH = rulingsOf(false);
 const BY_BREAKER = rulingsOf(true);
 
 /**
- * Returns the level of one request: the operator's switch for this user, or the level of an open breaker if that gives
- * less. Breakers are called only where it matters, since a call may take a place of a trial.
+ * Returns the level of one request: that of the operator's switch for this user, or that of an open breaker if it is
+ * lower. Breakers are called only where they matter, because a call may use up a place in a trial.
  * @param who the user, or the client address where no token is needed
  */
 export function rulingFor(
@@ -135,8 +135,8 @@ function switchedFor({ level, percent }: DegradeRules['switches'][Endpoint], who
 const TWO_TO_32 = 2 ** 32;
 
 /**
- * Returns a number from 0 to just below 100 for a user, at any time and in every process the same. The hash is mixed
- * once more (the last steps of MurmurHash3), or the choice would depend on the bucket of the user.
+ * Returns a number from 0 to just below 100 for a user, the same at any time and in every process. The hash is mixed
+ * again (with the last steps of MurmurHash3), because otherwise the choice would depend on the user's bucket.
  */
 export function percentileOf(who: string): number {
   let hash = hash32(who);
@@ -146,14 +146,14 @@ export function percentileOf(who: string): number {
 }
 
 interface DegradeParts {
-  /** Read at each call. */
+  /** Called each time the rules are needed. */
   readonly rules: RulesOf<DegradeRules>;
   /** Whether the breaker of this dependency is open for this request. */
   readonly refuses: (dependency: Dependency) => boolean;
   readonly metrics: AdmissionMetrics;
 }
 
-/** Decides how much of an answer each request gets. */
+/** Decides how complete the answer to each request is. */
 export class Degrade {
   readonly #parts: DegradeParts;
 
@@ -165,13 +165,13 @@ export class Degrade {
     return this.#parts.rules(userId).mode;
   }
 
-  /** False if every request gets the full answer. No canary turns the layer on. */
+  /** False if every request gets the full answer. A canary cannot turn the layer on. */
   get isOn(): boolean {
     return this.modeOf(null) !== 'off';
   }
 
   /**
-   * Returns the ruling for a request. Called once for each request.
+   * Returns the ruling for a request. Call it once for each request.
    * @param who the user, or the client address where no token is needed
    * @returns null if the layer is off or only counts; the request is then answered as if the layer did not exist
    */
@@ -182,7 +182,7 @@ export class Degrade {
     return now.mode === 'on' ? ruling : null;
   }
 
-  /** Returns the level alone, also in a dry run, which `Admission` handles. L0 while the layer is off. */
+  /** Returns only the level, even in a dry run, which `Admission` handles. L0 while the layer is off. */
   levelOf(endpoint: Endpoint, who: string): Level {
     const now = this.#parts.rules(userIdOf(endpoint, who));
     return now.mode === 'off' ? 'L0' : this.#rule(now, now.mode, endpoint, who).level;
@@ -205,12 +205,12 @@ const userIdOf = (endpoint: Endpoint, who: string): string | null => (endpoint =
  */
 export const refusesChange = (ruling: Ruling | null): boolean => ruling?.level === 'L4';
 
-/** Without a time of its own: the table of codes says when to try again. */
+/** Sets no time of its own, because the table of codes says when to try again. */
 const DEGRADED: Refused = { word: 'degraded', retryAfterMs: null };
 
 /**
- * Refuses purchases before any of their work has begun. Reads are not refused here, since they have smaller answers
- * (`DegradedReads`). The routes of payment and cancellation refuse by themselves.
+ * Refuses purchases before any of their work has begun. Reads are not refused here, because they have reduced answers
+ * (`DegradedReads`). The routes for payment and cancellation refuse by themselves.
  */
 export class DegradeLayer implements Layer {
   readonly name = 'degrade';
@@ -224,7 +224,7 @@ export class DegradeLayer implements Layer {
     return this.#degrade.modeOf(userId);
   }
 
-  /** Never refuses: a switch applies to a share of the users, so the user must be known. */
+  /** Never refuses, because a switch applies to a fraction of the users, so the user must be known. */
   anonymous(): null {
     return null;
   }

@@ -4,11 +4,11 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../../core/ports/clock.js';
 import { assertNever, OperationalError } from '../../core/errors.js';
 
-/** Endpoints that read. A purchase has no smaller answer. */
+/** Endpoints that read. A purchase has no reduced answer. */
 export type ReadEndpoint = Exclude<Endpoint, 'purchase'>;
 export type Body = Readonly<Record<string, unknown>>;
 
-/** Fields that a page or a program needs, as the HTTP bodies name them. */
+/** Fields that a page or a program needs, named as in the HTTP bodies. */
 const ESSENTIAL: Readonly<Record<ReadEndpoint, readonly string[]>> = {
   status: ['requestId', 'saleId', 'status', 'orderId', 'orderState', 'reason'],
   sale: [
@@ -22,19 +22,19 @@ function essentialOf(endpoint: ReadEndpoint, body: Body): Body {
   return Object.fromEntries(ESSENTIAL[endpoint].filter((field) => field in body).map((field) => [field, body[field]]));
 }
 
-/** The empty answers. `unknown` is neither yes nor no, and never says that something does not exist. */
+/** The empty answers. `unknown` means neither yes nor no, and never says that something does not exist. */
 const NOTHING_KNOWN: Readonly<Record<ReadEndpoint, Body>> = {
   status: { status: 'unknown' },
   sale: { state: 'unknown', stock: 'unknown' },
   order: { state: 'unknown' },
 };
 
-/** @param ids from the address */
+/** @param ids the ids from the address */
 const emptyOf = (endpoint: ReadEndpoint, ids: Body): Body => ({ ...ids, ...NOTHING_KNOWN[endpoint] });
 
 /**
  * The answer at L4. A page can do without its content. A buyer who waits for a purchase, its status or an order must
- * ask again.
+ * try again.
  */
 export const REFUSAL: Readonly<Record<Endpoint, 'degraded' | 'no_content'>> = {
   purchase: 'degraded',
@@ -45,13 +45,13 @@ export const REFUSAL: Readonly<Record<Endpoint, 'degraded' | 'no_content'>> = {
 
 /** The answer to one request. */
 export type Served =
-  /** The answer as without this layer. Null if it does not exist. */
+  /** The answer as it would be without this layer. Null if there is nothing to show. */
   | { readonly served: 'full'; readonly body: Body | null }
   /** An answer with `degraded`, and with `ageMs` if it was read earlier. */
   | { readonly served: 'stale' | 'essential' | 'empty'; readonly body: Body }
   | { readonly served: 'degraded' | 'no_content' };
 
-/** Adds to the body that it is not the full answer, and its age. */
+/** Adds to the body that it is not the full answer, and how old it is. */
 const marked = (body: Body, degraded: Level, ageMs: number): Body => ({
   ...body,
   degraded,
@@ -64,15 +64,15 @@ export interface CachedAnswer<T> {
 }
 
 interface FallbackCacheParts {
-  /** Read at each call. */
+  /** Called each time the rules are needed. */
   readonly rules: () => DegradeRules['cache'];
   readonly clock: Clock;
-  /** The most answers. The least recently used answer is dropped beyond that. */
+  /** Maximum number of answers. Beyond it, the least recently used answer is dropped. */
   readonly max: number;
 }
 
 /**
- * Keeps the last good answers of a source for the time in which the source fails. Each failure in a row shortens their
+ * Keeps the last good answers of a source, for use while the source fails. Each failure in a row shortens their
  * validity, and the first success restores it.
  */
 export class FallbackCache<T extends object> {
@@ -85,24 +85,24 @@ export class FallbackCache<T extends object> {
     this.#answers = new LRUCache({ max: parts.max });
   }
 
-  /** The greatest age of an answer now, ms. */
+  /** Current maximum age of an answer, ms. */
   get ttlMs(): number {
     const { ttlMs, factor, ttlMinMs } = this.#parts.rules();
     return Math.max(ttlMinMs, ttlMs * factor ** this.#failures);
   }
 
-  /** Keeps an answer of the source. */
+  /** Stores an answer of the source. */
   put(key: string, value: T): void {
     this.worked();
     this.#answers.set(key, { value, atMs: this.#parts.clock.monotonicMs() });
   }
 
-  /** Notes an answer of the source that is not kept. */
+  /** Records that the source has given an answer, which is not stored. */
   worked(): void {
     this.#failures = 0;
   }
 
-  /** Notes a failure of the source. */
+  /** Records a failure of the source. */
   failed(): void {
     this.#failures++;
   }
@@ -116,23 +116,23 @@ export class FallbackCache<T extends object> {
 }
 
 export interface ReadRequest {
-  /** Key of the answer. Contains the user id if other users may not see the answer. */
+  /** Key of the answer. Contains the user id if other users must not see the answer. */
   readonly key: string;
   /** The ids from the address, which the empty answer repeats. */
   readonly ids: Body;
   /**
-   * Reads the full answer. Null if it does not exist.
+   * Reads the full answer. Null if there is nothing to show.
    * @throws OperationalError
    */
   readonly source: () => Promise<Body | null>;
   /**
-   * Whether an answer may be reused later. All answers may if omitted. An answer that says "not yet" would hide the
-   * result.
+   * Whether an answer may be reused later. If omitted, all answers may. An answer that says "not yet" must not be,
+   * because it would hide the result.
    */
   readonly keeps?: (body: Body) => boolean;
 }
 
-/** Answers the requests of a reading endpoint at their level. */
+/** Answers the requests of a reading endpoint according to their level. */
 export class DegradedReads {
   readonly #endpoint: ReadEndpoint;
   readonly #cache: FallbackCache<Body>;
@@ -142,7 +142,7 @@ export class DegradedReads {
     this.#cache = cache;
   }
 
-  /** @throws OperationalError from the source, if there is no earlier answer */
+  /** @throws OperationalError of the source, if there is no earlier answer */
   async serve(ruling: Ruling | null, request: ReadRequest): Promise<Served> {
     if (ruling === null) return { served: 'full', body: await request.source() };
     switch (ruling.level) {
@@ -160,7 +160,7 @@ export class DegradedReads {
     }
   }
 
-  /** Reads the full answer. While the source fails, gives its last answer. */
+  /** Reads the full answer. While the source fails, returns its last answer. */
   async #full(request: ReadRequest): Promise<Served> {
     try {
       return { served: 'full', body: await this.#read(request) };
@@ -171,7 +171,7 @@ export class DegradedReads {
     }
   }
 
-  /** Gives an earlier answer. Reads the source only without an earlier answer, and only if the ruling allows it. */
+  /** Returns an earlier answer. If there is none, reads the source, but only if the ruling allows it. */
   async #spared({ level, sparesSource }: Ruling, request: ReadRequest): Promise<Served> {
     const kept = this.#cache.get(request.key);
     if (kept !== null) return this.#reduced(level, kept.value, kept.ageMs);

@@ -4,25 +4,25 @@ import type { AdmissionMetrics } from '../metrics.js';
 import type { LimitedAddress } from './limited-addresses.js';
 
 interface Counter {
-  /** Requests in one window. */
+  /** Maximum number of requests in one window. */
   readonly max: number;
-  /** Requests in the window before. */
+  /** Number of requests in the previous window. */
   readonly before: number;
-  /** Requests in this window. */
+  /** Number of requests in this window. */
   count: number;
 }
 
 const WINDOW_MS = 10_000;
 /**
- * The most addresses counted in one window, some MB. Further addresses pass uncounted, so that a client cannot lock
- * others out.
+ * Maximum number of addresses counted in one window; they take some MB. Further addresses pass uncounted, so that a
+ * client cannot lock others out.
  */
 const ADDRESSES_MAX = 50_000;
 
 /**
- * The limit that needs no rules: requests of each address to this process, counted in its memory. It costs less than
- * any other step, and prevents a single client from making the other steps expensive. The rules set the limits for all
- * processes together.
+ * A limit that applies even without rules. It counts the requests of each address to this process in memory, which
+ * costs less than any other step and keeps a single client from making the other steps expensive. The rules set the
+ * limits for all processes together.
  */
 export class AddressLimit {
   readonly #max: number;
@@ -31,12 +31,12 @@ export class AddressLimit {
   readonly #metrics: AdmissionMetrics;
   /** Counters by limited address. */
   #counters = new Map<string, Counter>();
-  /** Counters by address as written, since a client may write one network in many ways. */
+  /** Counters by address as it is written, because a client may write one network in many ways. */
   #byAddress = new Map<string, readonly Counter[]>();
   #earlier: ReadonlyMap<string, Counter> = new Map();
   #startedMs: number;
 
-  /** @param max requests of one address in ten seconds; 0 disables the limit */
+  /** @param max number of requests of one address in ten seconds; 0 disables the limit */
   constructor(
     max: number,
     {
@@ -68,7 +68,8 @@ export class AddressLimit {
   refuses(address: string, endpoint: Endpoint | 'other'): boolean {
     const elapsedMs = this.#turn();
     const counters = this.#byAddress.get(address) ?? this.#open(address);
-    // The window slides: requests of the previous window count by the share of it that is less than a window ago.
+    // The window slides: requests of the previous window count in proportion to how much of that window is less than
+    // one window ago.
     const restOfBefore = 1 - elapsedMs / WINDOW_MS;
     for (const { max, before, count } of counters) {
       if (before * restOfBefore + count < max) continue;
@@ -80,8 +81,8 @@ export class AddressLimit {
   }
 
   /**
-   * Begins a new window when it is time.
-   * @returns the age of the present window
+   * Begins a new window if it is time.
+   * @returns the age of the current window
    */
   #turn(): number {
     const elapsedMs = this.#clock.monotonicMs() - this.#startedMs;
@@ -93,7 +94,7 @@ export class AddressLimit {
     return elapsedMs % WINDOW_MS;
   }
 
-  /** Returns the counters of an address, without counters for which there is no room. */
+  /** Returns the counters of an address, except those for which there is no room. */
   #open(address: string): readonly Counter[] {
     const counters = this.#limited(address)
       .map(({ key, times }) => this.#counters.get(key) ?? this.#openKey(key, times * this.#max))

@@ -2,14 +2,17 @@ import type { Clock } from '../../core/ports/clock.js';
 
 export interface LeakyLimit {
   readonly ratePerSecond: number;
-  /** A request that would have to wait longer is refused, ms. */
+  /** Maximum wait, ms. A request that would have to wait longer is refused. */
   readonly waitMaxMs: number;
 }
 
-/** The resolution of a timer. A request due within this time proceeds at once. */
+/** The resolution of a timer. A request that is due within this time proceeds at once. */
 const TIMER_STEP_MS = 1;
 
-/** The most admitted requests kept in the array. Moving all others up for each request would cost more. */
+/**
+ * Maximum number of admitted requests that stay in the array, because moving up all others after each request would
+ * cost more.
+ */
 const LEFT_KEPT_MAX = 1000;
 
 interface Waiting {
@@ -17,7 +20,10 @@ interface Waiting {
   readonly leave: () => void;
 }
 
-/** Admits the requests of a process at an even rate, in order of arrival. However many wait, one timer runs. */
+/**
+ * Admits the requests of a process at a steady rate, in order of arrival. Uses a single timer, no matter how many are
+ * waiting.
+ */
 export class LeakyBucket {
   readonly #clock: Clock;
   #nextMs = -Infinity;
@@ -35,8 +41,8 @@ export class LeakyBucket {
   }
 
   /**
-   * @returns null: proceed at once; a promise: proceed when it resolves; else refused, with the time after which to
-   * retry
+   * @returns null to proceed at once; a promise to proceed when it resolves; otherwise the request is refused, with the
+   * time after which to retry
    */
   enter({ ratePerSecond, waitMaxMs }: LeakyLimit): null | Promise<void> | { readonly retryAfterMs: number } {
     const nowMs = this.#clock.monotonicMs();

@@ -3,16 +3,18 @@ import type { AddressShare } from '../../core/places.js';
 import type { NetworkSet } from '../lists/network-set.js';
 import { addressKey } from './address-key.js';
 
-/** Returns the limited addresses that a client address counts for. Empty if the address is not counted. */
+/** Returns the keys under which a client address is limited. Empty if the address is not counted. */
 export type LimitedAddress = (address: string) => readonly AddressShare[];
 
 /**
- * Factor of the limit for a whole /56. A customer may have a /56 network, which holds 256 networks of /64. A mobile
- * carrier gives each phone a /64, so a whole /56 may take more than one address.
+ * A whole /56 may use this many times the limit of an address. A customer may have a /56 network, which contains 256
+ * networks of size /64. A mobile carrier gives each phone a /64, so a whole /56 may use more than one address may.
  */
 const TIMES_OF_56 = 4;
 
-/** @param unlimited networks whose addresses are not counted: our own, and proxies, which serve many clients */
+/**
+ * @param unlimited networks whose addresses are not counted: our own, and those of proxies, which serve many clients
+ */
 export function createLimitedAddress(...unlimited: readonly NetworkSet[]): LimitedAddress {
   return (text) => {
     const address = readAddress(text);

@@ -19,9 +19,9 @@ import { LeakyBucket } from './leaky-bucket.js';
 import { FallbackLimitStore, LimitBatcher } from './shared-limits.js';
 import { LocalLimitStore } from './local-limit-store.js';
 
-/** A day. A count over a longer time is no protection. */
+/** A day. Counting over a longer time would not protect anything. */
 const WINDOW_MAX_MS = 86_400_000;
-/** The highest limit. A higher limit protects nothing. */
+/** The highest possible limit. A higher one would not protect anything. */
 const WINDOW_LIMIT_MAX = 1_000_000;
 const RATE_MAX = 1_000_000;
 
@@ -41,19 +41,21 @@ const endpointLimits = z.strictObject({
   user: window.nullable().default(null),
   ip: window.nullable().default(null),
   /**
-   * The most users, and addresses, of one generation. 100,000 take 7 to 13 MB of Redis, and there are two generations.
+   * Maximum number of users, and of addresses, in one generation. 100,000 take 7 to 13 MB of Redis, and there are two
+   * generations.
    */
   subjectsMax: z.int().min(100).max(1_000_000).default(100_000),
 });
 
 const leaky = z.strictObject({
   ratePerSecond: z.int().min(1).max(RATE_MAX),
-  /** Must be below the time in which a stopping api answers its open requests. */
+  /** Must be shorter than the time in which a stopping api answers its open requests. */
   waitMaxMs: z.int().min(0).max(5000),
 });
 
 /**
- * Limits the requests of all buyers, each user and each address, and the purchases that reach the batcher of a process.
+ * Limits the requests of all buyers together, of each user and of each address, and the purchases that reach the
+ * batcher of a process.
  */
 export const limitsRules = z.strictObject({
   mode: mode.default('off'),
@@ -61,19 +63,24 @@ export const limitsRules = z.strictObject({
   status: endpointLimits.prefault({}),
   sale: endpointLimits.prefault({}),
   order: endpointLimits.prefault({}),
-  /** Evens out the purchases of each process. Null disables it. */
+  /** Smooths the purchases of each process. Null disables it. */
   leaky: leaky.nullable().default(null),
-  /** Time that Redis has to answer, ms. After that the process counts by itself. A healthy Redis needs a few ms. */
+  /**
+   * How long Redis may take to answer, ms. After that, the process counts by itself. A healthy Redis needs a few ms.
+   */
   replyTimeoutMs: z.int().min(5).max(5000).default(100),
-  /** Interval between tries while Redis is down, ms. */
+  /** Interval between attempts while Redis is down, ms. */
   retryEveryMs: z.int().min(50).max(60_000).default(500),
-  /** Api processes that share the traffic while Redis is down. 0: unknown, and each process allows the whole limit. */
+  /**
+   * Number of api processes that share the traffic while Redis is down. If 0, the number is unknown, and each process
+   * allows the whole limit.
+   */
   processes: z.int().min(0).max(1000).default(0),
 });
 export type LimitsRules = z.infer<typeof limitsRules>;
 
 interface LimitsParts {
-  /** Read at each call. */
+  /** Called each time the rules are needed. */
   readonly rules: RulesOf<LimitsRules>;
   /** The store shared by all processes. */
   readonly store: LimitStore;
@@ -82,7 +89,7 @@ interface LimitsParts {
   readonly log: Log;
 }
 
-/** The limits of an endpoint in two steps: before and after the token is checked. */
+/** The limits of an endpoint, split into two steps: before and after the token is checked. */
 interface LimitsByStep {
   readonly anonymous: LimitSet;
   readonly buyer: LimitSet;
@@ -96,7 +103,7 @@ export class Limits implements Layer {
   readonly #anonymous: LimitBatcher;
   readonly #buyers: LimitBatcher;
   readonly #leaky: LeakyBucket;
-  /** The limits by step, one object per set of rules, so that a request allocates none. */
+  /** The limits of each step, one object per set of rules, so that a request allocates nothing. */
   readonly #byStep = new WeakMap<LimitSet, LimitsByStep>();
 
   constructor({ rules, store: shared, clock, metrics, log }: LimitsParts) {
@@ -113,7 +120,7 @@ export class Limits implements Layer {
     return this.#rules(userId).mode;
   }
 
-  /** Counts the address. Rejects only for a bug: the process counts by itself while Redis is down. */
+  /** Counts the address. Rejects only for a bug: while Redis is down, the process counts by itself. */
   anonymous({ endpoint, address }: AdmissionRequest): Verdict {
     const limits = this.#limitsOf(endpoint, null).anonymous;
     if (!hasAny(limits)) return null;
@@ -129,8 +136,8 @@ export class Limits implements Layer {
   }
 
   /**
-   * Evens out purchases, called before the batcher. Null: proceed. A promise: proceed when it resolves. Otherwise
-   * refused.
+   * Smooths purchases; called before the batcher. Returns null to proceed, or a promise to proceed when it resolves;
+   * otherwise the purchase is refused.
    */
   smooth(): null | Promise<void> | 'rate_limited' {
     const { mode, leaky } = this.#rules(null);
@@ -177,12 +184,12 @@ const hasAny = ({ ip, user, global }: LimitSet): boolean => ip !== null || user 
 
 const MS_PER_S = 1000;
 
-/** Returns whole seconds, rounded up: a client never returns too soon, and 0 means no wait. */
+/** Converts to whole seconds, rounded up, so that a client never returns too soon, and 0 means no wait. */
 const seconds = (ms: number): number => Math.ceil(ms / MS_PER_S);
 
 /**
- * Returns the header `RateLimit-Policy`: every limit with its quota `q` and window `w` in seconds. For a bucket these
- * are its burst and the time in which an empty bucket fills.
+ * Returns the header `RateLimit-Policy`: every limit with its quota `q` and window `w` in seconds. For a bucket, these
+ * are its burst and the time that an empty bucket takes to fill.
  */
 export function rateLimitPolicy({ ip, user, global }: LimitSet): string {
   const ofWindow = (name: string, window: WindowLimit | null): string[] =>
@@ -195,8 +202,9 @@ export function rateLimitPolicy({ ip, user, global }: LimitSet): string {
 const policy = (name: string, quota: number, windowS: number): string => `"${name}";q=${quota};w=${windowS}`;
 
 /**
- * Returns the headers of an answer as a flat list of names and values: the tightest limit with its rest (`r`) and the
- * seconds until there is more (`t`), after the IETF draft `RateLimit`. Empty if no limit counts the request.
+ * Returns the headers of an answer as a flat list of names and values, following the IETF draft `RateLimit`: the
+ * tightest limit with its remaining quota (`r`) and the seconds until there is more (`t`). Empty if no limit counts the
+ * request.
  */
 export function rateLimitHeaders(limits: LimitSet, verdict: LimitVerdict): string[] {
   const { outcome, limit, remaining, resetMs, retryAfterMs } = verdict;

@@ -12,7 +12,7 @@ import {
 import type { Clock } from '../../core/ports/clock.js';
 import type { LimitAnswers, LimitCall, LimitCaller, LimitStore } from '../../core/ports/admission-stores.js';
 
-/** Counts as lua/take-permits-5.lua does, in the memory of one process, while Redis is down. */
+/** Counts in the memory of one process while Redis is down, in the same way as lua/take-permits-5.lua. */
 export class LocalLimitStore implements LimitStore {
   readonly #clock: Clock;
   readonly #endpoints = new Map<string, EndpointCounts>();
@@ -69,22 +69,22 @@ class EndpointCounts {
 const hasRoom = (counts: Counts | null, limit: WindowLimit | null): boolean =>
   counts === null || limit === null || counts.total < limit.limit;
 
-/** Returns the window, or an empty window if the length has changed. */
+/** Returns the window, or an empty one if its length has changed. */
 const inLength = (window: SlidingWindow, limit: WindowLimit | null): SlidingWindow =>
   limit === null || limit.windowMs === window.windowMs ? window : new SlidingWindow(limit.windowMs);
 
 /** The requests of one subject, slice by slice. */
 export interface Counts {
-  /** The slice of `bySlice[0]`. Each further entry is one slice earlier. */
+  /** The slice of `bySlice[0]`. Each following entry is one slice earlier. */
   readonly slice: number;
   readonly bySlice: number[];
   total: number;
 }
 
 /**
- * The sliding window of lua/take-permits-5.lua in one process: every request of the last `windowMs` counts, and some
- * requests up to a tenth older. There are two generations of subjects, each as long as the window. A subject without a
- * request in either generation is dropped with its generation.
+ * The sliding window of lua/take-permits-5.lua in one process. It counts every request of the last `windowMs`, and some
+ * that are up to a tenth of it older. There are two generations of subjects, each as long as the window. A subject
+ * without a request in either generation is dropped with its generation.
  */
 export class SlidingWindow {
   readonly windowMs: number;
@@ -102,7 +102,7 @@ export class SlidingWindow {
   }
 
   /**
-   * Returns the counts of a subject. Null if the subject is not counted, since `subjectsMax` others are.
+   * Returns the counts of a subject. Null if the subject is not counted because `subjectsMax` others are.
    * @param nowUs whole microseconds
    */
   find(subject: string, subjectsMax: number, nowUs: number): Counts | null {
@@ -113,7 +113,7 @@ export class SlidingWindow {
     return countsAt(slice, known ?? this.#previous.get(subject));
   }
 
-  /** Counts a further request of a subject that was just found. */
+  /** Counts another request of a subject that has just been found. */
   add(subject: string, counts: Counts): void {
     counts.bySlice[0] = (counts.bySlice[0] ?? 0) + 1;
     counts.total++;
@@ -128,12 +128,12 @@ export class SlidingWindow {
   }
 }
 
-/** Returns the rest of a limit after these requests. */
+/** Returns what is left of a limit after these requests. */
 function figuresOf({ bySlice, total }: Counts, limit: number): WindowFigures {
   return { left: Math.max(0, limit - total), oldestBack: bySlice.findLastIndex((count) => count > 0) };
 }
 
-/** Returns the counts, moved to the present slice. */
+/** Returns the counts, shifted to the current slice. */
 function countsAt(slice: number, known: Counts | undefined): Counts {
   const bySlice = new Array<number>(WINDOW_SLICES + 1).fill(0);
   let total = 0;
@@ -147,12 +147,14 @@ function countsAt(slice: number, known: Counts | undefined): Counts {
   return { slice, bySlice, total };
 }
 
-/** The token bucket of lua/take-permits-5.lua in one process. Begins full. Times are whole microseconds of one clock. */
+/**
+ * The token bucket of lua/take-permits-5.lua in one process. It starts full. Times are whole microseconds of one clock.
+ */
 export class TokenBucket {
   #left = Infinity;
   #atUs = 0;
 
-  /** Returns the present tokens, in millionths. A clock that was set back adds none. */
+  /** Returns the current tokens, in millionths. A clock that was set back adds none. */
   tokens({ ratePerSecond, burst }: BucketLimit, nowUs: number): number {
     return Math.min(burst * TOKEN, this.#left + Math.max(0, nowUs - this.#atUs) * ratePerSecond);
   }

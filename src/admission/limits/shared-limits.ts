@@ -18,7 +18,7 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** The requests to one endpoint under the same limits. */
+/** Requests to one endpoint under the same limits. */
 interface Lane {
   readonly endpoint: string;
   readonly limits: LimitSet;
@@ -27,14 +27,14 @@ interface Lane {
 }
 
 /**
- * Counts many requests with one call: requests that arrive during a call join the next call. A lone request does not
- * wait for others. Its call leaves at the end of the present turn of the event loop.
+ * Counts many requests with one call: requests that arrive during a call join the next one. A lone request does not
+ * wait for others: its call is sent at the end of the current turn of the event loop.
  */
 export class LimitBatcher {
   readonly #store: FallbackLimitStore;
   readonly #clock: Clock;
   readonly #metrics: AdmissionMetrics;
-  /** Lanes by endpoint and limits. Old lanes end with their rules. */
+  /** Lanes by endpoint and limits. Old lanes disappear together with their rules. */
   readonly #lanes = new Map<string, WeakMap<LimitSet, Lane>>();
 
   constructor(store: FallbackLimitStore, metrics: AdmissionMetrics, clock: Clock) {
@@ -94,26 +94,26 @@ interface FallbackParts {
 }
 
 interface FallbackOptions {
-  /** Time that the shared store has to answer, ms. */
+  /** How long the shared store may take to answer, ms. */
   readonly replyTimeoutMs: number;
-  /** Interval between tries while the shared store is down, ms. */
+  /** Interval between attempts while the shared store is down, ms. */
   readonly retryEveryMs: number;
-  /** Processes that share the traffic while the store is down. 0: unknown. */
+  /** Number of processes that share the traffic while the store is down. 0 if unknown. */
   readonly processes: number;
 }
 
-/** An explicit abort reason. Otherwise each call would pay for an exception and its stack. */
+/** An explicit reason for the abort. Without it, each call would pay for an exception and its stack. */
 const ANSWERED = 'answered';
 
 /**
  * Counts in the shared store, or in the local store while the shared store does not answer in time. Buyers notice
- * nothing, and the log says so once per outage. One call at a time finds out whether the shared store is back.
+ * nothing, and the log reports it once per outage. One call at a time checks whether the shared store is back.
  */
 export class FallbackLimitStore implements LimitStore {
   readonly #parts: FallbackParts;
   readonly #options: () => FallbackOptions;
   #isAway = false;
-  /** When the shared store is tried again while it is down. */
+  /** When to try the shared store again while it is down. */
   #retryAtMs = 0;
 
   constructor(parts: FallbackParts, options: () => FallbackOptions) {
@@ -123,8 +123,8 @@ export class FallbackLimitStore implements LimitStore {
 
   /**
    * Counts requests. Rejects only for a bug.
-   * @param waitedMs time that the oldest request has already waited. It is part of the time to answer, so a Redis that
-   * is slower than the requests is not called for all of them.
+   * @param waitedMs how long the oldest request has already waited. It counts towards the time to answer, so that a
+   * Redis that is slower than the requests is not called for all of them.
    */
   async take(call: LimitCall, waitedMs = 0): Promise<LimitAnswers> {
     const { clock, metrics } = this.#parts;
@@ -181,12 +181,12 @@ export class FallbackLimitStore implements LimitStore {
 }
 
 /**
- * Resolves after sockets were read. When the whole process has paused, timers run first, and an answer may already be
- * there.
+ * Resolves after sockets have been read. If the whole process was paused, timers run first although an answer may
+ * already be there.
  */
 const afterSockets = (): Promise<null> => new Promise((resolve) => setImmediate(() => resolve(null)));
 
-/** Returns the limits of a single process among several. Each limit admits at least one request. */
+/** Returns the limits for a single process out of several. Each limit allows at least one request. */
 export function shareOf(limits: LimitSet, processes: number): LimitSet {
   const part = (whole: number): number => Math.ceil(whole / processes);
   const ofWindow = (window: WindowLimit | null): WindowLimit | null =>

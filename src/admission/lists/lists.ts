@@ -4,9 +4,9 @@ import { isUserId } from '../../core/ids.js';
 import { mode, type Layer, type Refused, type RulesOf, type Mode, type AdmissionRequest } from '../layer.js';
 import { NetworkSet } from './network-set.js';
 
-/** Limits the size of the rules. Look-ups are by hash, at the same cost for any number. */
+/** Limits the size of the rules. Look-ups use hashes, so their cost does not depend on the number. */
 const LISTED_MAX = 10_000;
-/** Limits the work per request, which searches the user agent for each part in turn. */
+/** Limits the work per request, which searches the user agent for one part after the other. */
 const AGENTS_MAX = 100;
 const AGENT_PART_LENGTH_MAX = 200;
 
@@ -22,19 +22,19 @@ const user = z.string().refine(isUserId, 'must be the id of a user');
 const allowAndDeny = <T extends z.ZodType>(item: T, max: number) =>
   z.strictObject({ allow: z.array(item).max(max).default([]), deny: z.array(item).max(max).default([]) }).prefault({});
 
-/** The rules for permanent refusals. In each list `allow` beats `deny`. A request in neither list proceeds. */
+/** The rules for permanent refusals. In each list, `allow` beats `deny`. A request in neither list proceeds. */
 export const listsRules = z.strictObject({
   mode: mode.default('off'),
   /** IP addresses and networks. */
   addresses: allowAndDeny(network, LISTED_MAX),
-  /** Parts of a user agent. Case is ignored. */
+  /** Parts of a user agent, in any case. */
   agents: allowAndDeny(agent, AGENTS_MAX),
-  /** Ids of users, as their tokens name them. */
+  /** Ids of users, as in their tokens. */
   users: allowAndDeny(user, LISTED_MAX),
 });
 export type ListsRules = z.infer<typeof listsRules>;
 
-/** The length up to which a user agent is read. No browser needs more. */
+/** Only this many characters of a user agent are read. No browser sends more. */
 const AGENT_LENGTH_MAX = 1000;
 
 const DENIED: Refused = { word: 'denied', retryAfterMs: null };

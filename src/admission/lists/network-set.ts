@@ -2,15 +2,15 @@ import { readNetwork, type Address } from '../../core/ip-address.js';
 
 /**
  * A set of networks that tells whether it contains an address. It holds one hash per prefix length, so ten thousand
- * networks cost one look-up per length, seldom more than five. `net.BlockList` walks its rules in turn: 97 µs for ten
- * thousand, against 0.2 µs here (docs/decisions/0021-libraries-in-admission.md).
+ * networks cost one look-up per length, seldom more than five. `net.BlockList` goes through its rules one by one, which
+ * takes 97 µs for ten thousand, against 0.2 µs here (docs/decisions/0021-libraries-in-admission.md).
  */
 export class NetworkSet {
   /** The first bits of each network, by prefix length. */
   readonly #ipv4: [divisor: number, starts: Set<number>][] = [];
   readonly #ipv6: [shift: bigint, starts: Set<bigint>][] = [];
 
-  /** @param networks as `readNetwork` accepts them; the rules and the configuration have refused all others */
+  /** @param networks in a form that `readNetwork` accepts; the rules and the configuration have refused all others */
   constructor(networks: readonly string[]) {
     const ipv4 = new Map<number, Set<number>>();
     const ipv6 = new Map<number, Set<bigint>>();
@@ -30,7 +30,7 @@ export class NetworkSet {
   }
 
   has({ family, value }: Address): boolean {
-    // Divides, because a shift by 32 bits shifts nothing.
+    // Divides, because shifting by 32 bits would do nothing.
     if (family === 4) return this.#ipv4.some(([divisor, starts]) => starts.has(Math.floor(value / divisor)));
     return this.#ipv6.some(([shift, starts]) => starts.has(value >> shift));
   }

@@ -2,7 +2,7 @@ import { modeFor } from '../layer.js';
 import type { AdmissionMetrics } from '../metrics.js';
 import type { OrderRules } from './order-rules.js';
 
-/** Limits the orders of a sale that a buyer may cancel, under the current rules. */
+/** Limits how many orders of a sale a buyer may cancel, under the current rules. */
 export class CancelLimit {
   readonly #rules: () => OrderRules;
   readonly #metrics: AdmissionMetrics;
@@ -12,7 +12,7 @@ export class CancelLimit {
     this.#metrics = metrics;
   }
 
-  /** Returns the limit. Null: unlimited. */
+  /** Returns the limit. Null if there is none. */
   maxOf(saleId: string): number | null {
     const rules = this.#rules();
     return modeFor(rules, saleId) === 'off' ? null : rules.cancelsMax;

@@ -6,13 +6,13 @@ import { modeFor, type RulesOf } from '../layer.js';
 import type { AdmissionMetrics } from '../metrics.js';
 import type { OrderRules } from './order-rules.js';
 
-/** The most buyers in one query, which takes MySQL a few milliseconds. */
+/** Maximum number of buyers in one query, which takes MySQL a few milliseconds. */
 const BUYERS_PER_QUERY = 500;
-/** The most buyers that wait for MySQL. Further buyers are admitted. */
+/** Maximum number of buyers that wait for MySQL. Further buyers are admitted. */
 const WAITING_MAX = 5000;
-/** The longest wait of a purchase. After that it is admitted, because a sale must not stop with MySQL. */
+/** Maximum wait of a purchase. After that it is admitted, because a sale must not stop when MySQL does. */
 const ANSWER_WITHIN_MS = 500;
-/** Time without queries after a failure. Otherwise each purchase during an outage would wait. */
+/** No queries are sent for this long after a failure. Otherwise, each purchase during an outage would wait. */
 const REST_MS = 1000;
 
 interface Group {
@@ -21,17 +21,18 @@ interface Group {
 }
 
 /**
- * Makes a buyer wait who left orders of a sale unpaid until they expired. Each order doubles the pause. MySQL counts
- * the orders. Purchases that arrive during a query share the next query. No query is sent while the rule is off.
+ * Makes buyers wait who left orders of a sale unpaid until they expired. Each such order doubles the pause. MySQL
+ * counts the orders. Purchases that arrive during a query share the next one. While the rule is off, no queries are
+ * sent.
  */
 export class UnpaidPause {
   readonly #rules: RulesOf<OrderRules>;
   readonly #repository: OrderRepository;
   readonly #clock: Clock;
   readonly #metrics: AdmissionMetrics;
-  /** The unsent query of each sale. */
+  /** The next query of each sale, not sent yet. */
   readonly #next = new Map<string, Group>();
-  /** The end of the last query of each sale that is under way or waits. */
+  /** Resolves when the last query of a sale, whether it is under way or waits, has ended. */
   readonly #last = new Map<string, Promise<unknown>>();
   #waiting = 0;
   #restUntilMs = -Infinity;
@@ -54,8 +55,8 @@ export class UnpaidPause {
   }
 
   /**
-   * Returns how long the buyer must wait, in ms. Null: proceed. A purchase that has an order proceeds, since it only
-   * gets its answer again. Never rejects for a fault of MySQL.
+   * Returns how long the buyer must wait, in ms. Null to proceed. A purchase that already has an order proceeds,
+   * because it only gets the same answer again. Never rejects for a fault of MySQL.
    */
   check(purchase: RequestRef): null | Promise<number | null> {
     const rules = this.#rules(purchase.userId);
@@ -99,8 +100,8 @@ export class UnpaidPause {
   }
 
   /**
-   * Asks for a buyer's expired orders. The query is sent when the previous query has ended, and includes all buyers
-   * until then.
+   * Reads a buyer's expired orders. The query is sent when the previous one has ended, and includes all buyers that
+   * have come by then.
    */
   #expiredOf(saleId: string, userId: string): Group['expired'] {
     const waiting = this.#next.get(saleId);

@@ -5,7 +5,7 @@ import { mode, saleScope } from '../layer.js';
 export const CLASSES = ['P0', 'P1', 'P2'] as const;
 export type PriorityClass = 0 | 1 | 2;
 
-/** Returns the class for the claim `roles` of a token: `queue-p0`, `queue-p1`, or P2 for all others. */
+/** Returns the class for the claim `roles` of a token: `queue-p0`, `queue-p1`, or otherwise P2. */
 export function classOf(roles: readonly string[]): PriorityClass {
   if (roles.includes('queue-p0')) return 0;
   return roles.includes('queue-p1') ? 1 : 2;
@@ -22,19 +22,19 @@ export function readClass(text: string | undefined): PriorityClass | null {
 export const queueRules = z.strictObject({
   mode: mode.default('off'),
   sales: saleScope.default('all'),
-  /** Order inside a class: by arrival, or by lot among the buyers who come before the sale opens. */
+  /** Order within a class: by arrival, or by lot among the buyers who come before the sale opens. */
   order: z.enum(['arrival', 'lot']).default('arrival'),
-  /** Buyers admitted per second, by all processes together. 0 admits no buyer for now. */
+  /** Number of buyers admitted per second, by all processes together. 0 admits none for now. */
   admitPerSecond: z.number().min(0).max(100_000).default(100),
-  /** Ignored. An api of the previous release has its own room and admits this share of the rate. */
+  /** Not used by this release. An api of the previous release has its own room and admits this fraction of the rate. */
   processes: z.int().min(1).max(1000).default(1),
-  /** The most buyers who wait for one sale. A further buyer gets `overloaded`. */
+  /** Maximum number of buyers who wait for one sale. Any further buyer gets `overloaded`. */
   ticketsMax: z.int().min(1).max(1_000_000).default(200_000),
-  /** Time after which a ticket ends if its buyer does not ask, ms. Its turn passes no earlier. */
+  /** If its buyer does not poll for this long, a ticket ends, ms. Its turn passes no earlier than that. */
   idleMs: z.int().min(1000).max(3_600_000).default(60_000),
-  /** Time that an admitted buyer has to buy, ms. */
+  /** How long an admitted buyer has to buy, ms. */
   passMs: z.int().min(1000).max(3_600_000).default(120_000),
-  /** Shortest interval at which buyers should ask, ms. It grows with the place. */
+  /** Shortest interval at which buyers should poll, ms. It grows with the place. */
   pollMs: z.int().min(100).max(60_000).default(2000),
 });
 

@@ -19,51 +19,51 @@ export interface QueueBuyer {
 }
 
 /**
- * - `no_queue`: no buyer waits for this sale; buy
- * - `waiting`: ask again after `pollMs` and show the ticket, which is new each time
- * - `admitted`: buy with this pass, until it ends
- * - `overloaded`: too many buyers wait for this sale
+ * - `no_queue`: nobody has to wait for this sale, so buy
+ * - `waiting`: poll again after `pollMs` and show the ticket, which is new each time
+ * - `admitted`: buy with this pass until it expires
+ * - `overloaded`: too many buyers are waiting for this sale
  */
 export type QueueAnswer =
   | {
       readonly outcome: 'waiting';
       readonly ticket: string;
       readonly priority: (typeof CLASSES)[number];
-      /** The place, from 1. Null before a sale by lot opens. */
+      /** The place, from 1. Null before the opening of a sale whose order is drawn by lot. */
       readonly position: number | null;
-      /** Time until the buyer's turn, at the present rate, ms. Null if unknown. */
+      /** Time until the buyer's turn, at the current rate, ms. Null if unknown. */
       readonly estimateMs: number | null;
       readonly pollMs: number;
     }
   | { readonly outcome: 'admitted'; readonly pass: string; /** Unix ms. */ readonly untilMs: number }
   | { readonly outcome: 'no_queue' | 'sold_out' | 'overloaded' };
 
-/** `ticket_not_found`: not a ticket of this buyer and sale, or it has ended. Join again. */
+/** `ticket_not_found` means that the ticket does not belong to this buyer and sale, or has ended: join again. */
 export type TicketAnswer = QueueAnswer | { readonly outcome: 'ticket_not_found' };
 
-/** Interval at which a process reads the lines in use. A buyer is admitted at most this much later. */
+/** Interval at which a process reads the lines in use. A buyer is admitted at most this much too late. */
 export const TICK_MS = 200;
 /** A line that was read longer ago than this is read again before it is shown. */
 const FRESH_MS = 1000;
-/** A buyer of a line that is not asked for this long does not ask again, or joins it anew. */
+/** If nobody polls a line for this long, its buyers will not poll again, or will join it anew. */
 const UNUSED_MS = 2 * INTERVAL_MAX_MS;
 
-/** The state of a room as this process last read it. The store has the room. */
+/** The state of a room as this process last read it. The room itself is in the store. */
 interface KnownRoom {
   readonly sale: QueueSale;
   line: Line | null;
-  /** When the line was read, monotonic. */
+  /** When the line was read, on the monotonic clock. */
   readMs: number;
-  /** When a buyer last asked, monotonic. */
+  /** When a buyer last polled, on the monotonic clock. */
   usedMs: number;
   /** The read under way, which all callers share. */
   reading: Promise<void> | null;
 }
 
 /**
- * The waiting rooms of all sales. The store holds one line per sale for all processes and admits buyers at the ordered
- * rate. A ticket holds, under our seal, the number of a place. A buyer with a number above the last admitted number
- * waits, and every process can tell so from the line that it read last, without a call.
+ * The waiting rooms of all sales. The store holds one line per sale for all processes and admits buyers at the rate
+ * that the rules set. A ticket contains the number of a place, under our seal. A buyer whose number is higher than the
+ * last admitted one has to wait. Every process can tell so without a call, from the line that it read last.
  */
 export class WaitingRooms {
   readonly #rules: () => QueueRules;
@@ -98,23 +98,23 @@ export class WaitingRooms {
     this.#metrics = metrics;
   }
 
-  /** Number of waiting buyers, in all rooms that this process knows. */
+  /** Number of waiting buyers in all rooms that this process knows. */
   get waiting(): number {
     return [...this.#rooms.values()].reduce((sum, { line }) => sum + waitingIn(line), 0);
   }
 
-  /** Number of waiting buyers by sale, for sales whose room this process knows. */
+  /** Number of waiting buyers by sale, for the sales whose rooms this process knows. */
   get waitingBySale(): Readonly<Record<string, number>> {
     return Object.fromEntries([...this.#rooms].map(([saleId, { line }]) => [saleId, waitingIn(line)]));
   }
 
-  /** Whether buyers of this sale should join first. True also in a dry run, so that the queue can be tested. */
+  /** Whether buyers of this sale should join first. True even in a dry run, so that the queue can be tested. */
   isFor(saleId: string): boolean {
     return modeFor(this.#rules(), saleId) !== 'off';
   }
 
   /**
-   * Returns the buyer's place, or gives the buyer a new place at the end.
+   * Returns the buyer's place, or gives the buyer a new one at the end.
    * @throws OperationalError redis
    */
   async join(sale: QueueSale, { userId, roles }: QueueBuyer): Promise<QueueAnswer> {
@@ -126,8 +126,8 @@ export class WaitingRooms {
   }
 
   /**
-   * Returns the state of the place that a ticket is for. Calls the store only if the line is old, or if the turn of the
-   * buyer may have come.
+   * Returns the state of the place that a ticket stands for. Calls the store only if the line is old, or if the buyer's
+   * turn may have come.
    * @throws OperationalError redis
    */
   async read(sale: QueueSale, { userId }: Pick<QueueBuyer, 'userId'>, ticket: string): Promise<TicketAnswer> {
@@ -148,7 +148,7 @@ export class WaitingRooms {
     this.#rooms.delete(saleId);
   }
 
-  /** Reads the lines in use, and forgets the others. Never rejects for a store that is down. */
+  /** Reads the lines in use, and forgets the others. Never rejects because the store is down. */
   async runOnce(): Promise<void> {
     const unusedSinceMs = this.#clock.monotonicMs() - UNUSED_MS;
     for (const [saleId, { usedMs }] of this.#rooms) {
@@ -177,7 +177,10 @@ export class WaitingRooms {
     return room;
   }
 
-  /** Returns the line, read lately. While the store is down, the line that was read last. */
+  /**
+   * Returns the line if it was read recently, otherwise reads it. While the store is down, returns the line as it was
+   * last read.
+   */
   async #lineOf(sale: QueueSale): Promise<Line> {
     const room = this.#roomOf(sale);
     if (room.line === null || this.#clock.monotonicMs() - room.readMs > FRESH_MS) {
@@ -199,7 +202,7 @@ export class WaitingRooms {
 
   #note(room: KnownRoom, line: Line): void {
     const nowMs = this.#clock.monotonicMs();
-    if (room.line !== null && isOlder(line, room.line)) return; // an answer that was overtaken
+    if (room.line !== null && isOlder(line, room.line)) return; // this answer has been overtaken
     if (room.line !== null) this.#metrics.moved(room.line, line, this.#rules().admitPerSecond, nowMs - room.readMs);
     room.line = line;
     room.readMs = nowMs;
@@ -293,8 +296,8 @@ interface QueuePassesParts {
 }
 
 /**
- * Checks the pass of a purchase: a buyer without a pass goes to the waiting room first. Calls no server, stores
- * nothing.
+ * Checks the pass of a purchase, because a buyer without a pass must first go to the waiting room. Calls no server,
+ * stores nothing.
  */
 export class QueuePasses {
   readonly #parts: QueuePassesParts;
@@ -305,7 +308,7 @@ export class QueuePasses {
 
   /**
    * @param pass the header `Seckill-Queue-Pass`
-   * @returns null: proceed
+   * @returns null to proceed
    */
   check(saleId: string, userId: string, pass: string | string[] | undefined): 'forbidden' | null {
     const mode = modeFor(this.#parts.rules(), saleId);

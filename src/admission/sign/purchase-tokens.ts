@@ -18,19 +18,19 @@ export interface TokenSale {
 /**
  * - `not_needed`: this sale requires no token
  * - `issued`: the token, for the first time or again
- * - `not_open`, `closed`: too early, too late
+ * - `not_open`, `closed`: too early, or too late
  * - `token_limit_reached`: the buyer has let the permitted number of tokens lapse
- * - `tokens_gone`, `rate_limited`: the sale, or this address, has its permitted number of tokens in use
+ * - `tokens_gone`, `rate_limited`: all the tokens that the sale, or this address, may have are in use
  */
 export type TokenAnswer =
   | { readonly outcome: 'issued'; readonly token: string; /** Unix ms. */ readonly untilMs: number }
   | { readonly outcome: 'not_needed' | 'not_open' | 'closed' | 'token_limit_reached' }
   | {
       readonly outcome: 'tokens_gone' | 'rate_limited';
-      /** A token is free after this time. */ readonly retryAfterMs: number;
+      /** A token will be free after this time. */ readonly retryAfterMs: number;
     };
 
-/** `unavailable`: it is unknown whether the token was redeemed before. */
+/** `unavailable` means that it is unknown whether the token was redeemed before. */
 export type TokenRefusal = 'forbidden' | 'unavailable';
 
 export interface TokenPurchase {
@@ -44,14 +44,14 @@ export interface TokenPurchase {
 /** Spreads the retries of waiting buyers, so that they do not all ask for a free token at the same moment. */
 const RETRY_JITTER_MS = 2000;
 
-/** Why a purchase was refused for its token: a label of the metric. */
+/** Why a purchase was refused because of its token: a label of the metric. */
 type Flaw = 'no_token' | 'bad_token' | Exclude<Redeemed, 'redeemed' | 'redeemed_before'> | 'unavailable';
 
 /**
- * One-time purchase tokens: shortly before a sale opens, a signed-in buyer fetches a token, and their purchase shows
- * it. Each buyer has one token, and the number of tokens at a time is limited. Only a valid seal costs a call to Redis:
- * an invented token costs an HMAC, and a missing token costs nothing. A purchase passes `begin`, `open` and `redeem` in
- * turn.
+ * One-time purchase tokens: shortly before a sale opens, a signed-in buyer fetches a token, and shows it with their
+ * purchase. Each buyer has one token, and the number of valid tokens is limited. Only a token with a valid seal costs a
+ * call to Redis: an invented one costs an HMAC, and a missing one costs nothing. A purchase passes `begin`, `open` and
+ * `redeem` in turn.
  */
 export class PurchaseTokens {
   readonly #rules: () => TokenRules;
@@ -85,13 +85,13 @@ export class PurchaseTokens {
     this.#metrics = metrics;
   }
 
-  /** Whether buyers of this sale should fetch a token. True also in a dry run, so that tokens can be tested. */
+  /** Whether buyers of this sale should fetch a token. True even in a dry run, so that tokens can be tested. */
   areIssued(saleId: string): boolean {
     return modeFor(this.#rules(), saleId) !== 'off';
   }
 
   /**
-   * @param address of the client, or empty if unknown
+   * @param address address of the client, or empty if unknown
    * @throws OperationalError redis
    */
   async issue(
@@ -131,7 +131,7 @@ export class PurchaseTokens {
   /**
    * Checks whether a purchase shows a token at all. The buyer need not be known yet.
    * @param token the header `Seckill-Purchase-Token`
-   * @returns null: proceed
+   * @returns null to proceed
    */
   begin(saleId: string, token: string | string[] | undefined): 'forbidden' | null {
     if (token !== undefined) return null;
@@ -142,8 +142,8 @@ export class PurchaseTokens {
   }
 
   /**
-   * Checks whether the token is ours and for this buyer.
-   * @returns its end in Unix ms, to pass to `redeem`; null if no token is needed
+   * Checks whether the token is ours and belongs to this buyer.
+   * @returns when it expires, Unix ms, to pass to `redeem`; null if no token is needed
    */
   open(saleId: string, userId: string, token: string | string[] | undefined): number | 'forbidden' | null {
     if (token === undefined) return null;
@@ -156,7 +156,7 @@ export class PurchaseTokens {
 
   /**
    * Binds the token to this purchase. Never rejects for a fault of Redis.
-   * @returns null: proceed
+   * @returns null to proceed
    */
   async redeem({ address, ...purchase }: TokenPurchase, endsAtMs: number): Promise<TokenRefusal | null> {
     const isGood = endsAtMs > this.#clock.nowMs();

@@ -15,15 +15,17 @@ const whenDown = z.enum(['refuse', 'allow']);
 const tokenRules = z.strictObject({
   mode: mode.default('off'),
   sales: saleScope.default('all'),
-  /** Time before the opening at which the first tokens are issued, ms. */
+  /** How long before the opening the first tokens are issued, ms. */
   leadMs: z.int().min(0).max(86_400_000).default(300_000),
-  /** Life of a token, ms. Another buyer may have its place after that. */
+  /** Lifetime of a token, ms. After that, another buyer may get a token in its place. */
   lifeMs: z.int().min(1000).max(86_400_000).default(900_000),
-  /** Tokens at a time, as a multiple of the stock: enough for the winners, too few for most scripts. */
+  /** Number of valid tokens, as a multiple of the stock: enough for the winners, too few for most scripts. */
   perUnit: z.number().min(1).max(1000).default(3),
-  /** The most tokens of a buyer, one after the other. A buyer who lets all of them lapse gets no more. */
+  /**
+   * Maximum number of tokens that a buyer gets, one after the other. A buyer who lets all of them lapse gets no more.
+   */
   perBuyer: z.int().min(1).max(1000).default(3),
-  /** The most unredeemed tokens of one address at a time. Null: unlimited. */
+  /** Maximum number of unredeemed tokens of one address. Null: no limit. */
   perAddress: z.int().min(1).max(100_000).nullable().default(100),
   down: whenDown.default('refuse'),
 });
@@ -41,7 +43,7 @@ export const signRules = z
       .min(1)
       .max(2)
       .default([1, 2]),
-    /** The greatest difference between the time of a request and ours, in either direction. */
+    /** The largest accepted difference between the time of a request and ours, in either direction. */
     windowMs: z.int().min(1000).max(3_600_000).default(300_000),
     down: whenDown.default('refuse'),
     tokens: tokenRules.prefault({}),
@@ -56,7 +58,7 @@ export type TokenRules = SignRules['tokens'];
 
 type SignatureVersion = 1 | 2;
 
-/** The signed properties of a request. */
+/** The properties of a request that are signed. */
 export interface CanonicalRequest {
   readonly version: SignatureVersion;
   readonly method: string;
@@ -67,20 +69,20 @@ export interface CanonicalRequest {
   /** Unix time in seconds, as in the header. */
   readonly timestamp: string;
   readonly nonce: string;
-  /** The user in the token. Since version 2. */
+  /** The user in the token. Signed since version 2. */
   readonly userId: string;
-  /** The header `Idempotency-Key` as it was sent. Empty without the header. Since version 2. */
+  /** The header `Idempotency-Key` as it was sent, or empty. Signed since version 2. */
   readonly idempotencyKey: string;
 }
 
 type SentRequest = Pick<CanonicalRequest, 'method' | 'path' | 'body' | 'userId' | 'idempotencyKey'>;
 
-/** The longest target that can be signed. No target of this API comes near. */
+/** Maximum length of a target that can be signed. No target of this API comes near it. */
 const PATH_LENGTH_MAX = 1024;
 
 /**
- * Returns the signed text: six lines, or eight in version 2, each but the last with a newline at its end. No part can
- * contain a newline, so two requests never have the same text.
+ * Returns the text that is signed: six lines, or eight in version 2, all but the last with a newline at the end. No
+ * part can contain a newline, so different requests never have the same text.
  */
 export function canonicalText(request: CanonicalRequest): string {
   const { version, method, path, body, timestamp, nonce, userId, idempotencyKey } = request;
@@ -89,7 +91,9 @@ export function canonicalText(request: CanonicalRequest): string {
   return `SECKILL-HMAC-SHA256-V2\n${lines}\n${userId}\n${idempotencyKey}`;
 }
 
-/** The headers, well-formed and in time. The signature can be checked when the body has arrived. */
+/**
+ * The headers of a signature, well-formed and recent. The signature itself can be checked once the body has arrived.
+ */
 export interface SignatureHead {
   readonly version: SignatureVersion;
   readonly keyId: string;
@@ -98,7 +102,7 @@ export interface SignatureHead {
   readonly signature: string;
 }
 
-/** `unavailable`: it is unknown whether the nonce was used before. */
+/** `unavailable` means that it is unknown whether the nonce was used before. */
 export type SignatureRefusal = 'bad_signature' | 'unavailable';
 
 /** The reason, for the metric. A client sees only `bad_signature`. */
@@ -116,19 +120,19 @@ type Flaw =
 export type SignatureHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 export const TIMESTAMP = /^[0-9]{1,12}$/;
-/** Long enough that two nonces are not equal by chance. */
+/** So long that two nonces are never equal by chance. */
 export const NONCE = /^[A-Za-z0-9_-]{16,64}$/;
 /** HMAC-SHA-256 in base64url. */
 export const SIGNATURE = /^[A-Za-z0-9_-]{43}$/;
 /**
- * The greatest clock difference between our own processes. A stale request for one process must not be fresh for
- * another.
+ * The largest expected clock difference between our own processes. A request that is stale for one process must not be
+ * fresh for another.
  */
 const CLOCK_SKEW_MS = 5000;
 
 /**
- * Accepts a request only if it was signed with the secret of a key, recently, and for a single use. `begin` is cheap
- * and needs no body. `finish` computes the HMAC, and calls Redis only for valid signatures.
+ * Accepts a request only if it was signed recently, with the secret of a key, and has not been used before. `begin` is
+ * cheap and needs no body. `finish` computes the HMAC, and calls Redis only for valid signatures.
  */
 export class RequestSignatures {
   readonly #rules: () => SignRules;
@@ -137,7 +141,7 @@ export class RequestSignatures {
   readonly #clock: Clock;
   readonly #metrics: AdmissionMetrics;
 
-  /** @param keys of all permitted signers; the rules say which keys are accepted now */
+  /** @param keys keys of all permitted signers; the rules say which of them are accepted now */
   constructor({
     rules,
     keys,
@@ -158,7 +162,7 @@ export class RequestSignatures {
     this.#metrics = metrics;
   }
 
-  /** Whether requests about this sale are refused without a signature. */
+  /** Whether requests about this sale are refused if they have no signature. */
   areNeeded(saleId: string): boolean {
     return modeFor(this.#rules(), saleId) === 'on';
   }
@@ -173,7 +177,7 @@ export class RequestSignatures {
     return this.#refuses(head, mode) ? 'bad_signature' : null;
   }
 
-  /** Checks the signature and uses up its nonce. Null: proceed. Never rejects for a fault of Redis. */
+  /** Checks the signature and uses up its nonce. Returns null to proceed. Never rejects for a fault of Redis. */
   async finish(head: SignatureHead, request: SentRequest): Promise<SignatureRefusal | null> {
     const rules = this.#rules();
     if (rules.mode === 'off') return null; // switched off while the body arrived
@@ -204,7 +208,7 @@ export class RequestSignatures {
 
   async #takeNonce({ keyId, nonce, timestamp }: SignatureHead, { windowMs, down }: SignRules): Promise<Flaw | null> {
     try {
-      const lifeMs = 2 * windowMs + CLOCK_SKEW_MS; // covers the whole time in which the timestamp is valid
+      const lifeMs = 2 * windowMs + CLOCK_SKEW_MS; // as long as the timestamp may be valid
       const taken = await this.#nonces.take(keyId, nonce, { lifeMs, signedAtMs: Number(timestamp) * 1000 });
       if (taken === 'fresh') return null;
       return taken === 'used' ? 'nonce_used' : taken;

@@ -1,9 +1,9 @@
 import { sameText, type Keyring } from '../../core/hmac.js';
 
-/** The longest sealed text: the id of a key has at most 64 characters, and the rest is numbers. */
+/** Maximum length of a sealed text. The id of a key has at most 64 characters, and the rest is numbers. */
 const SEALED_LENGTH_MAX = 512;
 
-/** Bytes of a lot. Among 100,000 buyers, two have the same lot in one sale out of 50,000. */
+/** Length of a lot in bytes. With 100,000 buyers, two get the same lot in about one sale out of 50,000. */
 const LOT_BYTES = 6;
 
 /** The purpose of a seal, so that it is valid for nothing else, and the facts that both sides know anyway. */
@@ -15,15 +15,15 @@ export interface SealOf {
 
 /**
  * Issues short texts that we accept when they are shown again: `<keyId>.<field>.<field>.<HMAC>`. Buyer and sale are
- * under the HMAC but not in the text, so a text is worthless to another buyer. Nothing is stored, and every process
- * with the keys accepts the text.
+ * part of the HMAC but not of the text, so the text is worthless to any other buyer. Nothing is stored, and every
+ * process that has the keys accepts the text.
  */
 export class Seals {
   readonly #keys: Keyring;
   readonly #first: string | undefined;
 
   /**
-   * @param keys the first key seals, and all keys are accepted, so keys can be changed. Without a key nothing is
+   * @param keys the first key seals, and all keys are accepted, so that keys can be changed. Without a key, nothing is
    * accepted, and rules that need a seal are refused.
    */
   constructor(keys: Keyring) {
@@ -32,8 +32,8 @@ export class Seals {
   }
 
   /**
-   * @param fields without a dot
-   * @throws RangeError without a key, and for fields that are too long
+   * @param fields must not contain a dot
+   * @throws RangeError if there is no key, or if the fields are too long
    */
   seal(what: SealOf, fields: readonly (string | number)[]): string {
     if (this.#first === undefined) throw new RangeError('no key is set to seal with');
@@ -57,7 +57,7 @@ export class Seals {
   /**
    * Returns the lot of a buyer in the waiting room of a sale, from 0 to below 1. The lot cannot be guessed and is the
    * same in every process with the same first key.
-   * @throws RangeError without a key
+   * @throws RangeError if there is no key
    */
   lot(saleId: string, userId: string): number {
     const mac = this.#mac(this.#first ?? '', { kind: 'queue-lot', saleId, userId }, '');
@@ -68,10 +68,10 @@ export class Seals {
   /** Returns null if the key does not exist. */
   #mac(keyId: string, { kind, saleId, userId }: SealOf, shown: string): string | null {
     const key = this.#keys.get(keyId);
-    // No part contains a dot, so no text can move from one part to another.
+    // No part contains a dot, so text cannot move from one part to another.
     return key === undefined ? null : key.sign(`${kind}.${saleId}.${withoutDots(userId)}.${shown}`);
   }
 }
 
-/** Escapes the dots of a user id. Ids without dot and percent sign stay unchanged, and so do their seals. */
+/** Escapes the dots of a user id. Ids without a dot or a percent sign stay unchanged, and so do their seals. */
 const withoutDots = (userId: string): string => userId.replace(/[%.]/g, (sign) => (sign === '.' ? '%2E' : '%25'));

@@ -5,7 +5,7 @@ import { parseJson } from '../parse-json.js';
 import { PUBLIC_ALGORITHMS, readPublicKey, type Jwk } from '../public-key.js';
 import { ROLES } from '../roles.js';
 
-/** A shop has one identity provider, and a second while it changes providers. */
+/** A shop has one identity provider, or two while it changes providers. */
 const ISSUERS_MAX = 16;
 const NAMES_MAX = 100;
 
@@ -47,7 +47,7 @@ const issuer = z
     error: 'must have either jwksUrl or jwks',
   });
 
-/** An identity provider with accepted tokens. */
+/** An identity provider whose tokens are accepted. */
 export type Issuer = z.infer<typeof issuer>;
 
 const issuers = z
@@ -58,7 +58,7 @@ const issuers = z
       const add = (field: string, message: string): void =>
         context.addIssue({ code: 'custom', path: [index, field], message });
       if (list.findIndex((other) => other.issuer === one) !== index) add('issuer', 'is listed twice');
-      // Two providers may give two people the same name, so the operator must say which providers share their users.
+      // Two providers may give the same name to two people, so the operator must say which providers share their users.
       if (list.length > 1 && prefix === undefined) {
         add('subjectPrefix', 'is missing: each of several issuers needs one. Issuers with the same users share one.');
       }
@@ -73,7 +73,7 @@ const issuers = z
 
 /**
  * Reads a JSON list of issuers. An empty text is an empty list.
- * @throws Error with a sentence per mistake
+ * @throws Error with one sentence for each mistake
  */
 export function readIssuers(text: string): readonly Issuer[] {
   if (text === '') return [];

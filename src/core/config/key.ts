@@ -10,18 +10,18 @@ export interface Key<T> {
   readonly doc: string;
   /** Unit of a number, such as `ms` or `purchases`. Empty for text. */
   readonly unit: string;
-  /** Default. A key without a default must be set, unless it is `optional`. */
+  /** Default. A key without a default must be set unless it is `optional`. */
   readonly fallback: T | undefined;
-  /** The value is empty if the key is not set, and the feature that needs it is off. A secret has no other default. */
+  /** If the key is not set, its value is empty and the feature that needs it is off. A secret has no other default. */
   readonly optional: boolean;
-  /** No message shows the value. */
+  /** If true, no message shows the value. */
   readonly secret: boolean;
   /** `<env>_FILE` may name a file that holds the value. */
   readonly fromFile: boolean;
-  /** The value is a `Live`, even if the key is not set. */
+  /** If true, the value is a `Live`, even if the key is not set. */
   readonly live?: boolean;
   /**
-   * @param again reads the file once more; absent for a value from the environment
+   * @param again reads the file again; absent if the value comes from the environment
    * @throws Error with the end of a sentence that begins with the name of the variable
    */
   readonly parse: (text: string, again?: () => string) => T;
@@ -29,11 +29,11 @@ export interface Key<T> {
   readonly range: string;
   /** Lists the accepted words, if the key accepts only some. */
   readonly words?: readonly string[];
-  /** Not a setting: `fallback` holds, and only a test with `TEST_OVERRIDES` may replace it. */
+  /** True if this is not a setting: the value is always `fallback`, unless a test replaces it with `TEST_OVERRIDES`. */
   readonly isFixed?: boolean;
 }
 
-/** A key whose type includes its variable and whether a file may hold its value. */
+/** A key whose type contains the name of its variable and whether a file may hold its value. */
 type Named<T, O extends { readonly env: string }, F = IsSecret<O>> = Key<T> & {
   readonly env: O['env'];
   readonly fromFile: F;
@@ -41,10 +41,10 @@ type Named<T, O extends { readonly env: string }, F = IsSecret<O>> = Key<T> & {
 };
 type IsSecret<O> = O extends { readonly secret: true } ? true : false;
 
-/** Holds one section of the configuration. */
+/** One section of the configuration. */
 export type Keys = Readonly<Record<string, Key<string> | Key<number> | Key<Live>>>;
 
-/** Returns the variable that may name a file with the value of `env`. */
+/** Returns the variable that may name a file that contains the value of `env`. */
 export const fileVariable = (env: string): string => `${env}_FILE`;
 
 interface Common<T> {
@@ -75,8 +75,8 @@ export function integer<const O extends Common<number> & { unit: string; min: nu
 }
 
 /**
- * Holds a value that no operator has a reason to change. Tests of whole programs change it with `TEST_OVERRIDES`: they
- * cannot wait a minute for each retry.
+ * A value that no operator has a reason to change. Tests of whole programs replace it with `TEST_OVERRIDES`, because
+ * they cannot wait a minute for each retry.
  */
 export const fixed = (env: string, value: number): Key<number> & { readonly isFixed: true } => ({
   ...integer({
@@ -90,7 +90,7 @@ export const fixed = (env: string, value: number): Key<number> & { readonly isFi
   isFixed: true,
 });
 
-/** Describes a part of a whole, 0 to 1. */
+/** Describes a fraction, from 0 to 1. */
 export function share<const O extends Common<number>>(options: O): Named<number, O> {
   return {
     ...common(options),
@@ -123,7 +123,7 @@ export function word<const W extends string, const O extends Common<W> & { words
   };
 }
 
-/** Describes an address of several hosts, which no URL parser reads. */
+/** An address with several hosts, which no URL parser can read. */
 export interface UrlForm {
   readonly words: string;
   readonly pattern: RegExp;
@@ -141,7 +141,7 @@ export function url<const O extends Common<string> & { protocols: readonly strin
     parse: (value) => {
       const isUrl = URL.canParse(value) && protocols.includes(new URL(value).protocol);
       if (!isUrl && !forms.some(({ pattern }) => pattern.test(value))) {
-        throw new Error(`must be a URL ${range}, but is not`); // it may hold a password: never shown
+        throw new Error(`must be a URL ${range}, but is not`); // may contain a password, so never shown
       }
       if (!canDecode(value)) throw new Error('must write a literal % as %25');
       return value;
@@ -149,7 +149,7 @@ export function url<const O extends Common<string> & { protocols: readonly strin
   };
 }
 
-/** Login and path are decoded later, where an error would not name the setting. */
+/** Returns whether login and path can be decoded. They are decoded later, where an error could not name the setting. */
 function canDecode(value: string): boolean {
   try {
     decodeURIComponent(value);
@@ -192,7 +192,7 @@ export function pem<const O extends Omit<Common<string>, 'fallback' | 'optional'
   return live(options, `${holds === 'key' ? 'a private key' : 'certificates'} in PEM`, CHECK_PEM[holds]);
 }
 
-/** @param check throws Error with the end of a sentence */
+/** @param check throws Error with the end of a sentence that begins with the name of the variable */
 function live<const O extends Omit<Common<string>, 'fallback' | 'optional'>>(
   options: O,
   range: string,
@@ -223,7 +223,7 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE----
 const CHECK_PEM = {
   /** Checks certificates of authorities. Accepts expired certificates if at least one is valid. */
   certificates: (text: string): void => checkCertificates(text, (ends) => Math.max(...ends)),
-  /** Checks our own certificate, the first in the file. The certificates of its issuers may follow. */
+  /** Checks our own certificate, the first in the file. The certificates of its issuers may follow it. */
   chain: (text: string): void => checkCertificates(text, ([own = Infinity]) => own),
   key(text: string): void {
     try {
@@ -234,7 +234,7 @@ const CHECK_PEM = {
   },
 };
 
-/** @param endOf chooses the expiry that counts from the expiries of all certificates in file order, Unix ms */
+/** @param endOf receives the expiry of each certificate in file order, and returns the expiry that counts, Unix ms */
 function checkCertificates(text: string, endOf: (ends: readonly number[]) => number): void {
   const found = text.match(CERTIFICATE) ?? [];
   if (found.length === 0) throw new Error('must hold certificates in PEM, but holds none');
@@ -251,7 +251,7 @@ function checkCertificates(text: string, endOf: (ends: readonly number[]) => num
   }
 }
 
-/** Describes `host:port` addresses without a scheme, separated by commas. The value has no blanks. */
+/** Describes `host:port` addresses without a scheme, separated by commas. The parsed value has no blanks. */
 export function endpoints<const O extends Common<string>>(options: O): Named<string, O> {
   return {
     ...common(options),
@@ -271,7 +271,7 @@ export function endpoints<const O extends Common<string>>(options: O): Named<str
   };
 }
 
-/** Describes addresses and networks, separated by commas. The value has no blanks. */
+/** Describes addresses and networks, separated by commas. The parsed value has no blanks. */
 export function networks<const O extends Common<string>>(options: O): Named<string, O> {
   return {
     ...common(options),
@@ -291,8 +291,8 @@ export function networks<const O extends Common<string>>(options: O): Named<stri
 }
 
 /**
- * Describes origins of pages, separated by commas. The value has no blanks. Only an origin on this machine may do
- * without TLS.
+ * Describes origins of pages, separated by commas. The parsed value has no blanks. An origin needs TLS unless it is on
+ * this machine.
  */
 export function origins<const O extends Common<string>>(options: O): Named<string, O> {
   return {
@@ -312,7 +312,7 @@ export function origins<const O extends Common<string>>(options: O): Named<strin
   };
 }
 
-/** Accepts an origin as a browser writes it: no path, no final slash, no default port, small letters. */
+/** Accepts an origin as a browser writes it: no path, no trailing slash, no default port, lower case. */
 function isOrigin(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { origin, protocol, hostname } = new URL(text);
@@ -320,7 +320,7 @@ function isOrigin(text: string): boolean {
   return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
 }
 
-/** Describes secrets by the id of their key, `id:secret,id:secret`. An error shows none of them. */
+/** Describes secrets, each after the id of its key: `id:secret,id:secret`. No error shows a secret. */
 export function keyList<const O extends Omit<Common<string>, 'secret' | 'fallback'>>(
   options: O,
 ): Named<string, O, true> {

@@ -12,7 +12,7 @@ import { fileVariable, type Key } from './key.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Names every bad key at once, and says what each must be. */
+/** Names every bad key at once, with the values that it accepts. */
 export class ConfigError extends Error {
   readonly problems: readonly string[];
 
@@ -23,7 +23,10 @@ export class ConfigError extends Error {
   }
 }
 
-/** Rules between keys. Each receives the sections without a bad key, and returns the sentence of a problem, or null. */
+/**
+ * Rules that involve several keys. Each receives the sections that have no bad key, and returns a sentence that
+ * describes the problem, or null.
+ */
 const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
   ({ worker, mysql }) =>
     worker && mysql && mysql.poolMax < 2 * worker.loops
@@ -92,8 +95,8 @@ interface TlsFiles {
 }
 
 /**
- * Returns what is wrong with certificates and key, or null.
- * @param off beginning of a sentence that says how to switch TLS on; null if it is on
+ * Returns what is wrong with the certificates and the key, or null.
+ * @param off the beginning of a sentence that says how to switch TLS on; null if TLS is on
  */
 function flawOfTls(prefix: string, { tlsCa, tlsCert, tlsKey, tlsServerName }: TlsFiles, off: string | null) {
   const [ca, cert, key] = [tlsCa(), tlsCert(), tlsKey()];
@@ -117,7 +120,7 @@ function flawOfTls(prefix: string, { tlsCa, tlsCert, tlsKey, tlsServerName }: Tl
   }
 }
 
-/** Refuses two passwords, because it would not be clear which counts. */
+/** Refuses two passwords, because it would be unclear which of them to use. */
 const flawOfPassword = (name: string, url: string): string | null =>
   /^[^/]+:\/\/[^/@]*:[^/@]+@/.test(url)
     ? `${name}_URL must have no password if ${name}_PASSWORD is set; keep only one of them`
@@ -159,7 +162,8 @@ function flawOfTokenKeys({ algorithm, key, keys, issuers }: Section<'auth'>): st
 }
 
 /**
- * Reads the given sections from the environment, checks them whole and freezes them.
+ * Reads the given sections from the environment, validates each value and the rules between them, and freezes the
+ * result.
  * @throws ConfigError with every problem found
  */
 export function loadConfig<const S extends readonly SectionName[]>(
@@ -185,11 +189,14 @@ export function loadConfig<const S extends readonly SectionName[]>(
   return Object.freeze({ ...config, ...derivedFrom(config as Partial<Config>) }) as Config<S[number]>;
 }
 
-/** Derives fixed values from the settings they depend on, so that an operator never has to change two. */
+/**
+ * Derives fixed values from the settings that they depend on, so that an operator never has to change two settings
+ * together.
+ */
 function derivedFrom({ reconcile, redis, repair, mysql }: Partial<Config>): Partial<Config> {
-  // Without the life of a marker, no marker may count as stale.
+  // If the life of a marker is not known, no marker may count as stale.
   const markerAgeMs = reconcile?.markerAgeMs || (redis?.markerLifeMs ?? Infinity);
-  // A lease that ends during a statement would let two keepers rebuild one sale.
+  // If a lease expired during a statement, two keepers could rebuild the same sale.
   const leaseMs = Math.max(repair?.leaseMs ?? 0, Math.ceil(1.25 * (mysql?.queryTimeoutMs ?? 0)));
   return {
     ...(reconcile && { reconcile: Object.freeze({ ...reconcile, markerAgeMs }) }),
@@ -198,8 +205,8 @@ function derivedFrom({ reconcile, redis, repair, mysql }: Partial<Config>): Part
 }
 
 /**
- * Returns the environment of an app that runs Seckill as a library. The settings of the app take precedence over its
- * own environment, even if either of them names a file.
+ * Returns the environment of an app that runs Seckill as a library. A setting takes precedence over a variable of the
+ * app's environment, even if one of the two names a file.
  * @param settings values by variable name; undefined values are not set
  */
 export function withSettings(
@@ -212,7 +219,7 @@ export function withSettings(
   return { ...env, ...Object.fromEntries([...others, ...own]) };
 }
 
-/** Maps the variable of a value to the variable that names its file, and back. */
+/** Maps each variable to the variable that names its file, and back. */
 const OTHER_WAY: ReadonlyMap<string, string> = new Map(
   allKeys()
     .filter(({ fromFile }) => fromFile)
@@ -222,7 +229,10 @@ const OTHER_WAY: ReadonlyMap<string, string> = new Map(
     ]),
 );
 
-/** Returns the text of a setting or of its file. Empty if it is not set or cannot be read. */
+/**
+ * Returns the text of a setting, or the content of its file. Empty if the setting is not set or the file cannot be
+ * read.
+ */
 export function settingText({ env: name, fromFile }: Pick<Key<unknown>, 'env' | 'fromFile'>, env: Environment): string {
   const path = fromFile ? (env[fileVariable(name)] ?? '') : '';
   if (path === '') return env[name] ?? '';
@@ -233,23 +243,23 @@ export function settingText({ env: name, fromFile }: Pick<Key<unknown>, 'env' | 
   }
 }
 
-/** Says whether a test replaces fixed values. */
+/** Returns whether a test replaces fixed values. */
 const takesOverrides = (env: Environment): boolean => env.TEST_OVERRIDES === 'on' && env.NODE_ENV !== 'production';
 
 const FIXED = allKeys().filter(({ isFixed }) => isFixed);
 
-/** For each setting of an earlier release: what replaces it, worded to end the warning. */
+/** Settings of earlier releases, each with the end of the warning about it, which says what replaces the setting. */
 const REMOVED_NAMES: ReadonlyMap<string, string> = new Map([
   ...FIXED.map(({ env, fallback, unit }): [string, string] => [env, fixedAt(fallback as number, unit)]),
   ...Object.entries(REMOVED),
 ]);
 
-/** Says whether a variable was a setting of an earlier release. */
+/** Returns whether a variable was a setting of an earlier release. */
 export const isRemoved = (name: string): boolean => REMOVED_NAMES.has(name);
 
 /**
- * Returns a sentence for each variable in the environment that was a setting of an earlier release and has no effect
- * now.
+ * Returns a sentence for each variable in the environment that was a setting of an earlier release and no longer has
+ * any effect.
  */
 export function removedSettings(env: Environment): string[] {
   const inForce = new Set(takesOverrides(env) ? FIXED.map((key) => key.env) : []);
@@ -279,7 +289,7 @@ function readKey(key: Key<unknown>, env: Environment, problems: string[]): unkno
   return key.fallback;
 }
 
-/** Enough for a hundred authorities. */
+/** Enough for a hundred certificates of authorities. */
 const FILE_BYTES_MAX = 1024 * 1024;
 
 /** Returns the text of a file without its final newline. @throws Error with the end of a sentence */

@@ -1,10 +1,10 @@
-/** Says that a value is fixed, as the end of a sentence. */
+/** Returns the end of a sentence that says that a value is fixed. */
 export const fixedAt = (value: number, unit: string): string =>
   `its value is fixed at ${value}${unit === '' ? '' : ` ${unit}`}`;
 
 /**
- * Maps settings of earlier releases to what holds now. An old environment file still names them, so programs start and
- * warn. `load.ts` adds the fixed values that tests may replace.
+ * Settings of earlier releases, each with what applies now. An old environment file may still name them, so programs
+ * start and only warn. `load.ts` adds the fixed values that tests may replace.
  */
 export const REMOVED: Readonly<Record<string, string>> = {
   OPERATORS_CONNECTIONS_MAX: fixedAt(400, 'connections'),

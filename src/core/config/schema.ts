@@ -7,8 +7,8 @@ import { repair } from './sections/repair.js';
 import { brokerAccess, messages, mysql, redis, rocketmq } from './sections/servers.js';
 
 /**
- * Holds every key of the configuration, in the order of the path of a purchase. A program reads only the sections that
- * it uses.
+ * Every key of the configuration. Sections are in the order in which a purchase passes through them. A program reads
+ * only the sections that it uses.
  */
 export const SCHEMA = {
   http,
@@ -47,7 +47,7 @@ type ValueOf<K> = K extends Key<infer T> ? T : never;
 export type Section<S extends SectionName> = { readonly [K in keyof Schema[S]]: ValueOf<Schema[S][K]> };
 export type Config<S extends SectionName = SectionName> = { readonly [N in S]: Section<N> };
 
-/** Returns the keys of some sections, fixed values included. */
+/** Returns the keys of some sections, including fixed values. */
 export const keysOf = (sections: readonly SectionName[]): Key<unknown>[] =>
   sections.flatMap((name) => Object.values(SCHEMA[name]) as Key<unknown>[]);
 

@@ -1,4 +1,4 @@
-/** Verdicts from good to bad. `unknown`: the server does not show the value. */
+/** Verdicts from good to bad. `unknown` means that the server does not show the value. */
 const VERDICTS = ['ok', 'unknown', 'risky', 'wrong'] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
@@ -14,21 +14,21 @@ export const wrong = (says: string, todo: string): Judged => ({ verdict: 'wrong'
 
 /** A line of `seckill doctor`. It judges facts and makes no calls. */
 export interface Check<F> {
-  /** `<server>.<subject>`. Scripts rely on the id, so it never changes. */
+  /** `<server>.<subject>`. Scripts rely on the id, so it must never change. */
   readonly id: string;
-  /** Text for the documentation, as are the next two fields. */
+  /** Text for the documentation, like the next two fields. */
   readonly looksAt: string;
-  /** Absent: the check is never wrong. */
+  /** Absent if the check never returns `wrong`. */
   readonly wrongIf?: string;
-  /** Absent: the check is never risky. */
+  /** Absent if the check never returns `risky`. */
   readonly riskyIf?: string;
-  /** A program does not start if this check is wrong: it would work wrongly, not merely slowly. */
+  /** Set if no program may start while this check is wrong, because it would work wrongly, not merely slowly. */
   readonly stopsPrograms?: true;
   /** Returns null if the facts hold nothing to judge. */
   readonly judge: (facts: F) => Judged | null;
 }
 
-/** A line as shown. */
+/** A line as `seckill doctor` shows it. */
 export interface Finding {
   readonly id: string;
   readonly verdict: Verdict;
@@ -37,7 +37,7 @@ export interface Finding {
   readonly todo: string | null;
 }
 
-/** The facts of a server, or why there are no facts. */
+/** The facts about a server, or why there are none. */
 export type Asked<F> = F | Silent;
 
 export interface Silent {
@@ -48,7 +48,7 @@ export interface Silent {
 
 export const isSilent = (asked: object): asked is Silent => 'down' in asked;
 
-/** The check that says whether a server answers. If it does not answer, this is its only line. */
+/** The check that tells whether a server answers. If it does not, this check is its only line. */
 export const answers = (server: string, looksAt: string): Check<Asked<object>> => ({
   id: `${server}.answers`,
   looksAt,
@@ -64,7 +64,7 @@ export const findingsOf = <F>(checks: readonly Check<F>[], facts: F): Finding[] 
     return [{ id, verdict: judged.verdict, says: judged.says, todo: 'todo' in judged ? judged.todo : null }];
   });
 
-/** Reasons not to start a program with these facts, a sentence or two each. */
+/** Returns the reasons not to start a program with these facts, in a sentence or two each. */
 export const startProblems = <F>(checks: readonly Check<F>[], facts: F): string[] =>
   checks.flatMap(({ stopsPrograms, judge }) => {
     const judged = stopsPrograms === true ? judge(facts) : null;
@@ -73,7 +73,7 @@ export const startProblems = <F>(checks: readonly Check<F>[], facts: F): string[
 
 export const isWorse = (one: Verdict, other: Verdict): boolean => VERDICTS.indexOf(one) > VERDICTS.indexOf(other);
 
-/** Returns the worst result, and the first of equals. Null: there is no result. */
+/** Returns the worst result, and the first of several that are equally bad. Null if there is no result. */
 export const worstOf = (all: readonly (Judged | null)[]): Judged | null =>
   all.reduce(
     (worst, one) => (one !== null && (worst === null || isWorse(one.verdict, worst.verdict)) ? one : worst),
@@ -111,7 +111,7 @@ export function perServer<S extends { readonly server: string }>(
 /** Formats a share for people, such as `42 %`. */
 export const percent = (share: number): string => `${Math.round(share * 100)} %`;
 
-/** Maximum number of names shown: there may be dozens. */
+/** Maximum number of names shown, because there may be dozens. */
 const NAMED_MAX = 5;
 
 export function listed(names: readonly string[]): string {

@@ -24,27 +24,27 @@ export interface MysqlStartFacts {
   /** Bytes. */
   readonly maxAllowedPacket: number;
   readonly logBin: boolean;
-  /** `ROW`, `MIXED` or `STATEMENT`. Empty: the server no longer has the setting. */
+  /** `ROW`, `MIXED` or `STATEMENT`. Empty if the server no longer has the setting. */
   readonly binlogFormat: string;
-  /** Columns of ours that do not compare byte by byte, as `table.column collation`. */
+  /** Those of our columns that do not compare byte by byte, as `table.column collation`. */
   readonly looseCollations: readonly string[];
-  /** Tables of ours without transactions, as `table engine`. */
+  /** Those of our tables that have no transactions, as `table engine`. */
   readonly otherEngines: readonly string[];
-  /** Whether SKIP LOCKED skips a row that another session has locked. Null: there is no row to try. */
+  /** Whether SKIP LOCKED skips a row that another session has locked. Null if there is no row to try it on. */
   readonly skipsLocked: boolean | null;
 }
 
 /** How replicas follow this server. */
 export interface ReplicationFacts {
-  /** Number of connected replicas. Null: the server does not tell its users. */
+  /** Number of connected replicas. Null if the server does not show it to our user. */
   readonly replicas: number | null;
-  /** Null: it is switched off, or the server does not have it. */
+  /** Null if semi-synchronous replication is off, or the server does not have it. */
   readonly semiSync: {
     /** `AFTER_SYNC` or `AFTER_COMMIT`. */
     readonly waitPoint: string;
-    /** Whether commits wait for a replica now. They stop waiting when no replica answers in time. */
+    /** Whether commits wait for a replica at present. They stop waiting when no replica answers in time. */
     readonly waitsNow: boolean;
-    /** Number of connected replicas that answer. */
+    /** Number of connected replicas that acknowledge transactions. */
     readonly replicas: number;
   } | null;
 }
@@ -53,9 +53,9 @@ export interface MysqlFacts extends MysqlStartFacts {
   /** Version as the server reports it, `VERSION()` and `@@version_comment`. */
   readonly version: string;
   readonly versionComment: string;
-  /** Cipher of the connection. Null: plain text. */
+  /** Cipher of the connection. Null if the connection is not encrypted. */
   readonly cipher: string | null;
-  /** As `user@host`. */
+  /** Our user, as `user@host`. */
   readonly user: string;
   /** Rights of the user on every database. */
   readonly globalRights: readonly string[];
@@ -66,31 +66,31 @@ export interface MysqlFacts extends MysqlStartFacts {
   readonly flushAtCommit: number;
   readonly syncBinlog: number;
   readonly replication: ReplicationFacts;
-  /** The number that the next event will get. Null: there are no tables. */
+  /** The number that the next event will get. Null if there are no tables. */
   readonly nextEvent: string | null;
-  /** The highest number of a published event, as Redis knows it. Null: not known. */
+  /** The highest number of a published event, as Redis knows it. Null if unknown. */
   readonly published: bigint | null;
   readonly maxConnections: number;
-  /** Connection limit of one user. 0: no limit of its own. */
+  /** Connection limit per user. 0 if users have no limit of their own. */
   readonly maxUserConnections: number;
-  /** Names of migrations. */
+  /** Names of migrations that have not been applied. */
   readonly missingMigrations: readonly string[];
   readonly unknownMigrations: readonly string[];
-  /** WITNESS. */
+  /** The setting WITNESS. */
   readonly witness: 'off' | 'watch';
-  /** Settings of the binary log by name, in capitals. A setting that the server does not have is missing. */
+  /** Settings of the binary log by name, in capitals. Undefined for a setting that the server does not have. */
   readonly binlog: Readonly<Record<string, string | undefined>>;
-  /** MYSQL_POOL_MAX. */
+  /** The setting MYSQL_POOL_MAX. */
   readonly poolMax: number;
-  /** Number of processes that report as running. Null: not known. */
+  /** Number of processes that report as running. Null if unknown. */
   readonly programs: number | null;
   readonly reach: Reach;
   readonly disk: FreeShare;
 }
 
 /**
- * Minimum packet. A dead letter has up to 4 MiB (src/mysql/dead-letters.ts), which escaping may double.
- * Servers count in powers of two.
+ * Minimum packet size. A dead letter has up to 4 MiB (src/mysql/dead-letters.ts), and escaping may double it. Servers
+ * count in powers of two.
  */
 const PACKET_MIN = 16 * 1024 * 1024;
 /** Minimum number of programs: an api, a worker and a keeper. */
@@ -210,12 +210,12 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
   },
 ];
 
-/** Builds of MySQL itself, by `@@version_comment`. Forks and other servers are not tested. */
+/** Builds of MySQL itself, by `@@version_comment`. We do not test forks or other servers. */
 const MYSQL_BUILD = /^(MySQL |Source distribution|\((Ubuntu|Debian)\)|Homebrew)/;
-/** `8.0.36`, with the suffixes of builds of MySQL itself. */
+/** For example `8.0.36`, with the suffixes of builds of MySQL itself. */
 const MYSQL_VERSION = /^\d+(\.\d+)*(-(log|debug|commercial|cluster|\d+ubuntu\S*|\d+))*$/;
 
-/** Identifies the server product: many products speak the protocol of MySQL, and call themselves 8.0. */
+/** Returns the server product. Many products speak the protocol of MySQL and report version 8.0. */
 export function engineOf(version: string, versionComment: string): 'mysql' | 'mariadb' | { readonly name: string } {
   if (/mariadb/i.test(`${version} ${versionComment}`)) return 'mariadb';
   if (MYSQL_BUILD.test(versionComment) && MYSQL_VERSION.test(version)) return 'mysql';
@@ -254,14 +254,14 @@ function judgeReplication({ replicas, semiSync }: ReplicationFacts): Judged {
       );
 }
 
-/** Rights of a replica. MariaDB calls the second one BINLOG MONITOR. */
+/** Rights of a replica. MariaDB calls the second right BINLOG MONITOR. */
 const REPLICA_RIGHTS: readonly (readonly string[])[] = [
   ['REPLICATION SLAVE'],
   ['REPLICATION CLIENT', 'BINLOG MONITOR'],
 ];
 const ALL_RIGHTS = ['ALL PRIVILEGES', 'SUPER'];
 
-/** What the witness needs. A setting that the server does not have is fine. */
+/** The settings that the witness needs. A setting that the server lacks is ignored. */
 const WITNESS_SETTINGS = {
   binlog_format: 'ROW',
   binlog_row_image: 'FULL',

@@ -2,24 +2,26 @@ import { BlockList, isIP, isIPv6 } from 'node:net';
 import { CLOCK_SKEW_MAX_MS } from '../clock-skew.js';
 import { ok, risky, wrong, type Judged } from './check.js';
 
-/** The location of a server, seen from this machine. */
+/** Where a server is, as this machine sees it. */
 export interface Reach {
   readonly at: 'this_machine' | 'private' | 'public';
   /**
-   * How strangers could reach the server: its address is public, or the server is on this machine, which has other
-   * addresses than loopback, and listens on all of them. Null: no such way is visible from here.
+   * How outsiders could reach the server: it has a public address, or it runs on this machine, which has more than
+   * loopback addresses, and listens on all of them. Null if no such way is visible from here.
    */
   readonly open: 'public_address' | 'every_address' | null;
 }
 
-/** The free part of a disk, 0 to 1. Null: not visible from here. */
+/** The free fraction of a disk, 0 to 1. Null if it is not visible from here. */
 export type FreeShare = number | null;
 
 const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8);
 LOOPBACK.addAddress('::1', 'ipv6');
 
-/** RFC 1918, 3927, 4193, 4291, and the range shared by carriers and overlay networks (RFC 6598). */
+/**
+ * Private addresses: RFC 1918, 3927, 4193 and 4291, and the range that carriers and overlay networks share (RFC 6598).
+ */
 const PRIVATE = new BlockList();
 for (const [network, length] of [
   ['10.0.0.0', 8],
@@ -32,7 +34,7 @@ for (const [network, length] of [
 PRIVATE.addSubnet('fc00::', 7, 'ipv6');
 PRIVATE.addSubnet('fe80::', 10, 'ipv6');
 
-/** `every`: the address that stands for all addresses of a machine. `name`: not an address. */
+/** `every` is the wildcard address, which stands for all addresses of a machine. `name` is not an address. */
 export type AddressKind = 'loopback' | 'private' | 'public' | 'every' | 'name';
 
 export function kindOfAddress(text: string): AddressKind {
@@ -44,7 +46,10 @@ export function kindOfAddress(text: string): AddressKind {
   return PRIVATE.check(bare, family) ? 'private' : 'public';
 }
 
-/** @param cipher of the connection; null: plain text. `how`: the setting to change, as a sentence */
+/**
+ * @param cipher of the connection; null if it is not encrypted
+ * @param how the setting to change, as a sentence
+ */
 export function judgeTls(cipher: string | null, { at }: Reach, how: string): Judged {
   if (cipher !== null) return ok(cipher);
   switch (at) {
@@ -60,7 +65,10 @@ export function judgeTls(cipher: string | null, { at }: Reach, how: string): Jud
 export const TLS_WRONG_IF = 'it is unencrypted to a public address';
 export const TLS_RISKY_IF = 'it is unencrypted to another machine';
 
-/** @param what a port of a server. @param guarded whether it refuses clients without a login */
+/**
+ * @param what names a port of a server
+ * @param guarded whether it refuses clients without a login
+ */
 export function judgeOpen(what: string, { at, open }: Reach, guarded: boolean): Judged {
   if (open === null) return ok(at === 'this_machine' ? 'listens only on this machine' : 'reached at a private address');
   const where =
@@ -72,11 +80,13 @@ export function judgeOpen(what: string, { at, open }: Reach, guarded: boolean): 
 export const OPEN_WRONG_IF = 'a port is open without a login, on a public address or on every address of this machine';
 export const OPEN_RISKY_IF = 'the same, with a login';
 
-/** Free share below which a busy day fills the disk, and below which a few hours do. */
+/**
+ * If less than this fraction is free, a busy day may fill the disk. Below the second value, a few hours may fill it.
+ */
 const FREE_RISKY = 0.15;
 const FREE_WRONG = 0.05;
 
-/** @param whose the data of a server */
+/** @param whose names the data of a server */
 export function judgeDisk(whose: string, free: FreeShare): Judged | null {
   if (free === null) return null;
   const says = `The disk with ${whose} is ${percentUsed(free)} full.`;

@@ -16,16 +16,16 @@ import {
 } from './reach.js';
 import { judgeVersion } from './versions.js';
 
-/** Facts about a server that a program needs before it puts stock into it. */
+/** Facts about a server that a program needs before it stores stock there. */
 export interface RedisStartFacts {
-  /** `maxmemory-policy`. */
+  /** The setting `maxmemory-policy`. */
   readonly evictionPolicy: string;
   readonly appendOnly: boolean;
   /** Our clock minus the clock of the server. */
   readonly skewMs: number;
 }
 
-/** Facts reported by one server. Null: the server does not show the value. */
+/** Facts that one server reports. A field is null if the server does not show the value. */
 export interface RedisServerFacts extends RedisStartFacts {
   /** `host:port`. */
   readonly server: string;
@@ -33,24 +33,24 @@ export interface RedisServerFacts extends RedisStartFacts {
   readonly version: string;
   /** Our user name at the server. */
   readonly user: string | null;
-  /** Whether a connection without a login is served. */
+  /** Whether the server serves a connection without a login. */
   readonly strangers: 'served' | 'refused' | null;
   readonly encrypted: boolean;
   readonly isMaster: boolean;
   /** Number of connected replicas. */
   readonly replicas: number;
-  /** `min-replicas-to-write`. */
+  /** The setting `min-replicas-to-write`. */
   readonly replicasNeeded: number | null;
-  /** `appendfsync`. */
+  /** The setting `appendfsync`. */
   readonly fsync: string | null;
   readonly lastAppendFailed: boolean;
   readonly lastRewriteFailed: boolean;
   readonly usedBytes: number;
   /** Whether `maxmemory` is set. */
   readonly hasLimit: boolean;
-  /** Maximum memory of the server; without a limit, the memory of its machine. 0: not reported. */
+  /** Maximum memory of the server. Without a limit, the memory of its machine. 0 if not reported. */
   readonly maxBytes: number;
-  /** Null: the server is not part of a cluster. */
+  /** Null if the server is not part of a cluster. */
   readonly cluster: { readonly isUp: boolean; readonly needsAllSlots: boolean | null } | null;
   readonly reach: Reach;
   readonly disk: FreeShare;
@@ -59,11 +59,11 @@ export interface RedisServerFacts extends RedisStartFacts {
 export interface RedisFacts {
   /** A single server, or the masters of a cluster. */
   readonly servers: readonly RedisServerFacts[];
-  /** REDIS_WAIT_REPLICAS. */
+  /** The setting REDIS_WAIT_REPLICAS. */
   readonly waitReplicas: number;
 }
 
-/** Used shares of memory. Full memory stops all sales; at the lower share there is still time to act. */
+/** Fractions of memory in use. Full memory stops all sales; at the lower fraction there is still time to act. */
 const MEMORY_RISKY = 0.75;
 const MEMORY_WRONG = 0.9;
 
@@ -215,7 +215,7 @@ const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
   },
 ];
 
-/** Checks of each Redis server, and of the conditions for the promise of REDIS_WAIT_REPLICAS. */
+/** Checks of each Redis server, and of the conditions that REDIS_WAIT_REPLICAS depends on. */
 export const REDIS_CHECKS: readonly Check<RedisFacts>[] = [
   ...SERVER_CHECKS.map((check) => ({ ...check, judge: ofServers(check.judge) })),
   {

@@ -1,11 +1,11 @@
 import { ok, risky, wrong, type Judged } from './check.js';
 
 interface Supported {
-  /** For people. */
+  /** Name for people. */
   readonly name: string;
-  /** Oldest supported version. Older versions lack a needed feature. */
+  /** Oldest supported version. Older versions lack a feature that we need. */
   readonly least: string;
-  /** Versions tested by this project: `11.4` stands for every `11.4.x`. */
+  /** Versions that this project tests: `11.4` stands for every `11.4.x`. */
   readonly tried: readonly string[];
   /** Releases to avoid, with the reason. */
   readonly avoid?: Readonly<Record<string, string>>;
@@ -28,7 +28,7 @@ export const SUPPORTED_VERSIONS = {
 
 export type Product = keyof typeof SUPPORTED_VERSIONS;
 
-/** @param version begins with numbers and points: `11.4.5-MariaDB-log` */
+/** @param version begins with numbers and points, such as `11.4.5-MariaDB-log` */
 export function judgeVersion(product: Product, version: string): Judged {
   const { name, least, tried, avoid = {} }: Supported = SUPPORTED_VERSIONS[product];
   const numbers = /^\d+(\.\d+)*/.exec(version)?.[0] ?? '';

@@ -1,4 +1,4 @@
-/** How often each code was answered to purchases of a sale. */
+/** How often each code was the answer to a purchase of a sale. */
 export type AnswerCounts = Readonly<Record<string, number>>;
 
 export interface AnswersOfSecond {
@@ -9,8 +9,8 @@ export interface AnswersOfSecond {
 }
 
 /**
- * Keeps the answers to buyers by sale and second, over all apis. Kept for a limited time, for people to read; some
- * answers may be missing.
+ * Keeps the number of answers to buyers, by sale and second, over all apis. It is kept for a limited time, for people
+ * to read, and some answers may be missing.
  */
 export interface AnswerHistory {
   /**
@@ -31,8 +31,8 @@ export interface AnswerHistory {
   /**
    * Reads the answers of one sale.
    * @param fromMs, toMs as above, at most an hour apart
-   * @returns the seconds with answers, in order. Null: the sale has no answers of its own in that second, but sales
-   *   that are not counted separately have some, and this sale may be among them
+   * @returns the seconds with answers, in order. A second is null if it has no separate answers for this sale, but has
+   * answers of sales that are not counted separately, which may include this sale
    * @throws OperationalError redis
    */
   read(saleId: string, fromMs: number, toMs: number): Promise<ReadonlyMap<number, AnswerCounts | null>>;

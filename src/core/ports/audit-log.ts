@@ -1,10 +1,13 @@
-/** A change made by a person or by a program of ours. `before` and `after` are kept as JSON. */
+/** A change made by a person or by one of our programs. `before` and `after` are stored as JSON. */
 export interface AuditEntry {
-  /** A user id, the account that ran the command, or the name given to it: `name (account)`. */
+  /**
+   * A user id, the account that ran the command, or the name that the operator gave, followed by the account: `name
+   * (account)`.
+   */
   readonly actor: string;
   /** `<kind>.<verb>`, such as `sale.opened`. */
   readonly action: string;
-  /** The changed thing, as `<kind>:<id>`. */
+  /** The thing that was changed, as `<kind>:<id>`. */
   readonly subject: string;
   readonly before: unknown;
   readonly after: unknown;
@@ -29,19 +32,19 @@ export interface AuditFilter {
 
 /** A page of entries, newest first. */
 export interface AuditPage {
-  /** Returns entries older than this entry. Absent: starts at the newest entry. */
+  /** Returns entries older than this one. If absent, the page starts at the newest entry. */
   readonly beforeId?: string;
   readonly max: number;
 }
 
 /**
- * Records each change with its actor. Each repository writes the entry in the transaction of its change, so there is no
- * change without an entry and no entry without a change.
+ * Records each change with its actor. Each repository writes the entry in the transaction of the change, so neither can
+ * exist without the other.
  */
 export interface AuditLog {
   /**
-   * Records a change made outside MySQL. Call it before the change: the entry then states the request, and no change is
-   * without its entry.
+   * Records a change made outside MySQL. Call it before the change, so that no change is without its entry. The entry
+   * then records the request.
    * @throws OperationalError mysql
    */
   append(entry: AuditEntry): Promise<void>;

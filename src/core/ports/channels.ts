@@ -2,7 +2,7 @@ import type { Batch } from '../batch.js';
 import type { OrderEvent } from '../order-event.js';
 import type { PaymentDeadline } from '../payment-deadline.js';
 
-/** The answer to a check-back. `no_answer`: the broker asks again later. */
+/** The answer to a check-back. After `no_answer`, the broker asks again later. */
 export type CheckBackAnswer = 'commit' | 'rollback' | 'no_answer';
 
 /** A half message that is neither committed nor rolled back. */
@@ -11,19 +11,22 @@ export type OpenHalf = Pick<Delivery, 'messageId' | 'body' | 'properties'>;
 /** Called for every half message that stays open. Must not throw; a throw counts as `no_answer`. */
 export type CheckBack = (half: OpenHalf) => Promise<CheckBackAnswer>;
 
-/** A half message that the broker has stored and does not deliver yet. */
+/** A half message that the broker has stored but does not deliver yet. */
 export interface HalfMessage {
-  /** Makes the message visible to the workers. Never rejects: the check-back heals a lost commit. */
+  /** Makes the message visible to the workers. Never rejects, because the check-back makes up for a lost commit. */
   commit(): Promise<void>;
-  /** Drops the message. True only when the broker said OK: until then no buyer may be refused. Never rejects. */
+  /**
+   * Drops the message. Resolves true only if the broker confirmed it; until then no buyer may be refused. Never
+   * rejects.
+   */
   rollback(): Promise<boolean>;
 }
 
 /** The producer side of the purchase topic. */
 export interface PurchaseChannel {
   /**
-   * Stores a batch as a half message: the write-ahead record of its deduct. Never throws.
-   * @returns the half message; `unavailable` when the broker certainly does not have it; `outcome_unknown` otherwise
+   * Stores a batch as a half message, which is the write-ahead record of its deduct. Never throws.
+   * @returns the half message; `unavailable` if the broker certainly does not have it; `outcome_unknown` otherwise
    * Source: protocol rule 3
    */
   sendHalf(batch: Batch): Promise<HalfMessage | 'unavailable' | 'outcome_unknown'>;
@@ -63,21 +66,21 @@ export interface OrderEventChannel {
 export interface Delivery {
   readonly messageId: string;
   readonly body: string;
-  /** 1 for the first delivery. */
+  /** 1 at the first delivery. */
   readonly attempt: number;
-  /** True when a check-back ended the half message. */
+  /** Whether a check-back ended the half message. */
   readonly checkedBack: boolean;
   /** Our own properties: topic, saleId, batchId, signature, traceparent. */
   readonly properties: ReadonlyMap<string, string>;
   /**
-   * Acknowledges the message. Resolves false when the broker did not accept the ack: the broker then delivers the
-   * message again, which does no harm. Never rejects.
+   * Acknowledges the message. Resolves false if the broker did not accept the ack: it then delivers the message again,
+   * which does no harm. Never rejects.
    */
   ack(): Promise<boolean>;
   /**
-   * Keeps the message invisible for another `ms` from now, at least 10000. May be called repeatedly. Moving the
-   * redelivery time is not a redelivery, so no attempt is counted. `ack` and `retryAfter` still end it. Resolves false
-   * when the broker refused: it then delivers the message again, maybe to another consumer. Never rejects.
+   * Keeps the message invisible for another `ms` from now, at least 10000. May be called repeatedly. This is not a
+   * redelivery, so it does not count as an attempt, and `ack` and `retryAfter` still end it. Resolves false if the
+   * broker refused: it then delivers the message again, possibly to another consumer. Never rejects.
    */
   hold(ms: number): Promise<boolean>;
   /**
@@ -90,7 +93,7 @@ export interface Delivery {
 /** The consumer side of one topic and group. */
 export interface DeliverySource {
   /**
-   * Waits for messages, at most some seconds. An empty list means that none arrived.
+   * Waits for messages, at most some seconds. Returns an empty list if none arrived.
    * @param max 1 to 32
    * @throws OperationalError rocketmq
    */
@@ -102,7 +105,7 @@ export interface LoopedSource extends DeliverySource {
   readonly loops: number;
 }
 
-/** Ends of the queues that workers read, at one moment: an offset per queue. */
+/** Where the queues that workers read ended at one moment: an offset per queue. */
 export type QueueEnds = ReadonlyMap<string, number>;
 
 /** How far the workers have received. */
@@ -110,14 +113,14 @@ export interface WorkerProgress {
   /** @throws OperationalError rocketmq */
   ends(): Promise<QueueEnds>;
   /**
-   * Says whether some worker has received every message before these ends. A received message may not be written yet:
+   * Returns whether workers have received every message before these ends. A received message may not be written yet:
    * the broker cannot tell what a worker still holds.
    * @throws OperationalError rocketmq
    */
   haveReceived(ends: QueueEnds): Promise<boolean>;
   /**
-   * Returns the sales of the messages before these ends that no worker has received. Null: too many messages, or a
-   * message without a sale.
+   * Returns the sales of the messages before these ends that no worker has received. Null if there are too many
+   * messages, or if one names no sale.
    * @throws OperationalError rocketmq
    */
   unreceivedSales(ends: QueueEnds): Promise<ReadonlySet<string> | null>;

@@ -1,14 +1,14 @@
 import type { CompensatedKind } from '../sale-finding.js';
 
 /**
- * `pending` → `compensated` | `failed_final`. The attempts, the last error and the time of the next try are columns. A
- * `compensated` job reopens when the same subject is found again. Only an operator reopens a `failed_final` job, by a
- * retry.
+ * `pending` → `compensated` | `failed_final`. Columns hold the number of attempts, the last error and the time of the
+ * next attempt. A `compensated` job reopens if the same subject is found again. A `failed_final` job reopens only if an
+ * operator retries it.
  */
 export const JOB_STATES = ['pending', 'compensated', 'failed_final'] as const;
 export type JobState = (typeof JOB_STATES)[number];
 
-/** A repair to be done; one job for each kind and subject. */
+/** A repair to do. There is at most one job for each kind and subject. */
 export interface NewCompensationJob {
   readonly kind: CompensatedKind;
   readonly saleId: string;
@@ -26,11 +26,11 @@ export interface CompensationJob extends NewCompensationJob {
   /** Decimal; grows with time. */
   readonly jobId: string;
   readonly state: JobState;
-  /** Number of failed attempts. An outage does not count. */
+  /** Number of failed attempts. An attempt that an outage prevented does not count. */
   readonly attempts: number;
-  /** When the job is due. While a process works on it: when it is due again if that process dies. */
+  /** When the job is due. While a process works on it, when it will be due again if that process dies. */
   readonly availableAtMs: number;
-  /** The error of the last attempt, or the end of the job. Null before the first attempt. */
+  /** The error of the last attempt, or how the job ended. Null before the first attempt. */
   readonly lastError: string | null;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
@@ -52,7 +52,7 @@ export interface JobPage {
 /**
  * - `added`: a new job; `reopened`: the job was compensated before, and is pending again
  * - `already_pending`: the job was found before
- * - `failed_final`: the job was given up; nothing was changed
+ * - `failed_final`: the attempts had been given up; nothing was changed
  */
 export type Added = 'added' | 'reopened' | 'already_pending' | 'failed_final';
 
@@ -67,17 +67,17 @@ export type Retried = 'retried' | 'compensated' | 'not_found';
 /** How many jobs a claim takes, and for how long. */
 export interface Claim {
   readonly max: number;
-  /** Lease, ms. A job that is neither ended nor postponed within it is due again. */
+  /** Length of the lease, ms. A job that is neither ended nor postponed by then is due again. */
   readonly leaseMs: number;
-  /** Longest pause that the caller uses when it postpones a job, ms; default 15 minutes. */
+  /** Longest pause with which the caller postpones a job, ms. Default: 15 minutes. */
   readonly pauseMaxMs?: number;
-  /** Claims only jobs of this sale. */
+  /** If set, claims only jobs of this sale. */
   readonly saleId?: string;
 }
 
 /**
- * Stores the ordered repairs. Several processes may claim at once, and no job goes to two of them. Every change that is
- * not an attempt leaves a row in the audit log, in the same transaction: actor, action, the job before and after.
+ * Stores the ordered repairs. Several processes may claim at once; no job is given to two of them. Every change except
+ * a failed attempt writes a row to the audit log in the same transaction: actor, action, and the job before and after.
  */
 export interface CompensationRepository {
   /**
@@ -106,13 +106,14 @@ export interface CompensationRepository {
   byBatch(batchId: string): Promise<CompensationJob[]>;
 
   /**
-   * Counts the jobs in each state, up to 10,000. Every state has its entry.
+   * Counts the jobs in each state, up to 10,000. Every state has an entry.
    * @throws OperationalError mysql
    */
   counts(): Promise<Readonly<Record<JobState, number>>>;
 
   /**
-   * Claims due pending jobs for `leaseMs`, longest overdue first. No attempt is counted yet.
+   * Claims pending jobs that are due for `leaseMs`, longest overdue first. The claim itself does not count as an
+   * attempt.
    * @throws OperationalError mysql; some jobs may have been claimed and are due again after `leaseMs`
    */
   claim(claim: Claim): Promise<CompensationJob[]>;
@@ -131,13 +132,13 @@ export interface CompensationRepository {
 
   /**
    * Makes a claimed job due again in `delayMs` and stores the error. A job that has ended stays unchanged.
-   * @param attempt `counts`: an attempt failed; `given_back`: no attempt could be made
+   * @param attempt `counts` if an attempt failed; `given_back` if no attempt could be made
    * @throws OperationalError mysql
    */
   postpone(jobId: string, delayMs: number, error: string, attempt: 'counts' | 'given_back'): Promise<void>;
 
   /**
-   * Restarts the attempts of a job.
+   * Lets a job start again with its first attempt.
    * @throws OperationalError mysql
    */
   retry(jobId: string, actor: string): Promise<Retried>;
@@ -149,7 +150,7 @@ export interface CompensationRepository {
   announce(jobId: string, actor: string, action: string, before: unknown, after: unknown): Promise<void>;
 
   /**
-   * Removes at most `max` compensated jobs whose last claim is older than `keepMs`. Failed jobs stay.
+   * Removes at most `max` compensated jobs whose last claim is older than `keepMs`. Failed jobs are kept.
    * @returns the number of removed jobs
    * @throws OperationalError mysql
    */

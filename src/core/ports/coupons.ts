@@ -4,19 +4,19 @@ import type { Coupon, CouponState } from '../coupon.js';
 export interface CouponFilter {
   readonly userId?: string;
   readonly saleId?: string;
-  /** The coupon was issued for this order, or the order uses it. */
+  /** The order for which the coupon was issued, or which uses it. */
   readonly orderId?: string;
   readonly state?: CouponState;
 }
 
-/** The coupons of sales with terms for them. */
+/** The coupons of sales that have terms for coupons. */
 export interface Coupons {
   /** @throws OperationalError mysql */
   find(code: string): Promise<Coupon | null>;
 
   /**
    * Lists coupons, newest order first.
-   * @param page `afterOrderId`: the order of the last coupon of the previous page
+   * @param page `afterOrderId` is the order of the last coupon of the previous page
    * @throws OperationalError mysql
    */
   list(filter: CouponFilter, page: { readonly afterOrderId?: string; readonly max: number }): Promise<Coupon[]>;

@@ -16,18 +16,21 @@ export interface DeadLetter {
   readonly messageId: string;
   /** The consumer group that gave up. */
   readonly group: string;
-  /** The topic of the original message, from our own property `topic`: a dead letter of the broker does not name it. */
+  /**
+   * The topic of the original message, from our own property `topic`, because a dead letter of the broker does not name
+   * it.
+   */
   readonly originTopic: string;
   readonly saleId: string | null;
   readonly batchId: string | null;
   readonly body: string;
   /**
-   * Whether the body is the batch with that id. A batch has at most one parked dead letter, however many of its
-   * messages died.
+   * Whether the body is the batch with that id. A batch has at most one parked dead letter, even if several of its
+   * messages became dead letters.
    */
   readonly isBatch?: boolean;
   /**
-   * The reason for parking. A `forged` dead letter is not believed: it names no sale and no batch, and is never sent
+   * The reason for parking. A `forged` dead letter is not trusted: it names no sale and no batch, and is never sent
    * again.
    */
   readonly reason: DeadLetterReason;
@@ -36,16 +39,16 @@ export interface DeadLetter {
   readonly attempts: number;
 }
 
-/** Keeps the record of dead letters: the broker forgets its own after some days. */
+/** Keeps the record of dead letters, because the broker forgets its own after some days. */
 export interface DeadLetterParking {
   /**
-   * Stores a dead letter as `parked`. The same message, or another message of the same batch, changes nothing.
+   * Stores a dead letter as `parked`. Parking the same message, or another message of the same batch, changes nothing.
    * @throws OperationalError mysql
    */
   park(deadLetter: DeadLetter): Promise<'parked' | 'already_parked'>;
 }
 
-/** What the trace of a purchase tells about a dead letter. Times in Unix ms. */
+/** A dead letter as the trace of a purchase shows it. Times in Unix ms. */
 export interface TracedDeadLetter {
   readonly deadLetterId: string;
   readonly group: string;
@@ -54,9 +57,9 @@ export interface TracedDeadLetter {
   readonly attempts: number;
   readonly state: DeadLetterState;
   readonly parkedAtMs: number;
-  /** How many replays were begun. */
+  /** Number of replays begun. */
   readonly replays: number;
-  /** Start of the last replay. Null: never. While the dead letter is `parked`, that replay has not ended. */
+  /** Start of the last replay. Null if there was none. While the dead letter is `parked`, that replay has not ended. */
   readonly replayStartedAtMs: number | null;
   readonly note: string | null;
 }
@@ -64,8 +67,8 @@ export interface TracedDeadLetter {
 /** Finds the dead letters of a purchase. */
 export interface TracedDeadLetters {
   /**
-   * Lists dead letters, oldest first: of a batch, of a key (a batch id, or the request id of a purchase in a parked
-   * batch), or of the trace id of a purchase in a parked batch.
+   * Lists dead letters, oldest first. Finds them by batch, by key (a batch id, or the request id of a purchase in a
+   * parked batch), or by the trace id of a purchase in a parked batch.
    * @throws OperationalError mysql
    */
   list(

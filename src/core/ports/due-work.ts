@@ -1,6 +1,6 @@
 import type { OutboxKind } from './outbox.js';
 
-/** Work that one statement can find, in whichever table it is. */
+/** Kinds of work that a single statement can find, even in several tables. */
 export type DueWork =
   | OutboxKind
   | 'compensation'
@@ -11,5 +11,8 @@ export type DueWork =
   | 'order_refund'
   | 'webhook';
 
-/** Lists the kinds of work with something due. @throws OperationalError mysql */
+/**
+ * Lists the kinds of work that have something due.
+ * @throws OperationalError mysql
+ */
 export type ReadDueWork = () => Promise<ReadonlySet<DueWork>>;

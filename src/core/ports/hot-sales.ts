@@ -1,22 +1,22 @@
 /** A sale with many purchase attempts. */
 export interface HotSale {
   readonly saleId: string;
-  /** Purchase attempts per second, at least; average over the last ten seconds. */
+  /** Purchase attempts per second, averaged over the last ten seconds. A lower bound. */
   readonly perSecond: number;
 }
 
-/** Collects the busiest sales of every api, so that a reader can add the reports up. */
+/** Collects the busiest sales of every api, so that a reader can add up the reports. */
 export interface HotSaleStore {
   /**
    * Replaces the report of this process. Safe to repeat.
    * @param sales the busiest sales of the process; a small number of them
-   * @param lifeMs the report no longer counts after this time without a new report
+   * @param lifeMs if no new report arrives within this time, the report no longer counts
    * @throws OperationalError redis
    */
   report(processId: string, sales: readonly HotSale[], lifeMs: number): Promise<void>;
 
   /**
-   * Removes the report when the process ends. Does nothing when there is no report.
+   * Removes the report when the process ends. Does nothing if there is no report.
    * @throws OperationalError redis
    */
   withdraw(processId: string): Promise<void>;

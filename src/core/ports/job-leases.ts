@@ -1,7 +1,7 @@
-/** Leases of jobs that a single process does for all. */
+/** Leases of jobs that one process does on behalf of all. */
 export interface JobLeases {
   /**
-   * Takes or renews the lease of a job. The lease of a dead owner becomes free after `leaseMs`.
+   * Takes or renews the lease of a job. If the owner dies, the lease becomes free after `leaseMs`.
    * @param owner unique per process
    * @returns whether `owner` now holds the lease
    * @throws OperationalError mysql

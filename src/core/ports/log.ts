@@ -1,5 +1,6 @@
 /**
- * Structured logging. Fields come first, then a sentence, but never a token or a secret. Nothing per purchase at info.
+ * Structured logging. Each call gets the fields first and then a sentence. Neither may contain a token or a secret. Log
+ * nothing per purchase at level info.
  */
 export interface Log {
   debug(fields: object, message: string): void;

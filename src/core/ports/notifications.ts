@@ -1,6 +1,6 @@
 import type { OrderEvent, OrderEventType } from '../order-event.js';
 
-/** What happened to an order of a buyer. */
+/** A change of a buyer's order. */
 interface StoredNotification {
   readonly notificationId: string;
   readonly type: OrderEventType;
@@ -13,7 +13,7 @@ interface StoredNotification {
 
 interface NotificationFilter {
   readonly onlyUnread: boolean;
-  /** Returns notifications before this one. Absent: starts at the newest. */
+  /** Returns notifications older than this one. If absent, starts at the newest. */
   readonly before?: string | undefined;
   readonly max: number;
 }
@@ -26,7 +26,10 @@ export interface StoredNotifications {
   /** Lists the notifications of a buyer, newest first. */
   list(userId: string, filter: NotificationFilter): Promise<StoredNotification[]>;
 
-  /** Marks all notifications up to this one as read. @returns the number of those that were unread */
+  /**
+   * Marks all notifications up to this one as read.
+   * @returns how many of them were unread
+   */
   markRead(userId: string, upTo: string): Promise<number>;
 
   /** Removes at most `max` old notifications. @returns the number of removed rows */

@@ -4,9 +4,9 @@ import type { OrderCursor } from './reconcile-repository.js';
 export interface ArchiveStep {
   /** Orders that are now in the archive and in no other table. */
   readonly moved: number;
-  /** Orders that stay for now: unpaid, with open money, or written a moment ago. */
+  /** Orders that stay for now, because they are unpaid, have unsettled money, or were written a moment ago. */
   readonly kept: number;
-  /** Start of the next step. Null: there are no more orders. */
+  /** Start of the next step. Null if there are no more orders. */
   readonly next: OrderCursor | null;
 }
 
@@ -17,37 +17,38 @@ export interface ArchiveStep {
 export interface OrderArchive {
   /**
    * Lists sales whose orders should move, longest overdue first. A sale that Redis has forgotten is due `afterMs` after
-   * it was retired. Once its move has begun, `later` says when it is due, so a sale that keeps an order delays no other
-   * sale.
+   * it was retired. Once its move has begun, `later` determines when it is due, so that a sale with orders that cannot
+   * move yet does not delay the others.
    * @throws OperationalError mysql
    */
   due(afterMs: number, max: number): Promise<string[]>;
 
   /**
-   * Begins the move of a sale, with a row in the audit log. It raises the epoch, so from then on every writer looks for
-   * rows first, including a writer with an open transaction. Does nothing when the move has begun.
+   * Begins the move of a sale, with a row in the audit log. It raises the epoch, so that from then on every writer,
+   * even one with an open transaction, looks for existing rows before it writes. Does nothing if the move has already
+   * begun.
    * @throws OperationalError mysql
    */
   begin(saleId: string, actor: string): Promise<void>;
 
   /**
    * Moves the next orders of a sale, by order id.
-   * @param from null: from the first order
-   * @param max orders of this step
+   * @param from null starts at the first order
+   * @param max maximum number of orders in this step
    * @throws OperationalError mysql; the orders may have been moved
    */
   move(saleId: string, from: OrderCursor | null, max: number): Promise<ArchiveStep>;
 
   /**
-   * Postpones a sale whose move has begun but which keeps an order or cannot be moved: it is due again in `afterMs`,
-   * for every keeper.
+   * Postpones a sale whose move has begun but which has orders that cannot move yet, or which failed to move. For every
+   * keeper, it is due again in `afterMs`.
    * @throws OperationalError mysql
    */
   later(saleId: string, afterMs: number): Promise<void>;
 
   /**
-   * Ends the move, if no order of the sale is left to move.
-   * @returns false when orders are left; true also when the move has ended before
+   * Ends the move if no orders of the sale are left to move.
+   * @returns false if orders are left; true even if the move had ended before
    * @throws OperationalError mysql
    */
   finish(saleId: string): Promise<boolean>;

@@ -2,50 +2,53 @@ import type { OrderState } from '../order.js';
 import type { CaseState, FoundCase } from './payment-cases.js';
 
 /**
- * - `due`: a keeper asks the provider, or a person claims the refund and pays it by hand
+ * - `due`: a keeper will ask the provider, or a person claims the refund and pays it by hand
  * - `refunded`: the money went back
  * - `failed`: the provider refused, or the money came back to the shop later
  */
 export const ORDER_REFUND_STATES = ['due', 'refunded', 'failed'] as const;
 export type OrderRefundState = (typeof ORDER_REFUND_STATES)[number];
 
-/** A refund of a paid order, in whole or in part. */
+/** A full or partial refund of a paid order. */
 export interface OrderRefund {
   readonly refundId: string;
   readonly orderId: string;
   readonly paymentId: string;
-  /** Chosen by the caller, or made for the refund. Unique within the order. */
+  /** Chosen by the caller, or generated for the refund. Unique within the order. */
   readonly key: string;
   readonly amountCents: number;
-  /** Whether the units are for sale again once nothing of the amount is left. */
+  /** Whether the units go back on sale once the whole amount has been refunded. */
   readonly restock: boolean;
   readonly reason: string;
   readonly actor: string;
   readonly state: OrderRefundState;
   readonly attempts: number;
   readonly lastError: string | null;
-  /** Id of the refund that tries a failed refund again. */
+  /** Id of the refund that retries this failed refund. */
   readonly followedBy: string | null;
   readonly createdAtMs: number;
 }
 
-/** The wish of an operator. */
+/** A refund that an operator requests. */
 export interface RefundWish {
-  /** Absent: all that is left of the amount. */
+  /** Absent: the whole remaining amount. */
   readonly amountCents?: number;
   readonly restock: boolean;
   readonly reason: string;
-  /** Makes a repeated request the same refund. Absent: a refund of all that is left is the same as the refund before. */
+  /**
+   * A request that is repeated with the same key is the same refund. Without a key, a refund of the whole remaining
+   * amount counts as a repeat of the previous refund.
+   */
   readonly key?: string;
 }
 
 /**
  * - `refunding`: the refund is due, now or since an earlier request
- * - `refunded`: nothing of the amount is left, or the refund with this key is done
- * - `refund_failed`: the refund with this key was refused; another key may try again
+ * - `refunded`: the whole amount has been refunded, or the refund with this key is done
+ * - `refund_failed`: the refund with this key was refused; another key may be used to try again
  * - `in_progress`: another refund of the order is due
  * - `wrong_state`: the order is not paid, or it is disputed
- * - `too_much`: less than that is left of the amount
+ * - `too_much`: the remaining amount is smaller
  * - `sale_closed`: units of a closed sale cannot be sold again
  * - `key_conflict`: the key belongs to a refund of another amount
  */
@@ -74,9 +77,9 @@ export type RefundAgain =
   | { readonly outcome: 'not_found' };
 
 /**
- * - `done`: the refund is yours to pay. Nobody else pays it
+ * - `done`: the caller now has to pay the refund; nobody else will
  * - `already_refunded`: pay nothing
- * - `being_asked`: a keeper asks the provider now
+ * - `being_asked`: a keeper is asking the provider at this moment
  */
 export type RefundTakenOn =
   | { readonly outcome: 'done'; readonly refund: OrderRefund }
@@ -89,47 +92,47 @@ export type RefundTakenOn =
 export interface LeasedOrderRefund extends Pick<OrderRefund, 'refundId' | 'orderId' | 'paymentId' | 'amountCents'> {
   /** The currency of the sale. */
   readonly currency: string;
-  /** Number of leases, this lease included. */
+  /** Number of leases, including this one. */
   readonly attempts: number;
 }
 
-/** The case of a dispute. */
+/** A dispute, with its case. */
 export interface Dispute extends FoundCase {
   readonly kind: 'disputed';
   readonly paymentId: string;
   readonly amountCents: number;
 }
 
-/** The orders of one step of voiding a sale: how many were moved, or would be. */
+/** The orders of one step of voiding a sale, counted: how many were moved or, in a dry run, would be. */
 export interface VoidStep {
   readonly outcome: 'done';
   readonly cancelled: number;
   readonly refunding: number;
   /** The sum of the refunds, in the currency of the sale. */
   readonly refundCents: number;
-  /** Start of the next step, or null after the last order. */
+  /** Start of the next step. Null after the last order. */
   readonly next: string | null;
 }
 /**
  * - `sale_open`: buyers can still buy, so the sale must be paused or closed first
- * - `no_place`: `after` is no place of this list
+ * - `no_place`: `after` is not a position in this list
  */
 export type VoidAnswer = VoidStep | { readonly outcome: 'not_found' | 'sale_open' | 'no_place' };
 
 export interface VoidWish {
-  /** Cancels unpaid orders. Their units are for sale again. */
+  /** Whether to cancel unpaid orders. Their units go back on sale. */
   readonly unpaid: boolean;
-  /** Refunds paid orders in whole. */
+  /** Whether to refund paid orders in full. */
   readonly refundAll: boolean;
-  /** Counts only. */
+  /** If true, only counts. */
   readonly dryRun: boolean;
   readonly reason: string;
 }
 
 /**
- * Refunds of paid orders, and what the provider reports about their money. Each call is one transaction with the state
- * of the order, its outbox row, its units and, for operators, the audit log. Orders of retired sales are refunded in the
- * archive.
+ * Refunds of paid orders, and the provider's reports about their money. Each call is one transaction, which also writes
+ * the state of the order, its outbox row, its units and, for changes by operators, the audit log. Orders of retired
+ * sales are refunded in the archive.
  */
 export interface OrderRefunds {
   /** @throws OperationalError mysql; the refund may be ordered, so ask again with the same key */
@@ -146,30 +149,36 @@ export interface OrderRefunds {
   refundsOf(orderId: string): Promise<OrderRefund[]>;
 
   /**
-   * Moves the next orders of a sale. Safe to repeat from the start: moved orders are passed over.
-   * @param after null: from the first order
+   * Moves the next orders of a sale. Safe to repeat from the start, because orders that have moved are skipped.
+   * @param after null starts at the first order
    * @throws OperationalError mysql; some orders may be moved
    */
   voidNext(saleId: string, after: string | null, wish: VoidWish, actor: string): Promise<VoidAnswer>;
 
-  /** Leases due refunds for `leaseMs`, oldest first. @throws OperationalError mysql */
+  /**
+   * Leases due refunds for `leaseMs`, oldest first.
+   * @throws OperationalError mysql
+   */
   lease(max: number, leaseMs: number): Promise<LeasedOrderRefund[]>;
 
   /**
    * Records that the money went back.
-   * @returns false when the refund was no longer due
+   * @returns false if the refund was no longer due
    * @throws OperationalError mysql
    */
   settle(refundId: string): Promise<boolean>;
 
-  /** Records that the provider refused for good. Does nothing unless the refund is due. @throws OperationalError mysql */
+  /**
+   * Records that the provider has refused for good. Does nothing if the refund is not due.
+   * @throws OperationalError mysql
+   */
   refuse(refundId: string, error: string): Promise<void>;
 
   /** Makes a refund due again in `delayMs`, unless the lease has passed to another keeper. @throws OperationalError mysql */
   postpone(lease: Pick<LeasedOrderRefund, 'refundId' | 'attempts'>, delayMs: number, error: string): Promise<void>;
 
   /**
-   * Claims the due refund of a payment for a person who then pays it by hand.
+   * Assigns the due refund of a payment to a person, who then pays it by hand.
    * @throws OperationalError mysql; check before paying
    */
   takeOn(
@@ -180,23 +189,24 @@ export interface OrderRefunds {
   >;
 
   /**
-   * Tries a failed refund again, as a new refund of the same amount: the provider answers a known id as before. A failed
-   * refund is followed by one refund at most, so a repeat is the same refund.
-   * @throws OperationalError mysql; the refund may be ordered, so ask again
+   * Retries a failed refund as a new refund of the same amount, because the provider would only repeat its answer to a
+   * known id. A failed refund is followed by at most one refund, so a repeated call returns that one.
+   * @throws OperationalError mysql; the refund may be ordered, so call again
    */
   again(refundId: string, reason: string, actor: string): Promise<RefundAgain>;
 
   /**
-   * Claims a due or failed refund for a person who then pays it by hand.
+   * Assigns a due or failed refund to a person, who then pays it by hand.
    * @throws OperationalError mysql; check before paying
    */
   takeOnRefund(refundId: string, reason: string, actor: string): Promise<RefundTakenOn>;
 
   /**
-   * The provider has given back this much of a payment in all.
-   * - `known`: by our own refunds, or it was recorded before
-   * - `recorded`: the order is refunded now
-   * - `does_not_fit`: a person must look. What another program gave back while a refund of ours is due is recorded too
+   * Records that the provider has given back this much of a payment in total.
+   * - `known`: our own refunds explain it, or it was recorded before
+   * - `recorded`: the order is now refunded
+   * - `does_not_fit`: a person must look into it. Money that another program gave back while a refund of ours is due is
+   *   recorded nevertheless
    * @throws OperationalError mysql
    */
   refundedElsewhere(
@@ -206,18 +216,19 @@ export interface OrderRefunds {
   ): Promise<'known' | 'recorded' | 'does_not_fit'>;
 
   /**
-   * The money of a refund came back to the shop.
-   * @param refundId as given to the provider
-   * @returns false if it is no refund of ours, or was recorded before
+   * Records that the money of a refund came back to the shop.
+   * @param refundId the id that the provider was given
+   * @returns false if it is not one of our refunds, or was recorded before
    * @throws OperationalError mysql
    */
   cameBack(paymentId: string, refundId: string, detail: string): Promise<boolean>;
 
   /**
-   * A dispute of a payment began or ended: moves the order and notes the case, in one transaction. An order becomes
-   * disputed while some of its money is left, and not by a dispute whose case is closed: a late copy of its first report
-   * begins nothing. An order whose refund is due becomes disputed when the refund has ended. A dispute is lost once.
-   * @param state of the case
+   * Records that a dispute of a payment began or ended: moves the order and stores the case, in one transaction. An
+   * order becomes disputed only while some of its money is left, and only if the case of the dispute is not closed, so
+   * a late copy of the first report has no effect. If a refund of the order is due, the order becomes disputed once the
+   * refund has ended. A dispute is lost only once.
+   * @param state state of the case
    * @throws OperationalError mysql
    */
   disputed(dispute: Dispute, word: 'open' | 'won' | 'lost', state: CaseState): Promise<void>;

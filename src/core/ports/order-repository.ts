@@ -9,13 +9,13 @@ export interface SaleTerms {
   readonly epoch: number;
   readonly priceCents: number;
   readonly limitPerBuyer: number;
-  /** Time that a buyer of this sale has to pay. Null: the time of the plan. */
+  /** How long a buyer of this sale has to pay. Null: as long as the plan says. */
   readonly paymentWindowMs: number | null;
-  /** Redis may have forgotten the sale. */
+  /** Whether Redis may have forgotten the sale. */
   readonly retired: boolean;
 }
 
-/** A row to be written. A `failed` row carries its reason and counts as no sale. */
+/** A row to write. A `failed` row has a reason, and its units do not count as sold. */
 export interface NewOrder {
   readonly orderId: string;
   readonly batch: Batch;
@@ -28,32 +28,33 @@ export interface WritePlan {
   readonly terms: ReadonlyMap<string, SaleTerms>;
   readonly orders: readonly NewOrder[];
   /**
-   * Requests whose row ended under another batch: the outbox gives their units back. The releases of the `failed` rows
-   * in `orders` are written with them and are not listed here.
+   * Releases of requests whose row ended under another batch; the outbox then gives back their units. Releases of the
+   * `failed` rows in `orders` are not listed here, because they are written with those rows.
    */
   readonly releases: readonly Release[];
-  /** Sales whose guard refused: each of their purchases is tried alone, so that exactly the surplus fails. */
+  /** Sales that the guard has refused. Each of their purchases is tried alone, so that only the surplus fails. */
   readonly oneByOne: ReadonlySet<string>;
   /**
-   * Set after `value_refused`: purchases with values that MySQL does not accept become `failed/refused_by_database`, in
-   * the same transaction as the others. Default false.
+   * Set after `value_refused`. Purchases with values that MySQL does not accept then become
+   * `failed/refused_by_database`, in the same transaction as the others. Default: false.
    */
   readonly singleOut?: boolean;
-  /** Set for rows that MySQL had lost: the range of their ids may still be stored. Default false. */
+  /** Set for rows that MySQL had lost, because the range of their ids may still be stored. Default: false. */
   readonly again?: boolean;
-  /** Time to pay, from the time of the transaction, in sales without a time of their own. */
+  /** Time to pay, counted from the transaction, for sales that set no time of their own. */
   readonly paymentWindowMs: number;
 }
 
 /**
  * - `written`: committed; `surplus` holds the order ids that the guard turned into `failed/oversold_guard`, `refused`
- *   the ids that became `failed/refused_by_database` (absent: there are no such ids)
- * - `row_exists`: a purchase has its row, or `active_key` exists; nothing was written, look up, plan again
- * - `order_id_taken`: an equal order id exists; nothing was written, mint new ids
- * - `oversold`: the guard of these sales refused; nothing was written, plan their purchases one by one
- * - `epoch_changed`: the sale was rebuilt in between; nothing was written
- * - `value_refused`: MySQL does not accept some value; nothing was written, single it out
- * - `again`: deadlock or lock wait; nothing was written, the same plan may be tried at once
+ *   the ids that became `failed/refused_by_database` (absent if there are none)
+ * - `row_exists`: a purchase already has its row, or `active_key` exists; nothing was written, so look up the rows and
+ *   plan again
+ * - `order_id_taken`: an equal order id exists; nothing was written, so mint new ids
+ * - `oversold`: the guard of these sales refused; nothing was written, so plan their purchases one by one
+ * - `epoch_changed`: the sale has been rebuilt in the meantime; nothing was written
+ * - `value_refused`: MySQL does not accept some value; nothing was written, so single it out
+ * - `again`: a deadlock or a lock wait time-out; nothing was written, and the same plan may be tried again at once
  */
 export type WriteOutcome =
   | { readonly outcome: 'written'; readonly surplus: ReadonlySet<string>; readonly refused?: ReadonlySet<string> }
@@ -65,11 +66,11 @@ export type WriteOutcome =
 /** The expired orders of one buyer in one sale. */
 export interface ExpiredOrders {
   readonly count: number;
-  /** Time since the last of them became unpayable, ms. */
+  /** Time since the last of these orders expired, ms. */
   readonly lastAgoMs: number;
 }
 
-/** Writes and finds orders. Every deadline is on the time of MySQL. */
+/** Writes and finds orders. Every deadline uses the time of MySQL. */
 export interface OrderRepository {
   /**
    * Terms of the sales that exist. A sale that does not exist is absent from the map.
@@ -78,8 +79,8 @@ export interface OrderRepository {
   termsOf(saleIds: readonly string[]): Promise<Map<string, SaleTerms>>;
 
   /**
-   * Writes rows, outbox and the `sold` count in one transaction, or nothing. With `singleOut`, throws for a refused
-   * value only if its purchase cannot be singled out: MySQL also refuses its failed row, the plan has no other
+   * Writes the rows, the outbox and the `sold` count in one transaction, or nothing. With `singleOut`, throws for a
+   * refused value only if its purchase cannot be singled out: MySQL even refuses its failed row, the plan has no other
    * purchase, or many purchases are refused.
    * @throws OperationalError mysql; after a lost reply to COMMIT the rows may be there (look up before planning again)
    * Source: protocol rule 6
@@ -87,19 +88,19 @@ export interface OrderRepository {
   write(plan: WritePlan): Promise<WriteOutcome>;
 
   /**
-   * Finds the rows of these purchases by (userId, saleId, requestId), whatever batch wrote them.
+   * Finds the rows of these purchases by (userId, saleId, requestId), no matter which batch wrote them.
    * @throws OperationalError mysql
    */
   findByPurchases(saleId: string, purchases: readonly PurchaseName[]): Promise<Order[]>;
 
   /**
-   * Returns the batches that have a row, maybe not for all their purchases.
+   * Returns the batches that have at least one row.
    * @throws OperationalError mysql
    */
   writtenBatches(batchIds: readonly string[]): Promise<Set<string>>;
 
   /**
-   * Returns the buyers that hold a live order in a sale with limit 1.
+   * Returns which of these buyers hold a live order in a sale with limit 1.
    * @throws OperationalError mysql
    */
   liveBuyers(saleId: string, userIds: readonly string[]): Promise<Set<string>>;
@@ -113,18 +114,21 @@ export interface OrderRepository {
    */
   countCancelled(saleId: string, userId: string): Promise<number>;
 
-  /** Finds the buyers that let orders of this sale expire unpaid. @throws OperationalError mysql */
+  /**
+   * Finds which of these buyers let orders of this sale expire unpaid.
+   * @throws OperationalError mysql
+   */
   expiredOf(saleId: string, userIds: readonly string[]): Promise<Map<string, ExpiredOrders>>;
 }
 
-/** The right to mint order ids with a slot (0 to 255), for the time of the lease. */
+/** The right to mint order ids with a slot (0 to 255), until the lease expires. */
 export interface WorkerSlotLease {
   readonly slot: number;
   /**
-   * When the lease of the previous owner ended, Unix ms on the clock of MySQL. 0 when this owner already had the slot.
+   * When the lease of the previous owner ended, Unix ms on the clock of MySQL. 0 if this owner already had the slot.
    */
   readonly restedSinceMs: number;
-  /** The present time, Unix ms on the clock of MySQL. */
+  /** The current time, Unix ms on the clock of MySQL. */
   readonly nowMs: number;
 }
 
@@ -133,7 +137,7 @@ export interface WorkerSlots {
   /**
    * Takes a free slot, or keeps the slot that this owner already has.
    * @param owner unique per process
-   * @throws OperationalError mysql, also when all 256 slots are taken
+   * @throws OperationalError mysql, including when all slots are taken
    */
   acquire(owner: string, leaseMs: number): Promise<WorkerSlotLease>;
 
@@ -141,17 +145,17 @@ export interface WorkerSlots {
   free(owner: string): Promise<void>;
 }
 
-/** Coupons: at most one per paid order, ever. */
+/** Coupons. A paid order gets at most one, ever. */
 export interface CouponRepository {
   /**
    * Gives each paid order its coupon, if it does not have a coupon yet.
    * @returns how many coupons are new, and the orders without a coupon because they are unpaid or do not exist
-   * @throws OperationalError mysql; some orders may have their coupon, so ask again
+   * @throws OperationalError mysql; some orders may have their coupon, so call again
    */
   issue(orderIds: readonly string[]): Promise<{ readonly issued: number; readonly unpaid: readonly string[] }>;
 
   /**
-   * Returns the orders without a coupon, including unpaid orders and orders that do not exist.
+   * Returns which of these orders have no coupon, including unpaid orders and orders that do not exist.
    * @throws OperationalError mysql
    */
   withoutCoupon(orderIds: readonly string[]): Promise<string[]>;

@@ -4,10 +4,13 @@
  */
 export interface OutboxMark {
   /**
-   * While the store is away, returns what this process last read or raised. Null: not known, since no row was leased yet
-   * or the store is new. Never rejects.
+   * Returns the mark. While the store is away, returns the value that this process last read or wrote. Null if unknown:
+   * no row has been leased yet, or the store is new. Never rejects.
    */
   read(): Promise<bigint | null>;
-  /** Never rejects. While the store is away, this process remembers the mark, and events are still published. */
+  /**
+   * Raises the mark. While the store is away, this process remembers the mark, and events are still published. Never
+   * rejects.
+   */
   raise(outboxId: bigint): Promise<void>;
 }

@@ -10,13 +10,13 @@ export interface ProgramReport {
   /** `host:pid`, for people. */
   readonly id: string;
   readonly version: string;
-  /** Whether the process does its work: all its dependencies answer. */
+  /** Whether the process can do its work because all its dependencies answer. */
   readonly ready: boolean;
-  /** Reasons for not being ready, a sentence each. */
+  /** Reasons for not being ready, one sentence each. */
   readonly problems: readonly string[];
   /** Problems seen by this process. */
   readonly conditions: readonly Condition[];
-  /** Buyers in the waiting rooms that an api knows, by sale. */
+  /** Number of buyers in each waiting room that an api knows, by sale. */
   readonly waiting: Readonly<Record<string, number>>;
 }
 
@@ -25,7 +25,7 @@ export interface OwnReport {
   readonly report: ProgramReport;
   /** When it was made, on the monotonic clock. */
   readonly atMs: number;
-  /** Why Redis did not take it, for people. Null if Redis took it. */
+  /** Why Redis did not store it, for people. Null if Redis stored it. */
   readonly refusal: string | null;
 }
 
@@ -39,24 +39,27 @@ export interface ProgramReports {
   /**
    * Replaces the report of a process.
    * @param processId never used twice
-   * @param lifeMs a process without a new report for this time, on the clock of the store, counts as gone
+   * @param lifeMs a process that sends no new report within this time, on the clock of the store, counts as gone
    * @throws OperationalError redis
    */
   report(processId: string, report: ProgramReport, lifeMs: number): Promise<void>;
 
-  /** Removes the report when the process ends. Does nothing when there is no report. @throws OperationalError redis */
+  /**
+   * Removes the report when the process ends. Does nothing if there is no report.
+   * @throws OperationalError redis
+   */
   withdraw(processId: string): Promise<void>;
 
   /**
    * Returns the reports of all live processes, at most 1000, by kind and id. Leaves out a report that cannot be read
-   * (another release wrote it).
+   * because another release wrote it.
    * @throws OperationalError redis
    */
   live(): Promise<readonly LiveProgram[]>;
 
   /**
-   * Returns the processes that stopped reporting within the last hour without a withdrawal, and whose place no newer
-   * process of their kind has taken.
+   * Returns the processes that stopped reporting within the last hour without withdrawing their report, and that no
+   * newer process of the same kind has replaced.
    * @throws OperationalError redis
    */
   vanished(): Promise<readonly SeenProgram[]>;

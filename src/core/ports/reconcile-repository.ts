@@ -2,7 +2,7 @@ import type { Order } from '../order.js';
 import type { PurchaseName } from '../purchase.js';
 import type { Sale } from '../sale.js';
 
-/** A row with its age: ms since its last change, on the clock of MySQL. */
+/** A row with the time since its last change, ms on the clock of MySQL. */
 export interface AgedOrder extends AuditedOrder {
   readonly ageMs: number;
 }
@@ -12,17 +12,17 @@ export interface StuckRow {
   /** Decimal. */
   readonly outboxId: string;
   readonly attempts: number;
-  /** Age since the transaction, ms on the clock of MySQL. */
+  /** Time since the transaction, ms on the clock of MySQL. */
   readonly ageMs: number;
 }
 
-/** Limits of a stuck row. A row that reaches either limit is stuck. */
+/** Limits beyond which a row counts as stuck. Reaching either of them is enough. */
 export interface StuckLimits {
   readonly olderThanMs: number;
   readonly attemptsMin: number;
 }
 
-/** Position of a walk over the orders of a sale. */
+/** Position in a walk over the orders of a sale. */
 export interface OrderCursor {
   /** The first id of the last range that was read, decimal. */
   readonly afterFirst: string;
@@ -33,7 +33,7 @@ export interface OrderCursor {
 export interface OrderPage {
   /** May be empty. */
   readonly rows: readonly AgedOrder[];
-  /** Null: there are no more orders. */
+  /** Null if there are no more orders. */
   readonly next: OrderCursor | null;
 }
 
@@ -43,16 +43,17 @@ export interface SaleRows {
   findSale(saleId: string): Promise<Sale | null>;
 
   /**
-   * Returns the next orders of the sale, by ascending id. Uses the ranges that the writers noted beside the orders, so
+   * Returns the next orders of the sale, by ascending id. Uses the ranges that the writers recorded with the orders, so
    * it reads nothing of other sales.
-   * @param from null: the first orders
+   * @param from null starts at the first orders
    * @throws OperationalError mysql
    */
   orderPage(saleId: string, from: OrderCursor | null): Promise<OrderPage>;
 
   /**
-   * Returns orders of the sale that no writer noted: written by a worker of an older version, or by hand. Reads all
-   * orders since the sale opened, so ask only when the orders of `orderPage` do not add up to `sold`.
+   * Returns orders of the sale that are in no recorded range, because a worker of an older version wrote them, or
+   * someone by hand. Reads all orders since the sale opened, so call this only if the orders of `orderPage` do not add
+   * up to `sold`.
    * @throws OperationalError mysql
    */
   unlistedOrders(sale: Sale): AsyncIterable<readonly AgedOrder[]>;
@@ -61,7 +62,7 @@ export interface SaleRows {
 /** Reads the rows for a comparison with a live sale. */
 export interface ReconcileRepository extends SaleRows {
   /**
-   * Returns the rows of these purchases, whatever batch wrote them.
+   * Returns the rows of these purchases, no matter which batch wrote them.
    * @throws OperationalError mysql
    */
   rowsOf(saleId: string, purchases: readonly Pick<PurchaseName, 'userId' | 'requestId'>[]): Promise<AgedOrder[]>;
@@ -73,14 +74,14 @@ export interface ReconcileRepository extends SaleRows {
   undoneReleases(saleId: string): Promise<number>;
 
   /**
-   * Says whether the stock of the sale is being changed, or has changed since the sale was read. Redis and MySQL then
-   * differ for a moment, and nothing is wrong.
+   * Returns whether the stock of the sale is being changed, or has changed since the sale was read. Redis and MySQL
+   * then differ for a moment although nothing is wrong.
    * @throws OperationalError mysql
    */
   isRestocked(sale: Pick<Sale, 'saleId' | 'stock'>): Promise<boolean>;
 
   /**
-   * Returns the batches that have a parked dead letter.
+   * Returns which of these batches have a parked dead letter.
    * @throws OperationalError mysql
    */
   parkedBatches(batchIds: readonly string[]): Promise<Set<string>>;
@@ -92,7 +93,7 @@ export interface ReconcileRepository extends SaleRows {
   stuckRows(saleId: string, limits: StuckLimits, max: number): Promise<StuckRow[]>;
 
   /**
-   * Says whether this outbox row is done. A missing row was done and removed.
+   * Returns whether this outbox row is done. A missing row was done and then removed.
    * @throws OperationalError mysql
    */
   isDone(outboxId: string): Promise<boolean>;

@@ -3,8 +3,8 @@ import type { SaleFinding } from '../sale-finding.js';
 /**
  * - `match`: nothing was found, and everything was compared
  * - `findings`: something was found
- * - `partly`: nothing was found, but not everything was compared: another run held a sale, a sale failed, the run was
- *   ended early, or a sale has more candidates than one run checks
+ * - `partly`: nothing was found, but not everything was compared: another run was working on a sale, a sale failed, the
+ *   run was ended early, or a sale has more candidates than one run checks
  * - `none`: nothing was compared at all
  * - `failed`: a dependency failed, so the run says nothing
  */
@@ -15,13 +15,13 @@ export type RunOutcome = (typeof RUN_OUTCOMES)[number];
 export interface ReconcileRun {
   /** Decimal; grows with time. */
   readonly runId: string;
-  /** Null: all sales. */
+  /** Null if the run compared all sales. */
   readonly saleId: string | null;
-  /** Whether the run created jobs for its findings. */
+  /** Whether the run created repair jobs for its findings. */
   readonly applied: boolean;
   readonly actor: string;
   readonly startedAtMs: number;
-  /** Null: the run is still running, or it died. */
+  /** Null if the run is still running or has died. */
   readonly finishedAtMs: number | null;
   readonly outcome: RunOutcome | null;
   readonly figures: Readonly<Record<string, number>>;
@@ -35,7 +35,7 @@ export interface RunResult {
   readonly findings: readonly SaleFinding[];
 }
 
-/** The right to reconcile a sale, or its present owner. */
+/** The right to reconcile a sale, or the process that has it now. */
 export type SaleLease =
   | { readonly outcome: 'held' }
   | { readonly outcome: 'taken'; readonly owner: string; readonly untilMs: number };
@@ -49,21 +49,21 @@ export interface RunFilter {
 /** The record of runs, and the right to start one. */
 export interface ReconcileRuns {
   /**
-   * Takes or renews the right to reconcile a sale. One owner at a time has it. The right of a dead owner ends after
-   * `leaseMs`.
+   * Takes or renews the right to reconcile a sale. Only one owner at a time has it. If the owner dies, the right ends
+   * after `leaseMs`.
    * @param owner unique per run
    * @throws OperationalError mysql
    */
   lease(saleId: string, owner: string, leaseMs: number): Promise<SaleLease>;
 
   /**
-   * Gives the right back. Does nothing when another process has it.
+   * Gives the right back. Does nothing if another process has it.
    * @throws OperationalError mysql
    */
   free(saleId: string, owner: string): Promise<void>;
 
   /**
-   * Notes that a run begins.
+   * Records that a run begins.
    * @returns the number of the run
    * @throws OperationalError mysql
    */

@@ -1,4 +1,4 @@
-/** `due` until the provider has given the money back, or a person has taken the refund on to pay it by hand. */
+/** `due` until the provider has given the money back, or a person has claimed the refund to pay it by hand. */
 export const REFUND_STATES = ['due', 'refunded'] as const;
 export type RefundState = (typeof REFUND_STATES)[number];
 
@@ -14,29 +14,29 @@ export interface Refund {
 
 /** A due refund that this process has leased. */
 export interface LeasedRefund extends Pick<Refund, 'paymentId' | 'orderId' | 'amountCents'> {
-  /** Number of leases, this lease included: 1 for the first. */
+  /** Number of leases, including this one. */
   readonly attempts: number;
 }
 
 /** Money owed back to buyers. A refund is written together with its payment. Several keepers may work on refunds. */
 export interface RefundRepository {
   /**
-   * Leases due refunds for `leaseMs`, oldest first, at most `max`. A refund that is neither done nor postponed by then
+   * Leases at most `max` due refunds for `leaseMs`, oldest first. A refund that is neither done nor postponed by then
    * is due again.
    * @throws OperationalError mysql; some refunds may be leased and are due again after `leaseMs`
    */
   lease(max: number, leaseMs: number): Promise<LeasedRefund[]>;
 
   /**
-   * Marks the money as given back, for ever. Safe to repeat.
-   * @returns false when the refund was no longer due: another keeper or a person has marked it
+   * Marks the money as given back, permanently. Safe to repeat.
+   * @returns false if the refund was no longer due, because another keeper or a person has marked it
    * @throws OperationalError mysql
    */
   markRefunded(paymentId: string): Promise<boolean>;
 
   /**
    * Makes a refund due again in `delayMs`. `error` says what was wrong, for people. A refund that was paid stays
-   * `refunded`. Does nothing if the lease has passed to another keeper, which asks the provider by now.
+   * `refunded`. Does nothing if the lease has passed to another keeper, which may already be asking the provider.
    * @param lease as returned by `lease`
    * @throws OperationalError mysql
    */
@@ -48,6 +48,9 @@ export interface RefundRepository {
    */
   refundsOf(orderId: string): Promise<Refund[]>;
 
-  /** Says whether the money of this payment is owed back, or was given back. @throws OperationalError mysql */
+  /**
+   * Returns whether the money of this payment is owed back or was given back.
+   * @throws OperationalError mysql
+   */
   has(paymentId: string): Promise<boolean>;
 }

@@ -1,4 +1,4 @@
-/** Revoked tokens: they are refused although their signature and times are right. */
+/** A revocation. A revoked token is refused although its signature and times are valid. */
 export type NewRevocation =
   /** Revokes every token of this user that was issued before this time (Unix ms) or has no issue time. */
   | { readonly userId: string; readonly issuedBeforeMs: number }
@@ -6,14 +6,14 @@ export type NewRevocation =
   | { readonly tokenId: string };
 
 export type Revocation = NewRevocation & {
-  /** Counts 1, 2, 3 … without gaps: a reader who sees one number can see all earlier numbers. */
+  /** Numbers count 1, 2, 3 … without gaps, so a reader that sees a number can also see all earlier ones. */
   readonly number: number;
   readonly actor: string;
   /** Unix ms on the clock of MySQL. */
   readonly atMs: number;
 };
 
-/** Keeps revocations for longer than any token may live. */
+/** Keeps revocations for longer than any token can live. */
 export interface RevocationRepository {
   /**
    * Stores a revocation, with its row in the audit log, and forgets some old revocations.
@@ -28,6 +28,10 @@ export interface RevocationRepository {
    */
   after(number: number, lifeMs: number, max: number): Promise<Revocation[]>;
 
-  /** Returns the newest revocations first. @param before older than this number @throws OperationalError mysql */
+  /**
+   * Returns the newest revocations first.
+   * @param before only revocations with a lower number
+   * @throws OperationalError mysql
+   */
   newest(max: number, before?: number): Promise<Revocation[]>;
 }

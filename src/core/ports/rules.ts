@@ -1,19 +1,19 @@
-/** A version of the admission rules. `rules` is JSON that the store has not checked. */
+/** A version of the admission rules. `rules` is JSON that the store does not check. */
 export interface StoredRules {
-  /** Rises by 1 with each change. 0: no rules were published. */
+  /** Rises by 1 with each change. 0 if no rules were ever published. */
   readonly version: number;
   readonly rules: unknown;
 }
 
 export interface RuleChange {
   readonly version: number;
-  /** The actor of the audit log entry. */
+  /** The actor of the entry in the audit log. */
   readonly actor: string;
   /** Unix ms on the clock of MySQL. */
   readonly atMs: number;
 }
 
-/** What a new version of the rules is for the audit log: its action, and more about it. */
+/** The entry of a new version of the rules in the audit log: its action and further details. */
 export interface RuleEvent {
   readonly action: `rules.${'published' | 'canary_started' | 'canary_promoted' | 'canary_rolled_back'}`;
   readonly more?: object;
@@ -21,25 +21,34 @@ export interface RuleEvent {
 
 export type StoreOutcome =
   | { readonly outcome: 'stored'; readonly version: number }
-  /** Another publication came first. `version` is now the newest. */
+  /** Another publication came first. `version` is now the newest one. */
   | { readonly outcome: 'version_conflict'; readonly version: number };
 
 /** Keeps every version of the rules. */
 export interface RuleRepository {
-  /** Returns the newest rules; version 0 without rules when none were published. @throws OperationalError mysql */
+  /**
+   * Returns the newest rules, or version 0 without rules if none were ever published.
+   * @throws OperationalError mysql
+   */
   current(): Promise<StoredRules>;
 
-  /** Returns a version; null when it does not exist. @throws OperationalError mysql */
+  /**
+   * Returns a version, or null if it does not exist.
+   * @throws OperationalError mysql
+   */
   find(version: number): Promise<StoredRules | null>;
 
   /**
    * Stores new rules as version `expectedVersion + 1`, with their row in the audit log, if `expectedVersion` is the
    * newest version.
-   * @throws OperationalError mysql; the rules may be stored all the same: `current` shows it
+   * @throws OperationalError mysql; the rules may be stored nevertheless: check with `current`
    */
   store(rules: object, expectedVersion: number, actor: string, event?: RuleEvent): Promise<StoreOutcome>;
 
-  /** Returns the age of a version on the clock of MySQL; null when it does not exist. @throws OperationalError mysql */
+  /**
+   * Returns the age of a version on the clock of MySQL, or null if it does not exist.
+   * @throws OperationalError mysql
+   */
   ageMs(version: number): Promise<number | null>;
 
   /** Returns the newest changes first. @throws OperationalError mysql */
@@ -58,19 +67,19 @@ export type RuleUpdate =
   | { readonly is: 'newer'; readonly stored: StoredRules }
   | { readonly is: 'behind' };
 
-/** Answers to users, as admission refused or accepted them. */
+/** Numbers of answers to users, by whether admission refused or accepted them. */
 export interface AnswerCount {
   readonly accepted: number;
   readonly refused: number;
 }
 
-/** The answers of one api since it follows a canary. */
+/** Numbers of answers of one api since it began to follow a canary. */
 export interface CanaryCounts {
-  /** The version that began the canary. */
+  /** The version that started the canary. */
   readonly since: number;
-  /** To users judged by the rules in force. */
+  /** Answers to users judged by the main rules. */
   readonly others: AnswerCount;
-  /** To users judged by the canary. */
+  /** Answers to users judged by the canary. */
   readonly tried: AnswerCount;
 }
 
@@ -81,11 +90,14 @@ export interface RuleReport {
   /** The machine and its process id, for people. */
   readonly host: string;
   readonly pid: number;
-  /** The version in force in this api. Null: it has had no usable rules since its start, and admits no buyer. */
+  /**
+   * The version that this api follows. Null if it has had no usable rules since its start and therefore admits no
+   * buyer.
+   */
   readonly version: number | null;
   /** A newer version that the api cannot use, with a sentence for each reason. */
   readonly refused: { readonly version: number; readonly reasons: readonly string[] } | null;
-  /** Null: the api follows no canary. */
+  /** Null if the api follows no canary. */
   readonly canary: CanaryCounts | null;
 }
 
@@ -93,27 +105,33 @@ export interface RuleReport {
 export interface RuleReports {
   /**
    * Replaces the report of an api.
-   * @param lifeMs an api without a new report for this time, on the clock of the store, counts as gone
+   * @param lifeMs an api that sends no new report within this time, on the clock of the store, counts as gone
    * @throws OperationalError redis
    */
   report(report: RuleReport, lifeMs: number): Promise<void>;
 
-  /** Removes the report when the process ends. Does nothing when there is no report. @throws OperationalError redis */
+  /**
+   * Removes the report when the process ends. Does nothing if there is no report.
+   * @throws OperationalError redis
+   */
   withdraw(processId: string): Promise<void>;
 
   /**
-   * Returns the reports of all live apis, at most 1000, in no order. A report that cannot be read (another release
-   * wrote it) follows no version.
+   * Returns the reports of all live apis, at most 1000, in no order. A report that cannot be read, because another
+   * release wrote it, counts as following no version.
    * @throws OperationalError redis
    */
   live(): Promise<readonly RuleReport[]>;
 }
 
-/** Brings new rules to every process within a second. It may lose rules: the repository is the truth. */
+/** Brings new rules to every process within a second. It may lose rules; the repository is authoritative. */
 export interface RuleBroadcast {
   /** @throws OperationalError redis */
   newerThan(version: number): Promise<RuleUpdate>;
 
-  /** Announces these rules, unless newer rules were announced. Safe to repeat. @throws OperationalError redis */
+  /**
+   * Announces these rules, unless newer rules have been announced. Safe to repeat.
+   * @throws OperationalError redis
+   */
   announce(stored: StoredRules): Promise<void>;
 }

@@ -2,31 +2,31 @@ import type { FieldError } from '../field-errors.js';
 import type { Sale } from '../sale.js';
 import type { CalendarEntry } from './sale-repository.js';
 
-/** The fields of a sale to change. Absent fields stay as they are. */
+/** The fields of a sale to change. Absent fields stay unchanged. */
 export interface SaleChange {
   readonly title?: string;
   readonly priceCents?: number;
   readonly closesAtMs?: number;
-  /** Total units offered from then on. */
+  /** Total units offered from the change on. */
   readonly stock?: number;
-  /** Time to pay for orders that are recorded from then on. */
+  /** Time to pay, for orders recorded after the change. */
   readonly paymentWindowMs?: number;
-  /** Terms of the coupons that are issued from then on. Null: none. */
+  /** Terms of the coupons that are issued after the change. Null: no coupons. */
   readonly coupon?: string | null;
 }
 
-/** A change of a loaded sale that Redis must follow: its units, the end of its window, or both. */
+/** A change of a loaded sale that must also be made in Redis: its units, the end of its window, or both. */
 export interface SaleEdit {
   /** Decimal; grows within a sale. */
   readonly editId: string;
   readonly saleId: string;
-  /** Units to add. Negative: units to take, and MySQL is lowered once Redis has given them. */
+  /** Units to add. If negative, units to take; MySQL then lowers the stock only after Redis has given them up. */
   readonly units: number;
-  /** The epoch of the sale when MySQL was changed. For units to take: the epoch when Redis was last asked for them. */
+  /** The epoch of the sale when MySQL was changed. For units to take, the epoch when Redis was last asked for them. */
   readonly epoch: number;
 }
 
-/** `begun` until Redis has followed. `refused`: too few units were free, and nothing was changed. */
+/** `begun` until Redis has made the change. `refused` means that too few units were free and nothing was changed. */
 export type EditState = 'begun' | 'done' | 'refused';
 
 export type EditBegun =
@@ -35,15 +35,15 @@ export type EditBegun =
   | { readonly outcome: 'wrong'; readonly errors: readonly FieldError[] }
   /** An earlier edit has not ended and must be finished first. */
   | { readonly outcome: 'busy'; readonly edit: SaleEdit }
-  /** The change is made in MySQL, except for units to take. Without an edit Redis has nothing to follow. */
+  /** MySQL has made the change, except for units to take. If there is no edit, Redis has nothing to change. */
   | { readonly outcome: 'begun'; readonly sale: Sale; readonly edit: SaleEdit | null };
 
 /** Changes of sales in MySQL. The audit entry is written with the change. */
 export interface SaleEdits {
   /**
-   * Makes the first part of a change, one sale at a time. A change of a draft that Redis would load begins a new epoch,
-   * so that a load of the older data is found and repaired.
-   * @param check gets the sale as it is, and the calendar of its sku without this sale
+   * Makes the first part of a change, one sale at a time. If the change affects the data of a draft that Redis loads,
+   * it begins a new epoch, so that a load of the older data is detected and repaired.
+   * @param check gets the sale before the change, and the calendar of its sku without this sale
    * @throws OperationalError mysql
    */
   begin(
@@ -54,23 +54,23 @@ export interface SaleEdits {
   ): Promise<EditBegun>;
 
   /**
-   * Finishes an edit that Redis has followed. For units to take, MySQL is lowered now. If MySQL has sold them all the
-   * same, the edit is `refused`, and a new edit gives the units back.
-   * @returns how the edit ended, now or before; `moved` when the sale was rebuilt since and the units must be taken
-   *   again
+   * Finishes an edit that Redis has made. For units to take, MySQL now lowers the stock. If MySQL has sold them in
+   * spite of that, the edit becomes `refused`, and a new edit gives the units back.
+   * @returns how the edit ended, now or before; `moved` if the sale has been rebuilt since, so that the units must be
+   * taken again
    * @throws OperationalError mysql
    */
   finish(edit: SaleEdit): Promise<EditState | 'moved'>;
 
   /**
    * Ends an edit that Redis has refused for good, in this epoch.
-   * @returns as `finish`
+   * @returns the same as `finish`
    * @throws OperationalError mysql
    */
   refuse(edit: SaleEdit): Promise<EditState | 'moved'>;
 
   /**
-   * Returns the edit for the present epoch of its sale. Null when the edit has ended.
+   * Returns the edit for the current epoch of its sale. Null if the edit has ended.
    * @throws OperationalError mysql
    */
   takeUp(edit: SaleEdit): Promise<SaleEdit | null>;
@@ -80,7 +80,7 @@ export interface SaleEdits {
 
   /**
    * Deletes a draft.
-   * @returns the sale as it was, in any state; null: there is no such sale
+   * @returns the sale before the call, in whatever state; null if there is no such sale
    * @throws OperationalError mysql
    */
   remove(saleId: string, actor: string): Promise<Sale | null>;
@@ -88,7 +88,7 @@ export interface SaleEdits {
 
 export interface BucketEdit extends SaleEdit {
   readonly closesAtMs: number;
-  /** Refuses the edit for good if too few units are left. */
+  /** Whether to refuse the edit for good if too few units are left. */
   readonly isLast: boolean;
 }
 

@@ -2,6 +2,6 @@
 export interface ServerClocks {
   /** @throws OperationalError mysql */
   mysql(): Promise<number>;
-  /** Returns one read per server. A read rejects while its server does not answer. */
+  /** Returns one read per server. A read rejects if its server does not answer. */
   redis(): readonly Promise<number>[];
 }

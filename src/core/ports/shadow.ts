@@ -3,10 +3,10 @@ import type { Metadata } from '../metadata.js';
 import type { FailureReason, Order } from '../order.js';
 import type { OrderRepository, SaleTerms } from './order-repository.js';
 
-/** A row that the workers wrote. */
+/** A row as the workers wrote it. */
 export type WrittenRow = Order & { readonly metadata: Metadata | null };
 
-/** A row as the present build would write it. */
+/** A row as this build would write it. */
 export interface PlannedRow {
   readonly userId: string;
   readonly requestId: string;
@@ -17,19 +17,25 @@ export interface PlannedRow {
   readonly paymentWindowMs: number;
 }
 
-/** A repository that answers as MySQL answered the workers. It writes nothing. */
+/** A repository that answers as MySQL answered the workers, and writes nothing. */
 export interface Replay {
   readonly repository: OrderRepository;
-  /** The rows of the plans that the repository was given. */
+  /** The rows of the plans that the repository received. */
   readonly planned: readonly PlannedRow[];
 }
 
-/** What a shadow reads of MySQL. It changes nothing there. */
+/** The queries that a shadow runs on MySQL. They change nothing. */
 export interface ShadowStore {
-  /** Returns the rows of the purchases of a batch, whichever batch wrote them. @throws OperationalError mysql */
+  /**
+   * Returns the rows of the purchases of a batch, no matter which batch wrote them.
+   * @throws OperationalError mysql
+   */
   rowsOf(batch: Batch): Promise<WrittenRow[]>;
 
-  /** Whether a message is a dead letter, by itself or as its batch. @throws OperationalError mysql */
+  /**
+   * Returns whether a message, or its batch, is a dead letter.
+   * @throws OperationalError mysql
+   */
   isParked(message: { readonly messageId: string; readonly batchId: string | null }): Promise<boolean>;
 
   /** @throws OperationalError mysql */

@@ -1,6 +1,6 @@
-// What the witness finds in the binary log (src/operate/witness).
+// Findings of the witness in the binary log (src/operate/witness).
 
-/** docs/recovery.md (The witness) says what each kind means. */
+/** docs/recovery.md (The witness) explains each kind. */
 export const WITNESS_KINDS = [
   'order_without_outbox',
   'wrong_transition',

@@ -27,7 +27,7 @@ export const listMyCoupons = defineRoute({
   },
 });
 
-/** Formats a coupon for programs, over HTTP and on the command line. */
+/** Formats a coupon for programs, for HTTP and for the command line. */
 export const couponBody = ({ createdAtMs, expiresAtMs, redeemedAtMs, ...coupon }: Coupon): FoundCoupon => ({
   ...coupon,
   createdAt: isoTime(createdAtMs),

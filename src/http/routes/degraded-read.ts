@@ -6,18 +6,18 @@ import { z } from 'zod';
 import { json, noContent, problem, type Answer } from '../answer.js';
 import type { AnswerSpec, RouteServices } from '../route.js';
 
-/** A read of a buyer, full or degraded. */
+/** A read by a buyer, full or degraded. */
 interface Read<C extends ProblemCode> extends ReadRequest {
   readonly endpoint: ReadEndpoint;
   /** Returns the user, or the client address of an anonymous caller. Called only if the result matters. */
   readonly caller: () => string;
-  /** Returns the label that counts the full answer. */
+  /** Returns the label under which the full answer is counted. */
   readonly word: (body: Body) => string;
-  /** Returns the problem to answer when the source has no data. */
+  /** Returns the problem to answer if the source has no data. */
   readonly missing: () => C;
-  /** The request id for problems. Null if the request has no id. */
+  /** The request id for problems. Null if the request has none. */
   readonly requestId: string | null;
-  /** Makes the full answer. Default: JSON that no cache keeps. */
+  /** Builds the full answer. Default: JSON that no cache keeps. */
   readonly whole?: (body: Body) => Answer<200 | 304>;
 }
 
@@ -28,7 +28,7 @@ export const readable = (description: string, schema: z.ZodType): AnswerSpec => 
 });
 
 /**
- * Answers as fully as the degradation allows. The answer is whole while degradation is off.
+ * Answers as fully as the current degradation allows. While degradation is off, the answer is complete.
  * @throws OperationalError of the source, if no degraded answer is allowed
  */
 export async function answerRead<C extends ProblemCode>(
@@ -40,14 +40,14 @@ export async function answerRead<C extends ProblemCode>(
   switch (served.served) {
     case 'full':
       if (served.body === null) return problem(read.missing(), { requestId });
-      if (read.whole) return read.whole(served.body) as Answer<200>; // only the sale page may answer 304, and its document lists it
+      if (read.whole) return read.whole(served.body) as Answer<200>; // 304 only from the sale page, which documents it
       return json(200, read.word(served.body), served.body);
     case 'stale':
     case 'essential':
     case 'empty':
       return json(200, served.served, served.body);
     case 'no_content':
-      return noContent(served.served) as Answer<never>; // only for the sale page, whose document lists a 204
+      return noContent(served.served) as Answer<never>; // only the sale page gets here, and its document lists a 204
     case 'degraded':
       return problem(served.served, { requestId });
     default:

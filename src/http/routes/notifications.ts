@@ -4,7 +4,7 @@ import { notificationPage, readNotifications } from '../../contract/orders.js';
 import { json } from '../answer.js';
 import { defineRoute, jsonBody } from '../route.js';
 
-/** What happened to the orders of the calling buyer. */
+/** Changes of the calling buyer's orders. */
 
 export const listMyNotifications = defineRoute({
   method: 'get',

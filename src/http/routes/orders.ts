@@ -20,11 +20,11 @@ import { defineRoute, optionalJsonBody, type Call, type RouteServices } from '..
 import { answerRead, readable } from './degraded-read.js';
 
 /**
- * Orders of the calling buyer. An order of another buyer is answered like a missing order, so that clients cannot probe
- * ids.
+ * Orders of the calling buyer. An order of another buyer gets the same answer as a missing order, so that clients
+ * cannot probe ids.
  */
 
-/** The start of a page of orders, also for operators. */
+/** Where a page of orders starts. Operators use it too. */
 export const after = queryText(140).optional();
 export const NO_PLACE = 'after is not a position in this list. Pass `next` of the previous page.';
 
@@ -195,7 +195,7 @@ export const cancelOrder = defineRoute({
   },
 });
 
-/** Changes are made or refused, never degraded. */
+/** A change is either made or refused; there is no degraded form. */
 const isDegraded = ({ userId }: Call, { degrade }: RouteServices): boolean =>
   degrade.isOn && refusesChange(degrade.rulingOf('order', userId));
 

@@ -15,13 +15,13 @@ import { defineRoute, type RouteServices } from '../route.js';
 
 /** The signature header of our own format. */
 export const PAYMENT_SIGNATURE = 'payment-signature';
-/** A provider sends whole objects: Stripe sends about 4 kB, and more with notes of the shop. */
+/** A provider sends whole objects. Stripe sends about 4 kB, and more if the shop adds notes. */
 const REPORT_BYTES_MAX = 65_536;
 
 /**
- * Receives the reports of the payment provider. The body is signed, so no token is needed. A copy of a message, however
- * late, is the same payment and changes nothing. 2xx ends the retries of a provider, 503 asks for a retry. A signed message
- * that cannot be recorded as a payment becomes a case for an operator before it is answered.
+ * Receives the reports of the payment provider. The body is signed, so no token is needed. A repeated message, however
+ * late, names the same payment and changes nothing. A 2xx ends the provider's retries, a 503 asks for another. A signed
+ * message that cannot be recorded as a payment becomes a case for an operator before it is answered.
  */
 export const paymentWebhook = defineRoute({
   method: 'post',
@@ -65,7 +65,7 @@ export const paymentWebhook = defineRoute({
       .meta({ id: 'PaymentEvent' }),
     required: true,
     bytesMax: REPORT_BYTES_MAX,
-    read: (text) => ({ value: text }), // the signature covers the text, so it is checked before the JSON
+    read: (text) => ({ value: text }), // the signature covers the text, so it is checked before the JSON is parsed
   },
   answers: {
     200: {
@@ -147,8 +147,8 @@ async function recorded(report: ReportOf<'succeeded'>, body: string, { webhook, 
 }
 
 /**
- * Moves the order whose money went back or is disputed, and records a case if a person must look. Ignores payments that
- * other programs made with the provider's account.
+ * Moves the order whose money went back or is disputed, and records a case if a person must look into it. Ignores
+ * payments that other programs made with the provider's account.
  */
 async function noted(report: ReportOf<'refund_failed' | 'refunded' | 'disputed'>, { webhook, log }: Ports) {
   const { cases, money } = webhook;
@@ -197,7 +197,7 @@ async function noted(report: ReportOf<'refund_failed' | 'refunded' | 'disputed'>
 }
 
 /**
- * Refuses a report of the wrong mode. Records a case for real money in a test system, because the money is lost unless an
+ * Refuses a report of the wrong mode. Records a case if real money reached a test system, because it is lost unless an
  * operator sees it.
  */
 async function refuseMode(
@@ -215,8 +215,8 @@ async function refuseMode(
 }
 
 /**
- * Records a case for a payment that could not be recorded. The fields of a report are unchecked, so a column takes a field
- * only if its format is valid. The detail contains all fields.
+ * Records a case for a payment that could not be recorded. The fields of a report are unchecked, so a column gets a
+ * field only if the format of the field is valid. The detail contains all fields.
  */
 async function noteUnrecorded(
   claims: PaymentClaims,
@@ -224,7 +224,7 @@ async function noteUnrecorded(
   why: string,
   { cases, mode }: Ports['webhook'],
 ): Promise<void> {
-  if (mode === 'live' && claims.live === false) return; // a test payment: no money was taken
+  if (mode === 'live' && claims.live === false) return; // a test payment, so no money was taken
   const read = claimed.parse(claims);
   await cases.note({
     kind: 'unrecorded',
@@ -256,7 +256,7 @@ const typed = z.object({ type: z.string().min(1).max(64) });
 const detail = z.string().min(1).max(500);
 const live = z.boolean();
 const payment = { paymentId, amountCents: z.int().min(0), currency };
-/** The events of our own format. Other events are acknowledged and ignored. */
+/** The events of our own format. Any other event is acknowledged and ignored. */
 const EVENTS = {
   'payment.succeeded': z
     .object({ ...payment, orderId, live })

@@ -22,8 +22,8 @@ export const healthz = defineRoute({
 });
 
 /**
- * Every client of the buyer listener can read this answer, so it names neither servers nor reasons. Prometheus gets a page
- * that it can read, so that a scrape through a proxy tells whether buyers reach an api that can sell.
+ * Every client of the buyer listener can read this answer, so it names neither servers nor reasons. Prometheus gets a
+ * page in its own format, so that a scrape through a proxy tells whether buyers reach an api that can sell.
  */
 export const readyz = defineRoute({
   method: 'get',

@@ -7,8 +7,8 @@ const SECONDS_MAX = 30;
 const SECONDS_DEFAULT = 10;
 
 /**
- * Profiles the process of this api and returns a file for the developer tools of Chrome. Writes each request to the audit
- * log before the profile begins.
+ * Profiles this api process and returns a file for Chrome's developer tools. Writes each request to the audit log
+ * before the profile begins.
  */
 const profileOf = (kind: 'cpu' | 'heap', path: string, summary: string) =>
   defineRoute({
@@ -23,7 +23,7 @@ const profileOf = (kind: 'cpu' | 'heap', path: string, summary: string) =>
     answers: { 200: { description: `the text of a .${kind}profile file`, schema: z.looseObject({}) } },
     problems: ['profile_running'],
     async handle({ req, res, userId, query: { seconds } }, { audit, profiler, lifecycle }) {
-      if (req.method === 'HEAD') return text(200, 'profiled', '', 'application/json'); // Express serves HEAD too
+      if (req.method === 'HEAD') return text(200, 'profiled', '', 'application/json'); // Express serves HEAD as well
       const after = { kind, seconds };
       await audit.append({ actor: userId, action: 'api.profiled', subject: 'program:api', before: null, after });
       const { signal } = startPoll(res, lifecycle);

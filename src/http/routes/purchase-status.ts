@@ -12,7 +12,7 @@ import { defineRoute, type Call, type RouteServices } from '../route.js';
 import { answerRead, readable } from './degraded-read.js';
 import { SIGNATURE } from './sale-headers.js';
 
-/** Proxies on the way cut longer waits, and a longer wait would hold a connection for no gain. */
+/** Proxies on the way cut off longer waits, and a longer wait would hold a connection for no gain. */
 const WAIT_SECONDS_MAX = 30;
 const waitError = { error: must(`a whole number of seconds from 0 to ${WAIT_SECONDS_MAX}`) };
 
@@ -96,7 +96,7 @@ export const purchaseEvents = defineRoute({
   async handle(call, services) {
     const { userId, params: ids, req } = call;
     const { requestId } = ids;
-    // A stream has no degraded form. The client can ask for the status of the purchase instead.
+    // A stream has no degraded form. The client can poll the status of the purchase instead.
     const { degrade, lifecycle } = services;
     const level = degrade.isOn ? degrade.rulingOf('status', userId)?.level : undefined;
     if (level !== undefined && level !== 'L0') return problem('degraded', { requestId, detail: NO_STREAM });
@@ -109,7 +109,7 @@ export const purchaseEvents = defineRoute({
       case 'following':
         await stream(answer, call, poll, services);
         return null;
-      case 'ended': // an EventSource that gets a 204 does not reconnect
+      case 'ended': // an EventSource does not reconnect after a 204
         return noContent('ended');
       case 'not_found':
         return problem('purchase_not_found', { requestId });
@@ -143,14 +143,16 @@ async function stream(
     for await (const step of following.steps()) events.send(eventOf(step, params));
   } catch (error) {
     log.error({ err: error, traceId: call.traceId }, 'unexpected error in a stream of events');
-    onBug(error); // the head is already sent, so the stream can only end
+    onBug(error); // the head has been sent already, so all that is left is to end the stream
   } finally {
     following.close();
     events.end();
   }
 }
 
-/** The id of an event is its word, which says how far the buyer has been notified, whichever api they reconnect to. */
+/**
+ * The id of an event is its word. It says how far the buyer has been notified, no matter to which api they reconnect.
+ */
 const eventOf = ({ word, status }: PurchaseStep, ids: object) => ({
   id: word,
   event: word,

@@ -16,8 +16,8 @@ import { defineRoute, type BodyRead, type Call, type RouteServices } from '../ro
 import { PURCHASE_TOKEN, QUEUE_PASS, SIGNATURE } from './sale-headers.js';
 
 /**
- * Buys. The server answers this route without Express and without zod, because each would cost several times as much as the
- * rest of a refusal. The schema of the body is for the document, and a test compares it with `readWanted`.
+ * Buys. The server handles this route without Express and without zod, because either would cost several times as much
+ * as the rest of a refusal. The schema of the body is only for the document, and a test compares it with `readWanted`.
  */
 export const purchase = defineRoute({
   method: 'post',
@@ -76,7 +76,7 @@ export const purchase = defineRoute({
   },
   early({ req, params, userId, requestId }, { gate }) {
     gate.countAttempt(params.saleId);
-    // A chunked body must be read anyway to keep its connection, so the gate itself answers sold_out then.
+    // A chunked body must be read anyway to keep its connection, so in that case the gate itself answers sold_out.
     if (hasLongBody(req) || requestId === null) return null;
     const refusal = gate.refuseEarly(params.saleId, userId);
     return refusal === null ? null : PREPARED[refusal].answer(requestId);
@@ -88,7 +88,7 @@ export const purchase = defineRoute({
     const { saleId } = params;
     const { quantity, metadata } = body;
     const entered = await services.gate.enter({ saleId, userId, requestId, quantity, metadata, traceId, span });
-    const batchId = call.traceId === '' ? batchIn(entered) : null; // without its own trace, a purchase is found by its batch
+    const batchId = call.traceId === '' ? batchIn(entered) : null; // without its own trace, it is found by its batch
     if (batchId !== null) call.traceId = traceIdOfBatch(batchId) ?? '';
     if (entered.outcome === 'accepted') return pendingAnswer(saleId, requestId, 'accepted', call.mount);
     if (entered.outcome === 'replayed')
@@ -104,7 +104,7 @@ const SALE_ID_SHAPE = 'The sale id in the address must be a whole number.';
 const PREFIX = '/v1/sales/';
 const SUFFIX = '/purchases';
 
-/** Returns the raw sale id in the address of a purchase, valid or not. Null for any other address. */
+/** Returns the unchecked sale id in the address of a purchase. Null for any other address. */
 export function saleIdOf(target: string): string | null {
   // A proxy may send an absolute URL, which every server must accept (RFC 9112, 3.2.2).
   const url = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?]*/i, '');
@@ -116,7 +116,10 @@ export function saleIdOf(target: string): string | null {
   return saleId.includes('/') ? null : saleId;
 }
 
-/** Returns the trace id to store with a purchase, so that the purchase can be found by it. Undefined: none is stored. */
+/**
+ * Returns the trace id to store with a purchase, so that the purchase can be found by it. Undefined if none is to be
+ * stored.
+ */
 function storedTraceId({ parent, span }: Call, stored: RouteServices['traceIdsStored']): string | undefined {
   if (stored === 'none') return undefined;
   return parent !== null && (stored === 'all' || parent.isSampled) ? parent.traceId : span?.traceId;
@@ -130,14 +133,14 @@ function batchIn(entered: PurchaseOutcome): string | null {
 
 /** The content of a body. */
 interface Wanted {
-  /** In units. */
+  /** Number of units. */
   readonly quantity: number;
   readonly metadata: Metadata | undefined;
 }
 
 const ONE_UNIT: Wanted = { quantity: 1, metadata: undefined };
 
-/** Reads a body, or returns a sentence that says why it is wrong. An empty body asks for one unit. */
+/** Reads a body, or returns a sentence that says what is wrong with it. An empty body asks for one unit. */
 export function readWanted(text: string): Wanted | string {
   if (text === '') return ONE_UNIT;
   const parsed = parseJson(text, 'The body');
@@ -146,7 +149,7 @@ export function readWanted(text: string): Wanted | string {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return 'The body must be a JSON object.';
   let quantity: unknown = 1;
   let metadata: Metadata | undefined;
-  // Object.keys, because JSON.parse makes `__proto__` an own field, which is then refused like any other unknown field.
+  // Object.keys sees `__proto__`, which JSON.parse makes an own field; it is then refused like any other unknown field.
   for (const field of Object.keys(body)) {
     if (field === 'quantity') quantity = (body as { quantity: unknown }).quantity;
     else if (field === 'metadata') {
@@ -169,13 +172,16 @@ const PREPARED = Object.fromEntries(
   [...REFUSALS, 'outcome_unknown' as const].map((code) => [code, new PreparedProblem(code)]),
 ) as Record<PreparedCode, PreparedProblem<PreparedCode>>;
 
-/** Maximum random delay after the opening before a buyer should retry, in ms, so that not all buyers return at once. */
+/** Maximum random delay that is added to a retry after the opening, in ms, so that not all buyers return at once. */
 const OPENING_JITTER_MS = 2000;
-/** Maximum number of cached answers, one per opening and second of waiting time. The buyers of a few sales need no more. */
+/**
+ * Maximum number of cached answers: there is one per opening and per second of waiting time. The buyers of a few sales
+ * need no more.
+ */
 const BEFORE_OPENING_MAX = 64;
 const beforeOpening = new Map<string, PreparedProblem<'not_open'>>();
 
-/** Says when the sale opens, if the api knows. A sale that waits for its operator has no known opening. */
+/** Says when the sale opens, if the api knows that. A sale that waits for its operator has no known opening time. */
 function notOpenAnswer(saleId: string, requestId: string, { snapshots, clock }: RouteServices): Answer<PreparedCode> {
   const known = snapshots.peek(saleId);
   const opensAtMs = known !== undefined && 'sale' in known ? known.sale.opensAtMs : 0;
@@ -192,7 +198,10 @@ function notOpenAnswer(saleId: string, requestId: string, { snapshots, clock }: 
   return prepared.answer(requestId);
 }
 
-/** Returns the answer to a purchase that holds its units. Replays get the same answer until the order is written. */
+/**
+ * Returns the answer to a purchase whose units are held. Until the order is written, a repeated key gets the same
+ * answer.
+ */
 export function pendingAnswer(
   saleId: string,
   requestId: string,
@@ -206,7 +215,7 @@ export function pendingAnswer(
   return { status: 202, word, headers, body, encoding: 'latin1' };
 }
 
-/** Answers a repeated key with the state of the purchase: its units are held, or its row shows the result. */
+/** Answers a repeated key with the state of its purchase: the units are still held, or the row shows the result. */
 async function replayAnswer(
   asked: RequestRef,
   entry: RequestEntry,
@@ -216,7 +225,7 @@ async function replayAnswer(
   const { saleId, requestId } = asked;
   if (entry.state === 'held') return pendingAnswer(saleId, requestId, 'replayed', mount);
   const status = await getPurchase.get({ ...asked, waitMs: 0, signal: NEVER }).catch((error: unknown) => {
-    if (error instanceof OperationalError && entry.state === 'ordered') return null; // the order exists all the same
+    if (error instanceof OperationalError && entry.state === 'ordered') return null; // the order exists nevertheless
     throw error;
   });
   if (status === null && entry.state === 'ordered') {
@@ -226,7 +235,7 @@ async function replayAnswer(
     case 'ordered':
     case 'failed':
       return json(200, 'replayed', { requestId, ...status }, []);
-    case 'pending': // Redis has an order that MySQL has lost: an operator decides, so the answer is not final
+    case 'pending': // Redis has an order that MySQL has lost. An operator will decide, so the answer is not final.
       return pendingAnswer(saleId, requestId, 'replayed', mount);
     case 'not_found':
     case undefined:
@@ -236,5 +245,5 @@ async function replayAnswer(
   }
 }
 
-/** A signal that never aborts, because a replay is answered at once. */
+/** Never aborts, because a replay is answered at once. */
 const NEVER = new AbortController().signal;

@@ -92,12 +92,13 @@ export const fetchPurchaseToken = defineRoute({
   },
 });
 
-/** Time after which a sale that is due is usually warm. Buyers return at random moments within twice that time. */
+/** Time after which a sale that is due is usually warm. Buyers return at random moments up to twice that time. */
 const WARMED_MS = 1000;
 const MANY_TOKENS_HERE = 'Too many buyers at your address have a purchase token. Buy with a token, or try again later.';
 
 /**
- * Returns the sale from its snapshot, which outlives an outage of the servers behind it, or says why no snapshot exists.
+ * Returns the sale from its snapshot, which stays available while the servers behind it are down, or says why there is
+ * no snapshot.
  * @throws OperationalError redis or mysql, for a sale that this process has never seen
  */
 async function saleOf(
@@ -109,7 +110,7 @@ async function saleOf(
   return snapshot.snapshot === 'ready' ? snapshot.sale : problem(snapshot.snapshot);
 }
 
-/** An operator may still move the opening of an announced sale, so it has no waiting room and no tokens yet. */
+/** An operator may still move the opening of an announced sale, so it has neither a waiting room nor tokens yet. */
 function announced({ opensAtMs, closesAtMs, warmBeforeMs }: Sale, nowMs: number): Answer<'not_open' | 'closed'> {
   if (nowMs >= closesAtMs) return problem('closed');
   const warmsInMs = opensAtMs - (warmBeforeMs ?? 0) - nowMs;
@@ -117,7 +118,7 @@ function announced({ opensAtMs, closesAtMs, warmBeforeMs }: Sale, nowMs: number)
   return problem('not_open', { retryAfterMs, ...(nowMs < opensAtMs ? { opensAtMs } : {}) });
 }
 
-/** Returns a sale that buyers can still wait for. */
+/** Returns the sale if buyers can still wait for it. */
 async function queuedSale(
   saleId: string,
   services: RouteServices,
@@ -129,7 +130,7 @@ async function queuedSale(
   return problem('closed');
 }
 
-/** @param waitingStatus 202 for a new place, 200 for a known place */
+/** @param waitingStatus 202 for a new place, 200 for an existing one */
 function placeAnswer<S extends 200 | 202>(
   waitingStatus: S,
   mount: string,

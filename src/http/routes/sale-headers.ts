@@ -8,7 +8,7 @@ const header = (name: string, pattern: RegExp, description: string): HeaderSpec 
   name,
   required: false,
   description: `${description}; \`${pattern.source}\``,
-  schema: z.string(), // no pattern: a sale that does not require the header accepts any value
+  schema: z.string(), // no pattern, because a sale that does not require the header accepts any value
 });
 
 const SIGNED = '; if the sale requires signed requests';

@@ -11,12 +11,12 @@ import { defineRoute, type RouteServices } from '../route.js';
 import { answerRead, readable } from './degraded-read.js';
 
 /**
- * Shared caches keep an answer for a second, and for one more while they fetch the next. It holds nothing personal. A
- * cache that counts whole seconds may serve it three seconds after it was made.
+ * Shared caches keep an answer for a second, and for one second more while they fetch the next. It contains nothing
+ * personal. A cache that counts in whole seconds may still serve it three seconds after it was made.
  */
 export const SALE_CACHING = 'public, max-age=1, stale-while-revalidate=1';
 
-/** Serves the public data of a sale. All readers of a second get the same bytes. */
+/** Serves the public data of a sale. All requests within a second get the same bytes. */
 export const readSalePage = defineRoute({
   method: 'get',
   path: '/v1/sales/{saleId}',
@@ -52,7 +52,7 @@ export const readSalePage = defineRoute({
         missing: () => (outcome === 'loading' ? 'loading' : 'not_found'),
         ...(isFresh ? {} : { whole: (body) => sharedAnswer(body, req.headers['if-none-match']) }),
         async source() {
-          const answer = await services.getSale.get(saleId, isFresh || services.degrade.isOn); // a copy of it tells its own age
+          const answer = await services.getSale.get(saleId, isFresh || services.degrade.isOn); // a copy tells its age
           outcome = answer.outcome;
           return answer.outcome === 'found' ? bodyOf(answer.view, proofsOf(saleId, services)) : null;
         },
@@ -62,7 +62,7 @@ export const readSalePage = defineRoute({
   },
 });
 
-/** Bodies by their view, which is the same for all readers of a second, and answers by their body. */
+/** Bodies by their view, which all requests within a second share, and answers by their body. */
 const bodies = new WeakMap<SaleView, Body & { readonly asksFor: readonly Proof[] }>();
 const answers = new WeakMap<Body, SharedAnswer>();
 
@@ -96,7 +96,9 @@ function bodyOf(view: SaleView, asksFor: readonly Proof[]): Body {
   return body;
 }
 
-/** Returns the proofs that the current rules require, so that a buyer page need not learn them from a refusal. */
+/**
+ * Returns the proofs that the current rules require, so that a buyer page does not have to learn them from a refusal.
+ */
 function proofsOf(saleId: string, { signatures, tokens, rooms }: RouteServices): Proof[] {
   const proofs: Proof[] = [];
   if (signatures.areNeeded(saleId)) proofs.push('signature');

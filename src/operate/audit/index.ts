@@ -38,5 +38,5 @@ export const listAudit = defineRoute({
   },
 });
 
-/** Formats an audit entry for programs, over HTTP and on the command line. */
+/** Formats an audit entry for programs, for HTTP and for the command line. */
 export const auditBody = ({ atMs, ...entry }: StoredAuditEntry): AuditEntry => ({ ...entry, at: isoTime(atMs) });

@@ -15,10 +15,10 @@ import {
 } from './message-inspection.js';
 import type { MessageInspection } from './rocketmq-inspection.js';
 
-/** A broker that is missing from an answer. */
+/** A broker whose data is missing from an answer. */
 type DownBroker = Pick<BrokerReport, 'name' | 'address' | 'down'>;
 
-/** A list over all brokers that answer. */
+/** A list collected from all brokers that answer. */
 export interface BrokerList<T> {
   readonly items: readonly T[];
   /** Whether more items exist than were read. */
@@ -29,21 +29,23 @@ export interface BrokerList<T> {
 /** Opens an inspection. `onDown` receives each broker that does not answer. */
 export type OpenInspection = (onDown: (broker: BrokerReport) => void) => MessageInspection;
 
-/** Maximum age of an answer that operators share, in ms. */
+/** Maximum age of an answer that several operators share, in ms. */
 const KEPT_MS = 1000;
-/** Maximum age of a shared status, in ms. A status asks about every group: dozens of questions to each broker. */
+/**
+ * Maximum age of a shared status, in ms. A status covers every group, which takes dozens of requests to each broker.
+ */
 const STATUS_KEPT_MS = 3000;
-/** Concurrent reads of other kinds. Each asks every broker several questions. */
+/** Maximum number of concurrent reads of other kinds. Each sends several requests to every broker. */
 const LOOKS_MAX = 2;
-/** Total length of the bodies in one answer, in characters. A message may have 4 MiB. */
+/** Maximum total length of the bodies in one answer, in characters. A single message may have 4 MiB. */
 const BODIES_MAX = 4 * 1024 * 1024;
 
 /**
- * The views of RocketMQ for operators. Operators share the views without parameters for one to three seconds, so that many
- * open consoles cost the brokers no more than a single console.
+ * The views of RocketMQ for operators. Operators share the views that have no parameters for one to three seconds, so
+ * that many open consoles cost the brokers no more than one.
  */
 export class BrokerViews {
-  /** Each of these throws OperationalError rocketmq when no name server answers. */
+  /** Each of these throws OperationalError rocketmq if no name server answers. */
   readonly status: () => Promise<ClusterStatus>;
   readonly ownGroups: () => Promise<BrokerList<GroupReport>>;
   readonly allGroups: () => Promise<BrokerList<GroupReport>>;
@@ -70,8 +72,8 @@ export class BrokerViews {
   }
 
   /**
-   * Runs a read that operators do not share.
-   * @returns null: too many other reads are in progress
+   * Runs a read whose answer operators do not share.
+   * @returns null if too many such reads are in progress
    */
   async look<T>(ask: () => Promise<T>): Promise<T | null> {
     const leave = this.#places.take();
@@ -94,7 +96,7 @@ export class BrokerViews {
     return this.#list(async (inspection) => (await inspection.consumers(group)).map((one) => ({ group, ...one })));
   }
 
-  /** @param which messages with a key or an id, or from a position; null: the newest */
+  /** @param which the messages with a key or an id, or from a position on; null for the newest */
   async messages(
     topic: string,
     which: { readonly key: string } | { readonly id: string } | BrowseFrom | null,
@@ -115,8 +117,8 @@ export class BrokerViews {
   }
 
   /**
-   * Returns the half messages with a key as they are now, and a function that resumes them. @throws OperationalError
-   * rocketmq
+   * Returns the half messages with a key in their current state, and a function that resumes them.
+   * @throws OperationalError rocketmq
    */
   async toResume(key: string): Promise<{
     readonly found: readonly DiscardedHalf[];
@@ -138,7 +140,7 @@ export class BrokerViews {
 
 const downOf = ({ name, address, down }: BrokerReport): DownBroker => ({ name, address, down });
 
-/** Returns at least one message, and as many more as an answer may hold. */
+/** Returns at least one message, and otherwise as many as fit into an answer. */
 function withinBodies(messages: readonly FoundMessage[]): readonly FoundMessage[] {
   let length = 0;
   const end = messages.findIndex(({ body }, index) => (length += body.length) > BODIES_MAX && index > 0);

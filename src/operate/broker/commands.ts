@@ -28,11 +28,11 @@ interface MqFlags {
 const WATCH_DEFAULT_S = 2;
 const MESSAGES_DEFAULT = 20;
 const MESSAGES_MAX = 1_000;
-/** Total length of all bodies in one answer, in characters. */
+/** Maximum total length of all bodies in one answer, in characters. */
 const BODIES_MAX = 64 * 1024 * 1024;
-/** How many of the newest discarded half messages a command shows and can resume. */
+/** Maximum number of discarded half messages, newest first, that a command shows and can resume. */
 const DISCARDED_MAX = 1_000;
-/** Characters of a body in a table. `--json` prints the whole body. */
+/** Number of characters of a body that a table shows. `--json` prints the whole body. */
 const BODY_SHOWN = 160;
 
 const EXAMPLES = `
@@ -187,7 +187,7 @@ interface ResumeFlags extends MqFlags {
   readonly yes?: boolean;
 }
 
-/** Resumes half messages of our own topics only. Writes each to the audit log before it asks the broker. */
+/** Resumes half messages, but only of our own topics. Writes each to the audit log before it calls the broker. */
 async function resume(flags: ResumeFlags): Promise<void> {
   const { key, all = false, yes = false, json } = flags;
   if ((key === undefined) === !all) throw new UsageError('give --key or --all.');

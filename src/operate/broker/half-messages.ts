@@ -12,20 +12,20 @@ import {
 import { askRemoting, REQUEST } from '../../rocketmq/admin/remoting.js';
 import type { DiscardedHalf, InspectedHalf, OpenHalves } from './message-inspection.js';
 
-/** Topics where the broker keeps half messages, and the answers to them, until it has processed both. */
+/** Topics in which the broker keeps half messages, and the answers to them, until it has processed both. */
 const HALVES = HALF_TOPICS.open;
 const ANSWERS = 'RMQ_SYS_TRANS_OP_HALF_TOPIC';
 /** The broker's own group, which reads both topics. */
 const HALVES_GROUP = 'CID_RMQ_SYS_TRANS';
-/** Topic where the broker puts half messages after too many check-backs. */
+/** Topic into which the broker puts half messages after too many check-backs. */
 const DISCARDED = HALF_TOPICS.discarded;
-/** Half messages and answers examined in an inspection of a broker. */
+/** Maximum number of half messages and answers that are examined per broker and inspection. */
 const HALVES_MAX = 20_000;
 
 /**
  * Returns the open half messages. The broker reads its half messages in order. A half message that the broker has not
- * passed yet is open, unless an unprocessed answer to it exists. A checked-back half message is stored again at the
- * end. So each message counts once, and an answer to either copy ends it.
+ * passed yet is open, unless there is an unprocessed answer to it. A half message that was checked back is stored again
+ * at the end; it counts only once, and an answer to either copy ends it.
  */
 export async function openHalves(brokers: readonly BrokerAddress[]): Promise<OpenHalves> {
   const nowMs = Date.now();
@@ -55,9 +55,9 @@ interface Range {
 }
 
 /**
- * Reads the open half messages of a queue. In a rush nearly all half messages have their answer, and each has a body of
- * many purchases. So only unanswered half messages are read, unless a copy is among them: then its earlier copy may be
- * among the answered half messages.
+ * Reads the open half messages of a queue. In a rush, nearly all half messages have been answered, and each has a body
+ * of many purchases, so only the unanswered ones are read. If one of them has been checked back, all are read, because
+ * its earlier copy may be among the answered ones.
  */
 async function openInQueue(
   broker: BrokerAddress,
@@ -71,7 +71,7 @@ async function openInQueue(
     for await (const message of walkQueue(broker, HALVES, queueId, part)) {
       if (answered.has(message.queueOffset)) continue;
       const half = halfOf(broker, message, nowMs);
-      open.set(half.messageId, half); // a later copy has more checks
+      open.set(half.messageId, half); // a later copy has been checked more often
     }
   }
   if ([...open.values()].some(({ checks }) => checks > 0)) {
@@ -82,10 +82,10 @@ async function openInQueue(
   return [...open.values()];
 }
 
-/** Reading up to this number of answered half messages costs less than another request to the broker. */
+/** Reading up to this many answered half messages costs less than another request to the broker. */
 const GAP_MAX = 16;
 
-/** Returns the parts of a range that hold unanswered half messages. */
+/** Returns the parts of a range that contain unanswered half messages. */
 export function unanswered({ from, end }: Range, answered: ReadonlySet<number>): Range[] {
   const parts: { from: number; end: number }[] = [];
   for (let offset = from; offset < end; offset++) {
@@ -99,7 +99,7 @@ export function unanswered({ from, end }: Range, answered: ReadonlySet<number>):
 
 /**
  * Returns discarded half messages, newest first.
- * @param which the newest `max` that the brokers still keep, or the messages of a key
+ * @param which the newest `max` that the brokers still keep, or the messages with a key
  */
 export async function discardedHalves(
   brokers: readonly BrokerAddress[],
@@ -119,7 +119,7 @@ export async function discardedHalves(
 
 type Discarded = Omit<DiscardedHalf, 'resumedAtMs'>;
 
-/** Drops each body at once: hundreds are read, and a body may have 4 MiB. */
+/** Drops each body at once, because hundreds are read, and a body may have 4 MiB. */
 async function newestDiscarded(broker: BrokerAddress, max: number): Promise<Discarded[]> {
   const halves: Discarded[] = [];
   for (const { queueId, first, end } of await readQueues(broker, DISCARDED)) {
@@ -142,9 +142,9 @@ async function resumedAtMs(broker: BrokerAddress, { messageId, discardedAtMs }: 
 }
 
 /**
- * Reopens a half message that was given up, as if it had never been checked back. The broker asks for its outcome in
- * its next round.
- * @throws RemotingError when the broker does not answer or refuses
+ * Reopens a half message that was given up, as if it had never been checked back. In its next round, the broker asks
+ * for its outcome.
+ * @throws RemotingError if the broker does not answer or refuses
  */
 export async function resumeHalf(broker: BrokerAddress, { offsetId }: DiscardedHalf): Promise<void> {
   await askRemoting(broker, REQUEST.resumeCheckHalf, '', { topic: DISCARDED, msgId: offsetId });
@@ -156,7 +156,7 @@ function halfOf({ name }: BrokerAddress, { properties, bornAtMs, body }: StoredM
   return {
     broker: name,
     topic: properties.REAL_TOPIC ?? '',
-    key: batch?.batchId ?? properties.KEYS ?? '', // a batch has trace ids among its keys
+    key: batch?.batchId ?? properties.KEYS ?? '', // the keys of a batch include trace ids
     messageId: properties.UNIQ_KEY ?? '',
     ageMs: Math.max(0, nowMs - bornAtMs),
     checks: Number(properties.TRANSACTION_CHECK_TIMES ?? 0),

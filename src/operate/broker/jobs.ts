@@ -6,7 +6,7 @@ import { brokerAccessOf } from '../../rocketmq/credentials.js';
 import { OWN_GROUPS } from './message-inspection.js';
 import { RocketmqInspection } from './rocketmq-inspection.js';
 
-/** Interval that shows a dead letter or a lagging group within a minute. */
+/** Short enough to show a dead letter or a lagging group within a minute. */
 const MESSAGES_EVERY_MS = 10_000;
 
 interface Keeper {
@@ -16,7 +16,7 @@ interface Keeper {
   readonly metrics: RecoveryMetrics;
 }
 
-/** Returns no job without a known name server, because the broker cannot be asked. */
+/** Returns no jobs if no name server is known, because the broker cannot be asked. */
 export function brokerJobs({ config: { repair, brokerAccess }, ...keeper }: Keeper): PlannedJob[] {
   if (repair.namesrv === '') return [];
   const inspection = new RocketmqInspection(repair.namesrv, brokerAccessOf(brokerAccess));
@@ -24,8 +24,8 @@ export function brokerJobs({ config: { repair, brokerAccess }, ...keeper }: Keep
 }
 
 /**
- * Publishes how many messages RocketMQ holds. One keeper asks for all keepers, since the answers cost the broker some
- * work.
+ * Publishes how many messages RocketMQ holds. One keeper asks on behalf of all, because the answers cost the broker
+ * some work.
  */
 export const watchMessages = (
   { leases, owner, metrics }: Omit<Keeper, 'config'>,

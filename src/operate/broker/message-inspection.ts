@@ -7,32 +7,32 @@ export interface BrokerReport {
   readonly name: string;
   /** `host:port` of its admin port. */
   readonly address: string;
-  /** Null: the broker answers. Otherwise why it does not answer, and nothing else is known about it. */
+  /** Why the broker does not answer; nothing else is known about it then. Null if it answers. */
   readonly down: string | null;
   readonly version: string;
-  /** Messages stored and read per second, measured by the broker over the last ten seconds. */
+  /** Messages stored and messages read per second, as the broker measured them over the last ten seconds. */
   readonly putPerSecond: number;
   readonly getPerSecond: number;
-  /** Used share of the disk with the commit log, 0 to 1. */
+  /** Fraction of the disk with the commit log that is in use, 0 to 1. */
   readonly diskUsed: number;
 }
 
-/** A topic over all brokers. */
+/** A topic, over all brokers. */
 export interface TopicReport {
   readonly topic: string;
-  /** `TRANSACTION`, `NORMAL` …; empty: the broker does not say. */
+  /** `TRANSACTION`, `NORMAL` …; empty if the broker does not say. */
   readonly type: string;
   readonly queues: number;
-  /** Number of messages kept. */
+  /** Number of messages that are kept. */
   readonly kept: number;
-  /** When the newest message was stored, Unix ms. Null: no message is kept. */
+  /** When the newest message was stored, Unix ms. Null if no message is kept. */
   readonly lastStoredAtMs: number | null;
 }
 
 /** A group and its topic. */
 export interface NamedGroup {
   readonly group: string;
-  /** Null: not known; then only topics that the group has read are found. */
+  /** Null if unknown. In that case, only topics that the group has read are found. */
   readonly topic: string | null;
 }
 
@@ -46,18 +46,21 @@ export const OWN_GROUPS: readonly NamedGroup[] = [
 export interface GroupReport {
   readonly group: string;
   readonly topic: string;
-  /** Messages not yet delivered to any consumer. Delivered messages without an ack are not counted. */
+  /** Number of messages not yet delivered to any consumer. Delivered messages without an ack are not counted. */
   readonly lag: number;
-  /** Age of the oldest undelivered message, ms. Null: there is no such message. */
+  /** Age of the oldest undelivered message, ms. Null if there is none. */
   readonly oldestMs: number | null;
-  /** Number of clients that consume with this group now. */
+  /** Number of clients that consume with this group at present. */
   readonly clients: number;
 }
 
-/** A dead-letter topic over all brokers. */
+/** A dead-letter topic, over all brokers. */
 interface DeadLetterReport {
   readonly topic: string;
-  /** Number of messages kept, including messages already collected into MySQL, until the broker forgets them. */
+  /**
+   * Number of messages that are kept. A message counts until the broker forgets it, even after it has been collected
+   * into MySQL.
+   */
   readonly kept: number;
 }
 
@@ -67,14 +70,16 @@ export interface FoundMessage extends Omit<StoredMessage, 'body'> {
   readonly body: string;
 }
 
-/** Where browsing begins: at one place of a queue, or in every queue with messages stored at this time or later. */
+/**
+ * Where browsing begins: at a position in a queue, or, in every queue, with the messages stored at or after this time.
+ */
 export type BrowseFrom = { readonly queueId: number; readonly offset: number } | { readonly sinceMs: number };
 
 export interface BrowseLimits {
   readonly max: number;
   /**
-   * Total size of the bodies, in characters: a single body may have 4 MiB. The first message is always returned,
-   * whatever its size.
+   * Maximum total length of the bodies, in characters, because a single body may have 4 MiB. The first message is
+   * always returned, no matter how long it is.
    */
   readonly bodiesMax: number;
 }
@@ -86,17 +91,17 @@ export interface Browsed {
   readonly more: boolean;
 }
 
-/** A half message without an answer recorded by the broker. */
+/** A half message for which the broker has recorded no answer. */
 export interface InspectedHalf {
   readonly broker: string;
-  /** The topic of the message once committed. */
+  /** The topic that the message will have once it is committed. */
   readonly topic: string;
-  /** The batch id, for our own messages. */
+  /** The batch id, if the message is ours. */
   readonly key: string;
   readonly messageId: string;
-  /** Age since the sender made it, ms. */
+  /** Time since the sender created it, ms. */
   readonly ageMs: number;
-  /** How often the broker asked a producer about it. */
+  /** How often the broker has asked a producer about it. */
   readonly checks: number;
   readonly saleId: string | null;
   readonly purchases: number | null;
@@ -106,9 +111,9 @@ export interface InspectedHalf {
 export interface DiscardedHalf extends InspectedHalf {
   /** Unix ms. */
   readonly discardedAtMs: number;
-  /** Latest possible time of its return to the open half messages, Unix ms. Null: it did not return. */
+  /** Upper bound for the time at which it returned to the open half messages, Unix ms. Null if it did not return. */
   readonly resumedAtMs: number | null;
-  /** Its place in the log of the broker, used to put it back. */
+  /** Its position in the log of the broker, which is needed to put it back. */
   readonly offsetId: string;
 }
 
@@ -119,7 +124,7 @@ export interface OpenHalves {
   readonly more: boolean;
 }
 
-/** The cluster figures that the keeper publishes. */
+/** Figures about the cluster, which the keeper publishes. */
 export interface ClusterFigures {
   readonly brokers: readonly BrokerReport[];
   readonly groups: readonly GroupReport[];
@@ -129,11 +134,11 @@ export interface ClusterFigures {
     readonly checksMost: number;
     readonly more: boolean;
   };
-  /** Number of half messages that the broker gave up. */
+  /** Number of half messages that the broker has given up. */
   readonly discarded: number;
 }
 
-/** The status page of a cluster. */
+/** The status of a cluster, as a page shows it. */
 export interface ClusterStatus extends ClusterFigures {
   readonly deadLetters: readonly DeadLetterReport[];
   /** Number of clients that answer check-backs, by topic. */

@@ -4,16 +4,16 @@ import type { DiscardedHalf } from './message-inspection.js';
 import type { MessageInspection } from './rocketmq-inspection.js';
 
 /**
- * Maximum age of a half message to resume. A broker keeps messages this long by default, and gives up an older message
- * at once.
+ * Maximum age of a half message to resume. By default a broker keeps messages for this long, and it gives up an older
+ * message at once.
  */
 const RESUMED_MAX_AGE_MS = 72 * 3_600_000;
 const SUBJECT_MAX = 128;
 
-/** Picks the half messages of purchases that the brokers gave up and that were not resumed before. */
+/** Selects the half messages of purchases that the brokers have given up and that have not been resumed before. */
 export function resumableOf(found: readonly DiscardedHalf[]): {
   readonly halves: readonly DiscardedHalf[];
-  /** Number of given-up messages that are too old: the broker would give them up again at once. */
+  /** Number of given-up messages that are too old, because the broker would give them up again at once. */
   readonly tooOld: number;
 } {
   const ours = found.filter(({ topic, resumedAtMs }) => topic === TOPICS.purchase && resumedAtMs === null);
@@ -22,8 +22,9 @@ export function resumableOf(found: readonly DiscardedHalf[]): {
 }
 
 /**
- * Makes the broker ask again about a half message that it gave up. Writes to the audit log before it calls the broker.
- * @throws OperationalError mysql, and nothing was done; rocketmq
+ * Makes the broker ask again about a half message that it has given up. Writes to the audit log before it calls the
+ * broker.
+ * @throws OperationalError mysql, if nothing was done; OperationalError rocketmq
  */
 export async function resumeHalf(
   half: DiscardedHalf,

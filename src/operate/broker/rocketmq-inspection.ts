@@ -48,24 +48,24 @@ import type {
 const isOfRetries = (topic: string): boolean => topic.startsWith('%RETRY%');
 const isOfDeadLetters = (topic: string): boolean => topic.startsWith('%DLQ%');
 
-/** Attempts of an inspection while brokers come and go. */
+/** Number of attempts of an inspection while brokers come and go. */
 const TRIES_MAX = 3;
 
 interface Brokers {
   /** Brokers that answer. */
   readonly up: readonly BrokerAddress[];
-  /** A line for each broker, also for brokers that are down. */
+  /** A line for each broker, including brokers that are down. */
   readonly reports: readonly BrokerReport[];
 }
 
-/** What operators use of an inspection. */
+/** The part of an inspection that operators use. */
 export type MessageInspection = Omit<RocketmqInspection, 'figures'>;
 
 /**
  * Inspects a RocketMQ cluster over the admin protocol of its brokers. Only `resume` changes anything. Results combine
- * all brokers that answer, and a broker that does not answer is named. So is a broker that an earlier inspection has
- * seen and that no name server knows any more. Every method throws OperationalError rocketmq when no name server
- * answers, or when a broker that was up refuses or stays silent.
+ * the data of all brokers that answer. A broker that does not answer is named, and so is a broker that an earlier
+ * inspection has seen but no name server knows any more. Every method throws OperationalError rocketmq if no name
+ * server answers, or if a broker that was up refuses or stays silent.
  */
 export class RocketmqInspection {
   readonly #namesrvAddr: string;
@@ -78,10 +78,9 @@ export class RocketmqInspection {
 
   /**
    * @param namesrvAddr one or more `host:port`, separated by `;`
-   * @param access null: without login, in plain text
-   * @param onDown called for each broker that does not answer, once per inspection: the result lacks the data of this
-   * broker
-   * @param seen brokers seen by other inspections too; absent: by this inspection only
+   * @param access null for no login and no encryption
+   * @param onDown called for each broker that does not answer, once per inspection, because the result lacks its data
+   * @param seen brokers that other inspections have seen; if absent, only this inspection's
    */
   constructor(
     namesrvAddr: string,
@@ -127,7 +126,10 @@ export class RocketmqInspection {
     }
   }
 
-  /** Lists the groups, largest lag first. @param groups null: all groups known to the brokers */
+  /**
+   * Lists the groups, largest lag first.
+   * @param groups null for all groups that the brokers know
+   */
   async groups(groups: readonly NamedGroup[] | null): Promise<GroupReport[]> {
     return this.#look(async ({ up }) =>
       groupsOf(up, groups ?? (await groupNames(up)).map((group) => ({ group, topic: null }))),
@@ -138,12 +140,12 @@ export class RocketmqInspection {
     return this.#look(({ up }) => topicsOf(up));
   }
 
-  /** Lists half messages without an answer, oldest first. */
+  /** Lists half messages that have not been answered, oldest first. */
   async halves(): Promise<OpenHalves> {
     return this.#look(({ up }) => openHalves(up));
   }
 
-  /** Half messages that the broker gave up, newest first: the newest `max`, or all with a key. */
+  /** Returns half messages that the broker has given up, newest first: the newest `max`, or all with a key. */
   async discarded(which: { readonly max: number } | { readonly key: string }): Promise<DiscardedHalf[]> {
     return this.#look(({ up }) => discardedHalves(up, which));
   }
@@ -165,20 +167,20 @@ export class RocketmqInspection {
     return this.#look(({ up }) => clientsOf(up, readProducers));
   }
 
-  /** Lists the clients that consume with a group now. */
+  /** Lists the clients that consume with a group at present. */
   async consumers(group: string): Promise<BrokerClient[]> {
     return this.#look(({ up }) => clientsOf(up, (broker) => readConsumers(broker, group)));
   }
 
-  /** Finds the messages of a topic with this key, oldest first; at most 32 per broker. */
+  /** Finds the messages of a topic that have this key, oldest first; at most 32 per broker. */
   async messagesOfKey(topic: string, key: string): Promise<FoundMessage[]> {
     return this.#messages((broker) => readMessagesOfKey(broker, topic, key));
   }
 
   /**
-   * Finds the messages with this id, oldest first: a redelivered message, or a half message with check-backs, has
-   * several copies of one id.
-   * @param id the id given by the sender (`UNIQ_KEY`), or a place in the log of a broker (`offsetId`)
+   * Finds the messages with this id, oldest first. A redelivered message, or a half message with check-backs, has
+   * several copies with the same id.
+   * @param id the id given by the sender (`UNIQ_KEY`), or a position in the log of a broker (`offsetId`)
    */
   async messagesOfId(topic: string, id: string): Promise<FoundMessage[]> {
     return this.#messages((broker) => readMessagesOfId(broker, topic, id));
@@ -186,7 +188,7 @@ export class RocketmqInspection {
 
   /**
    * Reads the newest messages of a topic, or the first messages from a starting point; oldest first.
-   * @param from null: the newest messages of every queue
+   * @param from null for the newest messages of every queue
    */
   async browse(topic: string, from: BrowseFrom | null, limits: BrowseLimits): Promise<Browsed> {
     return this.#look(({ up }) => browse(up, topic, from, limits));
@@ -200,8 +202,8 @@ export class RocketmqInspection {
   }
 
   /**
-   * Runs some work with the brokers that answer. If a broker dies during the work, the next attempt counts it as down
-   * and leaves it out. A broker that only paused answers in the next attempt.
+   * Runs `work` with the brokers that answer. If a broker dies meanwhile, the next attempt counts it as down and leaves
+   * it out. A broker that was only paused answers in the next attempt.
    */
   async #look<T>(work: (brokers: Brokers) => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
@@ -217,7 +219,7 @@ export class RocketmqInspection {
     }
   }
 
-  /** @throws OperationalError when no name server knows a broker of the cluster */
+  /** @throws OperationalError if no name server knows a broker of the cluster */
   async #brokers(): Promise<Brokers> {
     const brokers = await brokersKnownTo(this.#namesrvAddr, this.#access, this.#cluster);
     this.#last = brokers;
@@ -228,7 +230,7 @@ export class RocketmqInspection {
   }
 }
 
-/** Turns a missing answer or a refusal of a broker into a fault of RocketMQ. Other errors stay as they are. */
+/** Turns a missing answer or a refusal of a broker into a fault of RocketMQ. Leaves other errors as they are. */
 const asOperationalError = (error: unknown): unknown =>
   error instanceof RemotingError
     ? new OperationalError('rocketmq', error.message, { retryable: true, cause: error })
@@ -261,7 +263,7 @@ const downReport = (name: string, address: string, down: string): BrokerReport =
   diskUsed: 0,
 });
 
-/** Returns the first of three rates: over ten seconds, a minute, ten minutes. */
+/** Returns the first of three rates, which cover ten seconds, a minute and ten minutes. */
 const firstNumber = (text = ''): number => Number.parseFloat(text.split(' ')[0] ?? '') || 0;
 
 async function figuresOf({ up, reports }: Brokers, groups: readonly NamedGroup[]): Promise<ClusterFigures> {
@@ -276,7 +278,7 @@ async function figuresOf({ up, reports }: Brokers, groups: readonly NamedGroup[]
 
 async function statusOf(brokers: Brokers, groups: readonly NamedGroup[]): Promise<ClusterStatus> {
   const { up } = brokers;
-  const topics = await topicsOf(up, isOfDeadLetters); // the number of kept messages is needed for dead letters only
+  const topics = await topicsOf(up, isOfDeadLetters); // the number of kept messages is needed only for dead letters
   const producers: Record<string, number> = {};
   for (const { group } of await clientsOf(up, readProducers)) producers[group] = (producers[group] ?? 0) + 1;
   return {
@@ -321,10 +323,10 @@ async function browse(
   return { messages: kept.oldestFirst(), more: kept.more };
 }
 
-/** Messages of a queue that are requested at once. */
+/** Number of messages of a queue that are requested at once. */
 const PART = 32;
 
-/** Splits a range of offsets into parts, forwards from its begin or backwards from its end. */
+/** Splits a range of offsets into parts, forwards from its beginning or backwards from its end. */
 function partsOf(begin: number, end: number, isBackwards: boolean): { readonly from: number; readonly end: number }[] {
   const parts: { from: number; end: number }[] = [];
   if (isBackwards) for (let at = end; at > begin; at -= PART) parts.push({ from: Math.max(begin, at - PART), end: at });
@@ -332,7 +334,7 @@ function partsOf(begin: number, end: number, isBackwards: boolean): { readonly f
   return parts;
 }
 
-/** Keeps the first or the newest of many messages. Holds at most twice the number that is returned in the end. */
+/** Keeps the first, or the newest, of many messages. Never holds more than twice as many as it returns in the end. */
 class KeptMessages {
   /** True if a message was dropped. */
   more = false;
@@ -424,7 +426,7 @@ async function groupsOf(brokers: readonly BrokerAddress[], groups: readonly Name
       }
     }
     for (const [topic, { lag, oldestAtMs }] of byTopic) {
-      if (isOfRetries(topic) && lag === 0) continue; // a retry topic is empty except after a failure
+      if (isOfRetries(topic) && lag === 0) continue; // a retry topic is usually empty
       const oldestMs = oldestAtMs === Infinity ? null : Math.max(0, nowMs - oldestAtMs);
       found.push({ group, topic, lag, oldestMs, clients });
     }
@@ -439,7 +441,7 @@ async function queuesOf(broker: BrokerAddress, group: string, topic: string | nu
   return [...queues, ...(await readGroupQueues(broker, group, topic))];
 }
 
-/** Returns the offset of the first message to show of a queue. */
+/** Returns the offset of the first message of a queue to be shown. */
 async function beginOf(
   broker: BrokerAddress,
   queue: Pick<QueueEnds, 'queueId' | 'first' | 'end'> & { readonly topic: string },
@@ -447,7 +449,7 @@ async function beginOf(
   max: number,
 ): Promise<number> {
   const { topic, queueId, first, end } = queue;
-  if (from === null) return Math.max(first, end - max - 1); // an extra message tells whether there are more
+  if (from === null) return Math.max(first, end - max - 1); // one more message shows whether there are more
   const offset = 'queueId' in from ? from.offset : await readOffsetAt(broker, topic, queueId, from.sinceMs);
   return Math.max(first, offset);
 }

@@ -23,7 +23,7 @@ import { resumableOf, resumeHalf } from './resume-halves.js';
 import type { BrokerServices } from './services.js';
 
 /**
- * The contents of RocketMQ, as in `seckill mq … --json`. Other systems may share the cluster: only admins see their
+ * The contents of RocketMQ, as in `seckill mq … --json`. Other systems may share the cluster, so only admins see its
  * messages and groups.
  */
 
@@ -39,7 +39,7 @@ const TOO_MANY = 'This api already handles other requests to RocketMQ. Try again
 const PROBLEMS_OF_MQ = ['broker_not_configured'] as const;
 type Refused = Answer<'broker_not_configured' | 'unavailable' | 'overloaded' | 'wrong_state'>;
 
-/** Answers a fault with the name of the server that does not answer, because operators must know it. */
+/** Answers a fault with the name of the server that does not answer, because operators need to know it. */
 async function ask<A extends Answer>(
   { mq }: BrokerServices,
   answer: (views: BrokerViews) => Promise<A>,

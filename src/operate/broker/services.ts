@@ -9,19 +9,19 @@ import { RocketmqInspection } from './rocketmq-inspection.js';
 
 /** The services that the routes of RocketMQ need. */
 export interface BrokerServices {
-  /** The contents of RocketMQ. Null: no name server is configured. */
+  /** The contents of RocketMQ. Null if no name server is configured. */
   readonly mq: BrokerViews | null;
   readonly audit: Pick<AuditLog, 'append'>;
 }
 
-/** Opens access to the admin ports of the brokers. Null without NAMESRV_ADDR. */
+/** Opens access to the admin ports of the brokers. Null if NAMESRV_ADDR is not set. */
 export function openBroker({ repair: { namesrv }, brokerAccess }: Config<'repair' | 'brokerAccess'>): {
   readonly brokerViews: BrokerViews | null;
   readonly traceBroker: TraceBroker | null;
 } {
   if (namesrv === '') return { brokerViews: null, traceBroker: null };
   const access = brokerAccessOf(brokerAccess);
-  const seen = new SeenBrokers(); // each look has its own inspection
+  const seen = new SeenBrokers(); // each read has its own inspection
   return {
     brokerViews: new BrokerViews((onDown) => new RocketmqInspection(namesrv, access, { onDown, seen }), systemClock),
     traceBroker: createTraceBroker(namesrv, access, { seen }),

@@ -15,19 +15,22 @@ import type { DeadLetterServices } from './services.js';
 
 /** Replays or discards many dead letters in one request. */
 
-/** Maximum number of dead letters per request. Another request can follow. */
+/** Maximum number of dead letters per request. Further requests may follow. */
 const BULK_MAX = 1000;
 /** Room for the maximum number of ids, which have up to 18 digits each. */
 const BODY_BYTES_MAX = 32 * 1024;
 const FIRST_SHOWN = 20;
 const FAILURES_SHOWN = 100;
-/** Works on one dead letter at a time, no faster than the workers can follow. */
+/** Handles one dead letter at a time, no faster than the workers can keep up. */
 const PACE = { perSecond: 100, inFlightMax: 1 };
-/** Time limit of a bulk, long enough even if every replay uses its whole wait. The bulk ends earlier if the token expires. */
+/**
+ * Time limit of a bulk request, long enough even if every replay uses its whole wait. The request ends earlier if the
+ * token expires.
+ */
 const BULK_MAX_MS = 4 * 3_600_000;
 /**
- * Number of unfinished replays in a row after which the bulk stops. The workers are down, and each further replay would
- * cost its whole wait.
+ * Number of unfinished replays in a row after which a bulk request stops. The workers are then down, and each further
+ * replay would cost its whole wait.
  */
 const UNFINISHED_MAX = 5;
 
@@ -93,7 +96,7 @@ export const workOnDeadLetters = defineRoute({
   },
 });
 
-/** Works through the dead letters. The first event sends the head, so every later fault is reported as an event. */
+/** Handles the dead letters. The first event sends the head, so every later fault is reported as an event. */
 async function workThrough(
   ids: readonly string[],
   call: Call<unknown, unknown, Bulk>,
@@ -142,7 +145,7 @@ class Progress {
   #done = 0;
   #failed = 0;
   hasFault = false;
-  /** Unfinished replays in a row. */
+  /** Number of unfinished replays in a row. */
   #unfinished = 0;
 
   constructor(of: number, end: 'replayed' | 'discarded') {

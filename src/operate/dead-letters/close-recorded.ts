@@ -21,8 +21,8 @@ const PER_BATCH_MAX = 10;
 const WRITERS: readonly string[] = [GROUPS.writer, GROUPS.redriveWriter];
 
 /**
- * Closes the dead letter of a batch if another message of the batch has recorded it since: no decision is needed any
- * more. Each run checks some of the parked batches, in rotation.
+ * Closes the dead letter of a batch if another message of the batch has recorded it since, so that no decision is
+ * needed any more. Each run checks some of the parked batches, in rotation.
  */
 export function closeRecorded(ports: CloseRecordedPorts): Job {
   let after = '';
@@ -38,7 +38,7 @@ export function closeRecorded(ports: CloseRecordedPorts): Job {
   };
 }
 
-/** A batch stays parked if another batch wrote its rows: a replay finds out what it holds. */
+/** If another batch wrote its rows, a batch stays parked, because only a replay can find out what it holds. */
 async function closeIfRecorded(
   { batchId, body }: ParkedBatch,
   { deadLetters, store, repository }: CloseRecordedPorts,

@@ -12,7 +12,7 @@ import { type Group, GROUPS } from '../../core/topics.js';
 import { markIfRecorded } from '../../recovery/mark-if-recorded.js';
 import type { RecoveryMetrics } from '../../recovery/metrics.js';
 
-/** The ids that a body names. `batch` is set only if the body is a batch. */
+/** The ids that a body contains. `batch` is set only if the body is a batch. */
 interface ReadBody {
   readonly outcome: 'decoded';
   readonly batch: Batch | null;
@@ -70,14 +70,14 @@ export interface CollectDeadLettersOptions {
 const RECEIVE_MAX = 16;
 
 /**
- * Moves messages that the broker gave up on into the `dead_letters` table: first it writes the row, then it takes a
- * batch out of `pending` (its units stay held), then it acknowledges the message. If the keeper dies in between, the
+ * Moves messages that the broker has given up into the `dead_letters` table. It first writes the row, then takes a
+ * batch out of `pending` (its units stay held), then acknowledges the message. If the keeper dies in between, the
  * message is collected again, which changes nothing.
  */
 export function collectDeadLetters(ports: CollectDeadLettersPorts, options: CollectDeadLettersOptions): Job {
   const { source, deadLetters, store, repository, log, metrics } = ports;
 
-  /** Marks the batch as recorded in Redis if its last worker died after COMMIT. Such a batch is no dead letter. */
+  /** Marks the batch as recorded in Redis if its last worker died after COMMIT. Such a batch is not a dead letter. */
   const markLate = async (batch: Batch): Promise<boolean> => {
     if ((await markIfRecorded(batch, { repository, store })) === null) return false;
     metrics.markedLate(1);
@@ -97,7 +97,7 @@ export function collectDeadLetters(ports: CollectDeadLettersPorts, options: Coll
       body: delivery.body,
       isBatch: (read?.batch ?? null) !== null,
       reason: body.outcome === 'decoded' ? 'retries_exhausted' : body.outcome,
-      // a worker that sees the last attempt parks the message itself, with its error
+      // a worker that sees the last attempt itself parks the message, with its error
       detail:
         body.outcome === 'decoded'
           ? 'the broker gave it up, because its consumer died or kept it too long'

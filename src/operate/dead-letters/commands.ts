@@ -58,9 +58,9 @@ interface WorkFlags extends FilterFlags {
 
 const DEAD_LETTERS_MAX = 10_000_000;
 const LIST_DEFAULT = 50;
-/** The number of dead letters above which the command asks for confirmation. */
+/** If there are more dead letters than this, the command asks for confirmation. */
 const ASK_ABOVE = 100;
-/** The maximum number of dead letters in progress. Each takes one message and a few statements. */
+/** Maximum number of dead letters in progress. Each takes one message and a few statements. */
 const IN_FLIGHT_MAX = 32;
 const RATE_DEFAULT = 50;
 const WAIT_SECONDS_DEFAULT = 30;
@@ -157,7 +157,7 @@ export function filterOf({ group, since, until, sale, key, reason }: FilterFlags
   return withoutUndefined({ group, sinceMs: since, untilMs: until, saleId: sale, key, reason });
 }
 
-/** Parses a variadic argument: commander passes the ids that it has read so far. */
+/** Parses a variadic argument. Commander passes the ids that it has read so far. */
 export const parseDeadLetterIds = (text: string, before: readonly string[] = []): readonly string[] => [
   ...before,
   parseRowNumber('dlq list')(text),

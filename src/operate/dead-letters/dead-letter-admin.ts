@@ -28,15 +28,18 @@ export interface Pace {
   readonly inFlightMax: number;
 }
 
-/** The result of one dead letter in a bulk run. `fault`: a dependency failed and the dead letter is unchanged. */
+/**
+ * The result for one dead letter in a bulk run. `fault` means that a dependency failed and the dead letter is
+ * unchanged.
+ */
 export type DeadLetterResult =
   | { readonly deadLetterId: string; readonly answer: ReplayAnswer | DiscardAnswer }
   | { readonly deadLetterId: string; readonly fault: OperationalError };
 
-/** Dead letters per page. */
+/** Number of dead letters per page. */
 const PAGE = 200;
 
-/** The operator's actions on dead letters: list, replay and discard them, one by one or in bulk. */
+/** What operators do with dead letters: list, replay and discard them, one by one or in bulk. */
 export class DeadLetterAdmin {
   readonly #ports: DeadLetterAdminPorts;
 
@@ -78,7 +81,10 @@ export class DeadLetterAdmin {
     return discardDeadLetter(deadLetterId, this.#ports, { actor });
   }
 
-  /** Lists every dead letter that matches, oldest first, at most `max`. @throws OperationalError mysql */
+  /**
+   * Lists at most `max` dead letters that match, oldest first.
+   * @throws OperationalError mysql
+   */
   async *matching(filter: DeadLetterFilter, max: number, behindId?: string): AsyncGenerator<DeadLetterSummary> {
     let left = max;
     let afterId = behindId;
@@ -93,8 +99,8 @@ export class DeadLetterAdmin {
   }
 
   /**
-   * Lists the parked dead letters that match. Replays that an earlier run began and did not end come first. @throws
-   * OperationalError mysql
+   * Lists the parked dead letters that match. Those whose replay an earlier run began but did not finish come first.
+   * @throws OperationalError mysql
    */
   async *parkedMatching(filter: DeadLetterFilter, max: number): AsyncGenerator<DeadLetterSummary> {
     let left = max;
@@ -107,10 +113,10 @@ export class DeadLetterAdmin {
   }
 
   /**
-   * Works through dead letters at the given pace. After a fault of a dependency, or when `signal` aborts, it starts no
-   * new dead letter and finishes those under way.
-   * @param onResult called for each dead letter as it ends
-   * @throws OperationalError mysql when the dead letters could not be read
+   * Handles dead letters at the given pace. After a fault of a dependency, or when `signal` aborts, it starts no
+   * further ones and finishes those under way.
+   * @param onResult called for each dead letter when it is done
+   * @throws OperationalError mysql if the dead letters could not be read
    */
   async workThrough(
     deadLetterIds: AsyncIterable<string> | Iterable<string>,
@@ -148,16 +154,16 @@ export class DeadLetterAdmin {
   }
 }
 
-/** The result of one dead letter in a bulk run, for a list. */
+/** The result for one dead letter in a bulk run, as a list shows it. */
 export interface ReadResult {
   readonly word: string;
-  /** A note for the operator, or null if the word says enough. */
+  /** A note for the operator. Null if the word says enough. */
   readonly note: string | null;
-  /** Whether the dead letter reached the state that was asked for. */
+  /** Whether the dead letter reached the state that was requested. */
   readonly isEnd: boolean;
 }
 
-/** @param end the state that was asked for */
+/** @param end the state that was requested */
 export function readResult(result: DeadLetterResult, end: 'replayed' | 'discarded'): ReadResult {
   if ('fault' in result) return { word: 'fault', note: result.fault.message, isEnd: false };
   const { answer } = result;

@@ -10,7 +10,7 @@ import { execute, knex, now, select } from '../../mysql/knex.js';
 import type { MysqlPool } from '../../mysql/pool.js';
 import type { DeadLetterRow } from '../../mysql/tables.js';
 
-/** The one parked dead letter of a batch. */
+/** The only parked dead letter of a batch. */
 export interface ParkedBatch {
   readonly deadLetterId: string;
   readonly batchId: string;
@@ -20,7 +20,7 @@ export interface ParkedBatch {
 /** A dead letter in a list, without its body, which may be long. Times in Unix ms. */
 export interface DeadLetterSummary extends Omit<DeadLetter, 'parkedAt' | 'replayStartedAt'> {
   readonly parkedAtMs: number;
-  /** Start of the last replay. Null: never. While the dead letter is `parked`, that replay has not ended. */
+  /** Start of the last replay. Null if there was none. While the dead letter is `parked`, that replay has not ended. */
   readonly replayStartedAtMs: number | null;
 }
 
@@ -30,7 +30,7 @@ export interface StoredDeadLetter extends DeadLetterSummary {
 
 /** Conditions that must all hold. An absent condition matches every dead letter. */
 export interface DeadLetterFilter {
-  /** Matches any of these ids; a small number of them. */
+  /** Matches any of these ids. There must be few of them. */
   readonly ids?: readonly string[];
   readonly group?: string;
   readonly originTopic?: string;
@@ -42,7 +42,7 @@ export interface DeadLetterFilter {
   /** Text contained in `detail`. */
   readonly text?: string;
   readonly state?: DeadLetterState;
-  /** Earliest time of parking, Unix ms. */
+  /** Parked at this time or later, Unix ms. */
   readonly sinceMs?: number;
   /** Parked before this time, Unix ms. */
   readonly untilMs?: number;
@@ -52,17 +52,17 @@ export interface DeadLetterFilter {
 
 /** A page of dead letters, oldest first. */
 export interface DeadLetterPage {
-  /** Returns dead letters after this id. Absent: starts at the oldest. */
+  /** Returns dead letters after this id. If absent, starts at the oldest. */
   readonly afterId?: string;
   readonly max: number;
 }
 
-/** Result of a move. Only a `parked` dead letter is changed. */
+/** Result of a change. Only a `parked` dead letter is changed. */
 export type DeadLetterMove = 'done' | 'not_parked' | 'not_found';
 
 /**
- * Reads and moves dead letters. Every move leaves a row in the audit log, in the same transaction: actor, action, the
- * dead letter before and after.
+ * Reads and changes dead letters. Every change writes a row to the audit log in the same transaction: actor, action,
+ * and the dead letter before and after.
  */
 export interface DeadLetterStore {
   /**
@@ -81,8 +81,8 @@ export interface DeadLetterStore {
   find(deadLetterId: string): Promise<StoredDeadLetter | null>;
 
   /**
-   * Notes that a replay begins, before anything is published. The dead letter stays `parked`.
-   * @param actor requested the replay
+   * Records that a replay begins, before anything is published. The dead letter stays `parked`.
+   * @param actor who requested the replay
    * @throws OperationalError mysql
    */
   beginReplay(deadLetterId: string, actor: string): Promise<DeadLetterMove>;
@@ -94,13 +94,13 @@ export interface DeadLetterStore {
   close(deadLetterId: string, actor: string, end: 'replayed' | 'discarded', note: string): Promise<DeadLetterMove>;
 
   /**
-   * Notes why a replay did not end. The dead letter stays `parked`.
+   * Records why a replay did not finish. The dead letter stays `parked`.
    * @throws OperationalError mysql
    */
   keepParked(deadLetterId: string, actor: string, note: string): Promise<DeadLetterMove>;
 }
 
-/** Without the body, which may be long. */
+/** All columns except the body, which may be long. */
 const SUMMARY_COLUMNS = [
   'id',
   'message_id',
@@ -144,7 +144,7 @@ export function createDeadLetterStore(pool: MysqlPool): DeadLetterStore {
   };
 }
 
-/** Lists parked batches by the key that holds only these. */
+/** Lists parked batches by the key that contains only these. */
 async function parkedBatches(pool: MysqlPool, afterBatchId: string, max: number): Promise<ParkedBatch[]> {
   const page = knex('dead_letters')
     .select('id', 'parked_batch', 'body')
@@ -203,8 +203,9 @@ function matching(filter: DeadLetterFilter): (where: Knex.QueryBuilder) => void 
 type Before = Pick<DeadLetterRow, 'state' | 'replays' | 'note'>;
 
 /**
- * Changes a parked dead letter. The row is locked first: of two moves at once, the second sees the result of the first.
- * @param change the new values, and the audit entry
+ * Changes a parked dead letter. The row is locked first, so of two concurrent changes, the second sees the result of
+ * the first.
+ * @param change returns the new values and the audit entry
  */
 async function move(
   pool: MysqlPool,
@@ -271,7 +272,8 @@ export function summaryBody({ parkedAtMs, replayStartedAtMs, ...summary }: DeadL
 }
 
 /**
- * Formats a dead letter with its body, both raw and decoded if it is a batch. The decoded form leaves out unknown fields.
+ * Formats a dead letter with its body, as it is and, if it is a batch, decoded. The decoded form leaves out unknown
+ * fields.
  */
 export function deadLetterBody({ body, ...summary }: StoredDeadLetter): DeadLetterWithBody {
   const decoded = decodeBatch(body);

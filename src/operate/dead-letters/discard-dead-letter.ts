@@ -10,14 +10,15 @@ export interface DiscardPorts extends FailPorts {
 }
 
 export interface DiscardOptions {
-  /** For the audit log. */
+  /** The actor, for the audit log. */
   readonly actor: string;
 }
 
 /**
- * - `discarded`: every purchase of the batch has a row now; the new rows are `failed` and their units are on their way
+ * - `discarded`: every purchase of the batch now has a row; the new rows are `failed`, and their units are on their way
  *   back
- * - `contended`: other processes write the same rows, or no order ids are available; nothing was changed, try again
+ * - `contended`: other processes are writing the same rows, or no order ids are available; nothing was changed, so try
+ *   again
  * - `already_closed`: the dead letter was replayed or discarded before
  */
 export type DiscardAnswer =
@@ -30,9 +31,9 @@ const NOTHING: FailedPurchases = { failed: 0, kept: 0, live: [] };
 /**
  * Discards a parked batch: each purchase without a row gets a `failed/discarded` row, with the outbox row of its
  * release in the same transaction (protocol rule 7). A purchase that has a row keeps it. A purchase that another batch
- * holds by now is left to that batch, because its buyer also has a 202. A worker that records the batch at the same
- * moment does no harm: the unique key of the row decides for each purchase. Rows are written even if Redis knows of no
- * units: the message was committed, so a buyer may have got a 202 and must be able to see the result. Safe to repeat.
+ * now holds is left to that batch, because its buyer also has a 202. A worker may record the batch at the same moment:
+ * the unique key of the row decides for each purchase. Rows are written even if Redis has no units for the batch,
+ * because the message was committed, so a buyer may have got a 202 and must be able to see the result. Safe to repeat.
  * @throws OperationalError; the dead letter is still `parked` and may be discarded again
  */
 export async function discardDeadLetter(
@@ -49,7 +50,7 @@ export async function discardDeadLetter(
       outcome: 'discarded',
       note,
     };
-  // A forged batch may name purchases of real buyers, which it must not end.
+  // A forged batch may name purchases of real buyers, which must not be ended.
   if (deadLetter.reason === 'forged') return close('forged, so it holds no units to return');
   const decoded = decodeBatch(deadLetter.body);
   if (decoded.outcome !== 'decoded') return close('not a batch, so it holds no units to return');
@@ -59,8 +60,8 @@ export async function discardDeadLetter(
   const written = purchases.length === 0 ? NOTHING : await failPurchases({ ...batch, purchases }, 'discarded', ports);
   if (written === 'contended') return { outcome: written };
   if (written === 'unknown_sale') return close(`there is no sale ${batch.saleId}: no rows were written`);
-  // Takes the batch out of `pending`, where an unfinished replay may have put it. Live rows found before keep their
-  // units.
+  // Takes the batch out of `pending`, where an unfinished replay may have put it. Live rows that already existed keep
+  // their units.
   await ports.store.markRecorded([{ batch, orders: written.live }]);
   const left = elsewhere.size === 0 ? '' : `, ${elsewhere.size} held by another batch`;
   return close(`${written.failed} failed, ${written.kept} already had a row${left}`);

@@ -3,7 +3,7 @@ import { workOnDeadLetters } from './bulk-route.js';
 import { discardDeadLetter, exportDeadLetters, listDeadLetters, readDeadLetter, replayDeadLetter } from './routes.js';
 import type { DeadLetterServices } from './services.js';
 
-// The door for programs. The command line loads `commands.ts`, and only when it is named.
+// The entry point for programs. The command line loads `commands.ts`, only when the command is named.
 
 export const deadLetterRoutes: readonly Route<DeadLetterServices>[] = [
   listDeadLetters,

@@ -13,12 +13,12 @@ import { closeRecorded } from './close-recorded.js';
 import { collectDeadLetters } from './collect-dead-letters.js';
 import { createDeadLetterStore } from './dead-letter-store.js';
 
-/** Interval for closing finished dead letters, which is not urgent because nothing waits for it. */
+/** Interval for closing finished dead letters. It is not urgent, because nothing waits for it. */
 const CLOSE_EVERY_MS = 10_000;
 
 interface Keeper {
   readonly broker: {
-    /** The dead-letter topic of each group, and the topic that its messages were published to. */
+    /** The dead-letter topic of each group, and the topic to which its messages were published. */
     readonly deadLetters: readonly { readonly group: Group; readonly topic: Topic; readonly source: LoopedSource }[];
   };
   readonly mysql: MysqlPool;
@@ -28,7 +28,7 @@ interface Keeper {
   readonly log: Log;
 }
 
-/** Parks messages that the broker gave up on, and closes the dead letters that need no decision any more. */
+/** Parks messages that the broker has given up, and closes dead letters that no longer need a decision. */
 export function deadLetterJobs({ broker, mysql, store, repository, metrics, log }: Keeper): PlannedJob[] {
   const parking = createDeadLetterParking(mysql);
   return [
@@ -44,8 +44,8 @@ export function deadLetterJobs({ broker, mysql, store, repository, metrics, log 
 }
 
 /**
- * Publishes how many dead letters wait for an operator, as soon as they are parked. A dead letter that waits too long
- * is also reported as overdue.
+ * Publishes how many dead letters wait for an operator, as soon as they are parked. One that waits too long is also
+ * reported as overdue.
  */
 function watchParked({
   repository,

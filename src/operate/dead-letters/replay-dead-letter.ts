@@ -33,24 +33,24 @@ async function followUntil<T>(
 }
 
 export interface ReplayOptions {
-  /** For the audit log. */
+  /** The actor, for the audit log. */
   readonly actor: string;
   /** How long to wait until consumers have processed the published message, ms. */
   readonly waitMs: number;
-  /** Ends the wait early; the dead letter can be replayed again. */
+  /** Ends the wait early. The dead letter can then be replayed again. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * - `replayed`: published and processed: each purchase of a batch has its row, a due payment deadline has ended its
- *   order, paid orders have their coupons. Order events for the notifier are only published, since their effect cannot
- *   be observed
- * - `already_recorded`: every purchase had its row before; the dead letter is `replayed`, nothing was published
+ * - `replayed`: published and processed, so that each purchase of a batch has its row, a due payment deadline has ended
+ *   its order, and paid orders have their coupons. Order events for the notifier are only published, because their
+ *   effect cannot be observed
+ * - `already_recorded`: every purchase already had its row; the dead letter is `replayed`, but nothing was published
  * - `unfinished`: published, but not processed within the wait; the dead letter stays `parked` and may be replayed
  *   again
  * - `unreadable`: the body cannot be read, so no consumer could process it; the dead letter stays `parked`
  * - `not_held`: Redis holds no units for the batch, so it must not become orders; the dead letter stays `parked`
- * - `forged`: no program of ours signed it, and a replay would sign it; the dead letter stays `parked`
+ * - `forged`: none of our programs signed it, and a replay would sign it; the dead letter stays `parked`
  * - `already_closed`: the dead letter was replayed or discarded before
  */
 export type ReplayAnswer =
@@ -98,8 +98,8 @@ interface ReplayMessagePorts {
 }
 
 /**
- * Publishes order events again and waits until their effect shows. Every group of the topic gets the message, and each
- * group ignores events it has handled. Safe to repeat after a crash at any point.
+ * Publishes order events again and waits until their effect shows. Every group of the topic gets the message and
+ * ignores events that it has already handled. Safe to repeat after a crash at any point.
  * @throws OperationalError; the dead letter is still `parked` and may be replayed again
  */
 async function replayEvents(
@@ -114,7 +114,7 @@ async function replayEvents(
   await deadLetters.beginReplay(deadLetterId, actor);
   await events.publish(decoded.events);
   if (group !== GROUPS.coupon) {
-    // Notifications leave no trace. Buyers who were still waiting have polled the result long before a replay.
+    // Notifications leave no trace. Buyers who were waiting have polled the result long before a replay.
     const note = `published again: ${decoded.events.length} events; notifications are not followed`;
     return closeReplayed(deadLetterId, 'replayed', note, deadLetters, actor);
   }
@@ -144,8 +144,8 @@ async function replayDeadline(
   const { actor } = options;
   const decoded = decodePaymentDeadline(body);
   if (decoded.outcome !== 'decoded') return unreadable(deadLetterId, decoded.detail, deadLetters, actor);
-  // Publishes at once, but never before the deadline: too early, the message would only be retried until it is a dead
-  // letter again.
+  // Publishes at once, but never before the deadline: if the message came too early, it would only be retried until it
+  // is a dead letter again.
   const deadlineAtMs = Math.max(clock.nowMs(), decoded.deadline.deadlineAtMs);
   const deadline: PaymentDeadline = { ...decoded.deadline, deadlineAtMs };
   await deadLetters.beginReplay(deadLetterId, actor);
@@ -195,7 +195,7 @@ export async function replayDeadLetter(
 
 /**
  * Publishes one parked batch again and waits for its rows. Safe to repeat after a crash at any point: the batch is in
- * `pending` before it is published (protocol rule 8), so it cannot get lost, and existing rows are found before
+ * `pending` before it is published (protocol rule 8), so it cannot get lost, and existing rows are looked up before
  * anything is published.
  * @throws OperationalError; the dead letter is still `parked` and may be replayed again
  */
@@ -246,7 +246,7 @@ async function rowsOf(batch: Batch, { repository }: ReplayPorts): Promise<Order[
   return rows.length === batch.purchases.length ? rows : null;
 }
 
-/** Marks the batch as recorded in Redis in case the worker did not: no keeper would find it later. */
+/** Marks the batch as recorded in Redis in case the worker did not, because no keeper would find it later. */
 async function closed(
   deadLetterId: string,
   batch: Batch,

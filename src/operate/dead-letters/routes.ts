@@ -33,8 +33,8 @@ import { deadLetterBody, summaryBody, type DeadLetterFilter, type StoredDeadLett
 import type { DeadLetterServices } from './services.js';
 
 /**
- * How long the api follows a replay before it answers that the replay is not finished. Use `seckill dlq` for many dead
- * letters.
+ * How long the api waits for a replay before it answers that the replay is not finished. To replay many dead letters,
+ * use `seckill dlq`.
  */
 export const REPLAY_WAIT_MS = 10_000;
 
@@ -192,7 +192,7 @@ async function movedAnswer<S extends number>(
 const closedAnswer = (state: DeadLetterState): Answer<'wrong_state'> =>
   problem('wrong_state', { detail: `The dead letter is ${state}, and that is final.` });
 
-/** Returns the present state of each purchase in the batch. */
+/** Returns the current state of each purchase in the batch. */
 async function ordersBody(
   { body, reason }: StoredDeadLetter,
   deadLetters: DeadLetterServices['deadLetters'],
@@ -214,7 +214,7 @@ const rowBody = ({ orderId, batchId, quantity, state, reason }: Order): Purchase
   reason,
 });
 
-/** The columns that a person reads first. The other fields follow in the order of the contract, and the body is last. */
+/** The columns that people read first. The other fields follow in the order of the contract, with the body last. */
 const FIRST_COLUMNS = [
   'deadLetterId',
   'parkedAt',
@@ -231,7 +231,10 @@ const COLUMNS = [...new Set<string>([...FIRST_COLUMNS, ...Object.keys(deadLetter
 /** Few per read, because bodies may be long. */
 const PAGE = 20;
 
-/** Yields pages of dead letters with their bodies, oldest first. Reads nothing ahead. @throws OperationalError mysql */
+/**
+ * Yields pages of dead letters with their bodies, oldest first. Does not read ahead.
+ * @throws OperationalError mysql
+ */
 async function* deadLetterPages(
   deadLetters: DeadLetterServices['deadLetters'],
   filter: DeadLetterFilter,

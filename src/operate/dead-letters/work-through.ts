@@ -5,7 +5,7 @@ import { inLine, print, printError } from '../../process/print.js';
 
 export interface WorkOrder {
   readonly deadLetterIds: AsyncIterable<string> | Iterable<string>;
-  /** The number of dead letters. */
+  /** Number of dead letters. */
   readonly total: number;
   readonly pace: Pace;
   readonly json: boolean;
@@ -15,10 +15,10 @@ export interface WorkOrder {
 }
 
 /**
- * Works through dead letters and prints a line for each. A terminal shows a counter of the finished ones. The first Ctrl-C
- * starts no further dead letter and does not wait for results. The second Ctrl-C ends the process at once. In both cases
- * the same command can be run again to do the rest.
- * @returns true when every dead letter reached the requested state
+ * Handles dead letters and prints a line for each. On a terminal, also shows how many are done. After the first Ctrl-C,
+ * it starts no further ones and does not wait for results. The second Ctrl-C ends the process at once. In either case,
+ * the same command can be run again for the rest.
+ * @returns true if every dead letter reached the requested state
  */
 export async function workThroughDeadLetters(admin: DeadLetterAdmin, order: WorkOrder): Promise<boolean> {
   const { json, end, total } = order;

@@ -63,7 +63,7 @@ export const reportBody = ({ verdict, groups }: Report) => ({
 
 const MARKS = { ok: 'ok', unknown: '?', risky: 'risky', wrong: 'WRONG' } as const;
 const findingLine = tableLine(5, 26);
-/** Aligns a suggestion with the sentence that it belongs to. */
+/** Aligns a suggestion with the sentence to which it belongs. */
 const TODO_INDENT = ' '.repeat(2 + 5 + 2 + 26 + 2);
 
 /** The report as text for people. */

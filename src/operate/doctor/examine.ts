@@ -32,7 +32,7 @@ import type { BrokerFacts, OpenPort, RocketmqFacts } from './rocketmq-checks.js'
 import { readSection, sectionOf, settingsIn } from './settings.js';
 
 export interface DoctorOptions {
-  /** The programs whose settings are required. */
+  /** The programs whose settings must be valid. */
   readonly programs: readonly ProgramKind[];
   /** The broker cluster. */
   readonly cluster: string | null;
@@ -46,12 +46,12 @@ const ANSWER_WITHIN_MS = 3000;
 const SERVER_WITHIN_MS = 10_000;
 /** Time-out of each attempt to connect. */
 const CONNECT_WITHIN_MS = 1500;
-/** A slow resolver must not delay the report, because its answer is only a detail. */
+/** Short, because the answer of a resolver is only a detail and must not delay the report. */
 const LOOKUP_WITHIN_MS = 2000;
 
 /**
- * Asks all servers in the environment in parallel and judges their answers. Changes nothing. Never rejects for an
- * unreachable server. Takes about ten seconds at most.
+ * Asks all servers in the environment in parallel and judges their answers. Changes nothing. Never rejects because a
+ * server cannot be reached. Takes at most about ten seconds.
  */
 export async function examine(env: Environment, options: DoctorOptions): Promise<Report> {
   const redisAsked = askRedis(env);
@@ -66,7 +66,10 @@ export async function examine(env: Environment, options: DoctorOptions): Promise
   return reportOn({ settings, redis, mysql: withPrograms, rocketmq }, options.accepted);
 }
 
-/** Turns a time-out and an error of the server into a finding. @throws any other error of `asking` */
+/**
+ * Turns a time-out, or an error of the server, into a finding.
+ * @throws any other error of `asking`
+ */
 async function inTime<F extends object>(server: string, asking: Promise<Asked<F>>): Promise<Asked<F>> {
   try {
     const asked = await within(SERVER_WITHIN_MS, asking);
@@ -83,7 +86,7 @@ const silent = (down: string, todo: string) => ({ down, todo });
 
 const notUsable = (wrong: string) => silent(wrong, 'Set it, or correct it.');
 
-/** A server on another machine, as far as this machine can tell. */
+/** Used if a look-up fails or takes too long: a server on another machine that is not visibly open to outsiders. */
 const ELSEWHERE: Reach = { at: 'private', open: null };
 
 /** Never rejects. */
@@ -101,9 +104,9 @@ async function within<T>(ms: number, asking: Promise<T>): Promise<T | null> {
 
 interface AskedRedis {
   readonly redis: Asked<RedisFacts>;
-  /** The number of processes that report to Redis that they run. Null: unknown. */
+  /** Number of processes that report to Redis that they run. Null if unknown. */
   readonly programs: number | null;
-  /** The highest number of a published event. Null: unknown. */
+  /** The highest number of a published event. Null if unknown. */
   readonly published: bigint | null;
 }
 
@@ -164,7 +167,7 @@ async function askMysql(env: Environment, marked: Promise<bigint | null>): Promi
   const timeouts = { queryTimeoutMs: ANSWER_WITHIN_MS, connectTimeoutMs: ANSWER_WITHIN_MS };
   const pool = openMysqlPool({ ...options, poolMax: 2, ...timeouts }); // `mysql.locks` needs two sessions
   try {
-    const published = await marked; // before the next number is read: it only moves away from the mark
+    const published = await marked; // before the next number is read, which only moves away from the mark
     const { dataDir, ...says } = await readMysqlFacts(pool);
     const { host, port } = addressOf(options);
     const where = await reach(host, port);
@@ -189,7 +192,7 @@ async function askRocketmq(env: Environment, cluster: string | null): Promise<Ro
   const markerLifeMs = sectionOf('redis', env)?.markerLifeMs ?? Infinity;
   const wanted = readSection('brokerAccess', env);
   if ('wrong' in wanted) {
-    // the proxy is not asked without these settings, because it would be blamed for them
+    // without these settings the proxy is not asked, because it would be blamed for them
     const endpoint = { place, refusal: withoutPoint(wanted.wrong), reach: ELSEWHERE };
     const nameServer = namesrv === '' ? ('unset' as const) : { problem: wanted.wrong };
     const nothing = { strangers: null, brokers: [], silent: [], ports: [] };
@@ -210,7 +213,7 @@ async function askRocketmq(env: Environment, cluster: string | null): Promise<Ro
   };
 }
 
-/** Whether the settings ask for TLS, when they are not usable as a whole. */
+/** Whether ROCKETMQ_TLS asks for TLS. Reads the variable itself, for settings that are not valid as a whole. */
 const wantsTls = ({ ROCKETMQ_TLS: tls = '' }: Environment): boolean => tls !== '' && tls !== 'off';
 
 type ProxyFacts = Pick<RocketmqFacts, 'endpoint' | 'strangers' | 'ports'>;
@@ -283,7 +286,7 @@ async function askBrokers(
   }
 }
 
-/** Returns the facts of a broker, or says why the broker does not answer. */
+/** Returns the facts about a broker, or says why the broker does not answer. */
 async function askBroker(broker: BrokerAddress): Promise<BrokerSays | string> {
   try {
     return await readBrokerFacts(broker, readTopicLists());
@@ -294,9 +297,9 @@ async function askBroker(broker: BrokerAddress): Promise<BrokerSays | string> {
 }
 
 /**
- * Describes the port of a name server. A name server never asks for a login, but may ask for a certificate. Null: the text
- * is not an address.
- * @param asStranger our access without our certificate
+ * Describes the port of a name server, which never asks for a login but may ask for a certificate. Null if the text is
+ * not an address.
+ * @param asStranger our access, but without our certificate
  */
 async function nameServerPort(text: string, asStranger: BrokerAccess): Promise<OpenPort | null> {
   try {

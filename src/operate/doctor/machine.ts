@@ -3,7 +3,8 @@ import { readFile, statfs } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { kindOfAddress, type FreeShare, type Reach } from '../../core/doctor/reach.js';
 
-// Facts about the servers that this machine can see: their location, and the ports and disks of the servers that run here.
+// Facts about the servers that this machine can see: their location, and the ports and disks of servers that run on
+// this machine.
 
 /** @throws what the resolver throws for a name that it does not know */
 export async function reachOf(host: string, port: number): Promise<Reach> {
@@ -17,15 +18,15 @@ export async function reachOf(host: string, port: number): Promise<Reach> {
   };
 }
 
-/** @param path a path on the server's machine, which only exists here if the server runs here */
+/** @param path a path on the server's machine. It exists here only if the server runs here */
 export async function freeShareOf(path: string, { at }: Reach): Promise<FreeShare> {
   if (at !== 'this_machine') return null;
   try {
     const { bavail, bfree, blocks } = await statfs(path);
-    const usable = blocks - bfree + bavail; // as df counts: without the blocks that only root may fill
+    const usable = blocks - bfree + bavail; // like df, without the blocks that only root may fill
     return usable === 0 ? null : bavail / usable;
   } catch {
-    return null; // the path is inside a container, or readable by its own user only
+    return null; // the path is inside a container, or only its own user may read it
   }
 }
 
@@ -36,7 +37,7 @@ const hasOtherAddresses = (): boolean => addresses().some(({ internal }) => !int
 /** State LISTEN in /proc/net/tcp (include/net/tcp_states.h of Linux). */
 const LISTEN = '0A';
 
-/** Returns the ports of this machine that are open on every address. Empty without /proc. */
+/** Returns the ports of this machine that are open on every address. Empty if there is no /proc. */
 async function wildcardPorts(): Promise<ReadonlySet<number>> {
   const tables = await Promise.all(
     ['/proc/net/tcp', '/proc/net/tcp6'].map((file) => readFile(file, 'utf8').catch(() => '')),

@@ -3,17 +3,17 @@ import { askRemoting, exchange, RemotingError, REQUEST, type RemotingAddress } f
 import type { TopicLists } from '../../rocketmq/admin/topic-lists.js';
 import type { BrokerFacts, BrokerSettings } from './rocketmq-checks.js';
 
-// Reads facts about a broker for `seckill doctor`. Nothing here writes.
+// Reads facts about a broker for `seckill doctor`. Writes nothing.
 
 /** Facts about a broker, and the other ports that it listens on. */
 export interface BrokerSays extends BrokerFacts {
   /** Port for its replicas. Null if the broker does not report it. */
   readonly replicaPort: number | null;
-  /** Whether the broker sends any data to a replica. */
+  /** Whether the broker is sending data to any replica. */
   readonly feedsReplicas: boolean;
 }
 
-/** @throws RemotingError when the broker does not answer or refuses us */
+/** @throws RemotingError if the broker does not answer or refuses us */
 export async function readBrokerFacts(broker: BrokerAddress, wanted: TopicLists): Promise<BrokerSays> {
   const askedMs = Date.now();
   const runtime = await readRuntime(broker);
@@ -65,7 +65,8 @@ const versionIn = (described: string): string => described.replace(/^V/, '').rep
 const RUNNING = /([\d,]+) days, (\d+) hours, (\d+) minutes, (\d+) seconds/;
 
 /**
- * Computes the time of a broker. A broker reports its start time and its uptime in whole seconds, but not its clock.
+ * Computes the time on the clock of a broker. A broker reports its start time and its uptime in whole seconds, but not
+ * its clock.
  * @returns Unix ms, in the middle of that second; null if the broker does not report both
  */
 export function clockIn({ bootTimestamp, runtime = '' }: Readonly<Record<string, string>>): number | null {
@@ -78,7 +79,10 @@ export function clockIn({ bootTimestamp, runtime = '' }: Readonly<Record<string,
 
 type Lines = Readonly<Record<string, string>>;
 
-/** Reads the settings by name, including secrets. Null if our key may not read them. @throws RemotingError */
+/**
+ * Reads the settings by name, including secrets. Null if our key may not read them.
+ * @throws RemotingError
+ */
 async function readSettings(broker: RemotingAddress): Promise<Lines | null> {
   let text: string;
   try {
@@ -116,7 +120,7 @@ const settingsIn = (lines: Lines): BrokerSettings => ({
 
 /**
  * Sends a request without a key to the admin port of a broker.
- * @throws RemotingError when the broker does not answer
+ * @throws RemotingError if the broker does not answer
  */
 async function strangersAt({ host, port, tls = null }: RemotingAddress): Promise<BrokerFacts['strangers']> {
   const { code } = await exchange({ host, port, tls }, REQUEST.brokerRuntimeInfo);

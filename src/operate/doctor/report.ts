@@ -16,18 +16,18 @@ export interface AllFacts {
   readonly settings: SettingsFacts;
   readonly redis: Asked<RedisFacts>;
   readonly mysql: Asked<MysqlFacts>;
-  /** Its parts answer independently of each other. */
+  /** The parts of these facts are read independently of each other. */
   readonly rocketmq: RocketmqFacts;
 }
 
 interface Group {
   readonly title: string;
-  /** Every line of the group, for the documentation. */
+  /** Every line that the group may have, for the documentation. */
   readonly checks: readonly Pick<Check<never>, 'id' | 'looksAt' | 'wrongIf' | 'riskyIf' | 'stopsPrograms'>[];
   readonly findings: (facts: AllFacts) => Finding[];
 }
 
-/** Reports a server. A server that does not answer has one line. */
+/** Reports on a server. A server that does not answer has a single line. */
 const ofServer = <F extends object>(
   answers: Check<Asked<object>>,
   checks: readonly Check<F>[],
@@ -63,7 +63,7 @@ export interface Report {
   readonly groups: readonly { readonly title: string; readonly findings: readonly Finding[] }[];
 }
 
-/** @param accepted ids of checks whose risk is accepted as ok */
+/** @param accepted ids of checks whose risk counts as ok */
 export function reportOn(facts: AllFacts, accepted: ReadonlySet<string> = new Set()): Report {
   const groups = GROUPS_OF_CHECKS.map(({ title, findings }) => ({
     title,

@@ -24,17 +24,17 @@ import {
 import { judgeVersion } from '../../core/doctor/versions.js';
 import { WRITER_GROUPS } from '../../core/topics.js';
 
-/** A topic of ours: its required and its actual properties. */
+/** One of our topics, with its required and its actual properties. */
 interface TopicFacts {
   readonly topic: string;
   /** `NORMAL`, `DELAY` or `TRANSACTION`. */
   readonly wantedType: string;
-  /** Null: the topic does not exist. */
+  /** Null if the topic does not exist. */
   readonly found: {
     readonly type: string;
     readonly readQueues: number;
     readonly writeQueues: number;
-    /** 6: readable and writable. */
+    /** 6 means readable and writable. */
     readonly perm: number;
   } | null;
 }
@@ -45,14 +45,14 @@ interface GroupFacts {
   readonly found: { readonly retries: number; readonly consumes: boolean } | null;
 }
 
-/** Settings of a broker that matter for our messages. Null: the broker has no such setting. */
+/** Settings of a broker that matter for our messages. A field is null if the broker has no such setting. */
 export interface BrokerSettings {
   readonly transactionCheckMax: number | null;
   readonly transactionCheckInterval: number | null;
   readonly transactionTimeOut: number | null;
   /** Interval at which the broker records the answers of half messages. */
   readonly transactionOpBatchInterval: number | null;
-  /** Hours. */
+  /** In hours. */
   readonly fileReservedTime: number | null;
   readonly autoCreateTopicEnable: boolean | null;
   readonly autoCreateSubscriptionGroup: boolean | null;
@@ -63,55 +63,61 @@ export interface BrokerSettings {
 export interface BrokerFacts {
   /** Name of the broker. */
   readonly server: string;
-  /** `5.4.0`. */
+  /** For example `5.4.0`. */
   readonly version: string;
-  /** Used share of the disk with the commit log, 0 to 1. */
+  /** Fraction of the disk with the commit log that is in use, 0 to 1. */
   readonly diskUsed: number;
-  /** Our clock minus the clock of the broker, accurate to half a second at best. Null: not reported. */
+  /** Our clock minus the clock of the broker, accurate to half a second at best. Null if not reported. */
   readonly skewMs: number | null;
-  /** Null: the broker does not show its settings. */
+  /** Null if the broker does not show its settings. */
   readonly settings: BrokerSettings | null;
   readonly topics: readonly TopicFacts[];
   readonly groups: readonly GroupFacts[];
-  /** Whether a request without a key is served. */
+  /** Whether the broker serves a request without a key. */
   readonly strangers: 'served' | 'refused';
 }
 
 export interface OpenPort {
-  /** Begins a sentence: `The gRPC port 8081`. */
+  /** The beginning of a sentence, such as `The gRPC port 8081`. */
   readonly what: string;
   readonly reach: Reach;
   readonly guarded: boolean;
 }
 
 export interface RocketmqFacts {
-  /** ROCKETMQ_ENDPOINT. `refusal`: why our topics cannot be reached there, as a sentence. Null: they can. */
+  /**
+   * The setting ROCKETMQ_ENDPOINT. `refusal` says why our topics cannot be reached there, as a sentence; null if they
+   * can.
+   */
   readonly endpoint: { readonly place: string; readonly refusal: string | null; readonly reach: Reach };
-  /** Whether the endpoint serves a client without a key. Null: not known. */
+  /** Whether the endpoint serves a client without a key. Null if unknown. */
   readonly strangers: 'served' | 'refused' | null;
   readonly encrypted: boolean;
-  /** NAMESRV_ADDR: `unset`, or why it knows no broker, as a sentence. Null: it knows some brokers. */
+  /** The setting NAMESRV_ADDR: `unset`, or why it knows no broker, as a sentence; null if it knows any. */
   readonly nameServer: { readonly problem: string | null } | 'unset';
   /** Brokers that answer. */
   readonly brokers: readonly BrokerFacts[];
   readonly silent: readonly { readonly server: string; readonly why: string }[];
   readonly ports: readonly OpenPort[];
-  /** MARKER_LIFE_MS. */
+  /** The setting MARKER_LIFE_MS. */
   readonly markerLifeMs: number;
 }
 
 const HOUR_MS = 3_600_000;
-/** Minimum time before a half message is given up: apis or Redis may be away for this long. */
+/** Minimum time before a half message is given up, because apis or Redis may be away for this long. */
 const ASKED_FOR_MS = HOUR_MS;
-/** Duration of a restart of all apis. */
+/** How long a restart of all apis takes. */
 const ASKED_FOR_LEAST_MS = 60_000;
-/** Longest duration of a deduct: a check-back before that would give up its batch. */
+/** The longest time that a deduct takes. A check-back before that would give up its batch. */
 const FIRST_ASKED_MIN_MS = 6_000;
-/** Minimum retention. Orders may wait a day for their payment, and the broker may wait a night for people. */
+/**
+ * Minimum retention. An order may wait a day for its payment, and a broken broker may stay down overnight until someone
+ * repairs it.
+ */
 const KEPT_MIN_HOURS = 24;
 /**
- * Used shares of the disk. At the higher share a broker deletes messages that it should keep, and refuses new messages
- * soon after.
+ * Fractions of the disk in use. At the higher one, a broker deletes messages that it should keep, and soon refuses new
+ * ones.
  */
 const DISK_WRONG = 0.85;
 const DISK_RISKY = 0.75;

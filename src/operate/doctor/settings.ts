@@ -9,20 +9,20 @@ import { sentence, withoutPoint } from '../../core/text.js';
 
 // The settings, and what `seckill doctor` finds in them before it asks a server.
 
-/** Settings of this shell, and the program that reads them. */
+/** Settings of this shell, as the programs would read them. */
 export interface SettingsFacts {
-  /** Mistakes in the settings, a sentence each. */
+  /** Mistakes in the settings, one sentence each. */
   readonly problems: readonly string[];
   /**
-   * Secrets by the name of their variable. Each key of a list, and the password of a URL, is an entry of its own. Never
+   * Secrets by the name of their variable. Each key of a list, and the password of a URL, is a separate entry. Never
    * printed.
    */
   readonly secrets: readonly Secret[];
-  /** MESSAGE_UNSIGNED. */
+  /** The setting MESSAGE_UNSIGNED. */
   readonly unsigned: 'refuse' | 'accept';
-  /** Addresses where our own programs listen for people and monitoring. */
+  /** Addresses at which our own programs listen for people and monitoring. */
   readonly listeners: readonly Listener[];
-  /** `20.19.0`. */
+  /** For example `20.19.0`. */
   readonly node: string;
 }
 
@@ -40,23 +40,24 @@ interface Listener {
 }
 
 const LENGTH_MIN = 16;
-/** Length below which a secret is guessed within minutes, wherever it can be tried. */
+/** A shorter secret is guessed within minutes, wherever attackers can try it. */
 const LENGTH_LEAST = 8;
 /**
- * Minimum number of different characters. 16 random characters have fewer in 1 of 10 million cases, but a repeated word
+ * Minimum number of different characters. Of 10 million secrets of 16 random characters, one has fewer; a repeated word
  * often does.
  */
 const DIFFERENT_MIN = 8;
-/** Words that attackers try first, followed by any digits and signs. Some are in manuals. */
+/** Words that attackers try first, even with digits and signs after them. Some are in manuals. */
 const WELL_KNOWN = new Set([
   ...['password', 'passwd', 'secret', 'changeme', 'change', 'example', 'default', 'guest', 'test', 'letmein', 'qwerty'],
   ...['admin', 'root', 'user', 'redis', 'mysql', 'mariadb', 'rocketmq', 'seckill', ''],
 ]);
-/** Length from which a secret is not guessed, even if it begins with such a word or is all digits. */
+/** A secret of this length cannot be guessed, even if it begins with such a word or has only digits. */
 const WELL_KNOWN_MAX = 24;
 
 /**
- * Says why a secret can be guessed, as the end of a sentence. Null: it cannot. `hopeless`: any attacker can guess it.
+ * Returns why a secret can be guessed, as the end of a sentence. Null if it cannot. `hopeless` means that any attacker
+ * can guess it.
  */
 function weaknessOf(text: string): { readonly why: string; readonly hopeless: boolean } | null {
   if (text === '') return { why: 'is empty', hopeless: true };
@@ -142,13 +143,13 @@ export const SETTINGS_CHECKS: readonly Check<SettingsFacts>[] = [
   },
 ];
 
-/** Reads a section. Null when its settings are not usable. */
+/** Reads a section. Null if its settings are not valid. */
 export function sectionOf<S extends SectionName>(name: S, env: Environment): Section<S> | null {
   const read = readSection(name, env);
   return 'wrong' in read ? null : read.section;
 }
 
-/** Reads a section. `wrong` is a sentence that names its first unusable setting. */
+/** Reads a section. `wrong` is a sentence that names its first invalid setting. */
 export function readSection<S extends SectionName>(
   name: S,
   env: Environment,
@@ -203,8 +204,8 @@ function secretsIn(env: Environment, programs: readonly ProgramKind[]): Secret[]
 }
 
 /**
- * Returns the passwords and keys in a setting: none for a public key.
- * @param isNeeded a URL without a password then yields an empty password, otherwise none
+ * Returns the passwords and keys in a setting; none for a public key.
+ * @param isNeeded if true, a URL without a password yields an empty password, otherwise nothing
  */
 function textsIn(name: string, value: string, isNeeded: boolean): string[] {
   const [isUrl, login = ''] = /^[a-z+]+:\/\/(?:([^@/]*)@)?/.exec(value) ?? [];

@@ -16,10 +16,10 @@ const SECOND_MS = 1000;
 export type LandedOrders = ReturnType<typeof createLandedOrders>;
 
 /**
- * Counts the orders written over time. Reads from order ids when orders were written, so that no order pays for an index
- * by time. All orders of a transaction count in the second in which it began. A transaction that is not committed yet is
- * missing.
- * @param look for tests
+ * Counts the orders written over time. Order ids tell when the orders were written, so no index by time is needed,
+ * which would cost every order. All orders of a transaction count in the second in which it began. A transaction that
+ * is not committed yet is missing.
+ * @param look limits, which tests replace
  */
 export function createLandedOrders(pool: MysqlPool, look: typeof LOOK = LOOK) {
   return {
@@ -43,8 +43,9 @@ export function createLandedOrders(pool: MysqlPool, look: typeof LOOK = LOOK) {
     },
 
     /**
-     * Counts the orders of one sale, archived orders included.
-     * @returns the seconds that have orders, and the end of the range that was read: before `toMs` if there are very many
+     * Counts the orders of one sale, including archived orders.
+     * @returns the seconds that have orders, and the end of the range that was read, which is before `toMs` if there
+     * are very many
      * @throws OperationalError mysql
      */
     async bySecond(saleId: string, fromMs: number, toMs: number) {
@@ -62,8 +63,8 @@ export function createLandedOrders(pool: MysqlPool, look: typeof LOOK = LOOK) {
         .select({ id: 'first_id' }, 'orders')
         .where(ofSale)
         .where(inTime('first_id', fromMs, toMs));
-      // A range keeps its original count and stays while it has an order in `orders`. If some orders are archived, the
-      // rows say what is left.
+      // A range keeps its original count, and stays while it has an order in `orders`. If some of its orders are
+      // archived, the rows show what is left.
       const live =
         archived.seconds.size === 0
           ? await readSeconds(pool, ranges, look.ranges)
@@ -85,13 +86,13 @@ const inTime =
 interface ReadSeconds {
   /** In ascending order. */
   readonly seconds: OrdersBySecond;
-  /** There may be more than was read: the last second is incomplete, and later seconds are missing. */
+  /** True if there may be more than was read. The last second is then incomplete, and later ones are missing. */
   readonly isCut: boolean;
 }
 
 /**
- * Finds the end of the read. If a single second exceeds the limit of a read, it counts as read, because the next read
- * must get past it.
+ * Returns how far the read got. If a single second exceeds the limit of a read, it counts as read, because the next
+ * read must get past it.
  */
 function endOf({ seconds, isCut }: ReadSeconds, toMs: number): number {
   const lastMs = [...seconds.keys()].at(-1);
@@ -121,7 +122,7 @@ async function readSeconds(pool: MysqlPool, rows: Knex.QueryBuilder, max: number
 }
 
 /**
- * Reads the orders of a sale that are not archived, through its ranges. The ids of one transaction are from about the
+ * Reads the orders of a sale that are not archived, through its ranges. The ids of one transaction date from about the
  * same moment.
  */
 async function readLeft(

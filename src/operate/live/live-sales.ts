@@ -10,20 +10,26 @@ import { LIVE_STATES, type Sale } from '../../core/sale.js';
 import { heldUnits, unitsLeftIn } from '../../sales/sale-units.js';
 import type { LandedOrders } from './landed-orders.js';
 
-/** The most sales shown, busiest first. */
+/** Maximum number of sales shown, busiest first. */
 export const LIVE_SALES_MAX = 20;
-/** The most sales of one list. If more are live, only busy and new sales are counted. */
+/** Maximum number of sales per list. If more are live, only busy and new ones are counted. */
 const LISTED_MAX = 100;
-/** The most buckets read in one look, each with some commands. Further sales keep their previous figures, in turns. */
+/**
+ * Maximum number of buckets that are read each time, with some commands for each. Other sales keep their previous
+ * figures, in turns.
+ */
 const BUCKETS_PER_LOOK = 64;
-/** Age of the second of the rates, ms. By then every api has added its answers, and the orders have been written. */
+/**
+ * How long ago the second was to which the rates apply, ms. By now every api has added its answers, and the orders have
+ * been written.
+ */
 const SECOND_AGO_MS = 2000;
 /** Period over which sales are ranked by how busy they are, ms. */
 const BUSY_MS = 10_000;
 
 type SaleNow = Omit<LiveSale, 'waiting'>;
 
-/** The figures of a sale in Redis. Null if they could not be read. */
+/** The figures of a sale in Redis. A figure is null if it could not be read. */
 interface Figures {
   readonly readMs: number;
   readonly left: number | null;
@@ -41,7 +47,7 @@ export interface LiveSalesPorts {
   readonly clock: Clock;
 }
 
-/** Answers that are not refusals. */
+/** The answer that is not a refusal. */
 const ACCEPTED = 'accepted';
 const REPEATED = 'replayed';
 
@@ -70,7 +76,7 @@ export class LiveSales {
   }
 
   /**
-   * @returns all that could be read; `missing` has a sentence for each failure. Never throws for a server that is down.
+   * @returns all that could be read; `missing` has a sentence for each failure. Never throws because a server is down.
    */
   async look(): Promise<{
     readonly sales: readonly SaleNow[];
@@ -112,7 +118,10 @@ export class LiveSales {
     return { sales, moreSales: all.length - shown.length, missing: [...missing] };
   }
 
-  /** Lists the live sales, busiest first. Idle sales follow: the latest opened first, then the next to open. */
+  /**
+   * Lists the live sales, busiest first. Idle sales follow: first those opened most recently, then those that open
+   * next.
+   */
   async #alive(busy: ReadonlyMap<string, number>): Promise<Sale[]> {
     const { sales } = this.#ports;
     const listed = await sales.list({ states: LIVE_STATES, max: LISTED_MAX });

@@ -12,7 +12,7 @@ import type { LiveSales } from './live-sales.js';
 export interface LiveSnapshotsParts {
   readonly sales: LiveSales;
   readonly programs: ProgramReports;
-  /** The last report of this api. Null before the first. */
+  /** The last report of this api. Null if there is none yet. */
   readonly own: () => OwnReport | null;
   readonly clock: Clock;
   readonly log: Log;
@@ -22,22 +22,22 @@ export interface LiveSnapshotsParts {
 export type SendEvent = (event: Buffer) => void;
 
 const EVERY_MS = 1000;
-/** Three reports: a single slow answer of a server is not an outage. */
+/** The time of three reports, because a single slow answer of a server is not an outage. */
 const NOT_READY_MS = 6_000;
-/** A restart takes less. */
+/** A restart takes less time. */
 const VANISHED_MS = 60_000;
 const VANISHED_SHOWN_MAX = 20;
 
 /**
- * Creates a snapshot a second while there are listeners, and sends it to all of them. A slow snapshot delays the next one.
- * A snapshot that fails with a bug is left out. Without listeners no snapshot is created.
+ * While there are listeners, creates a snapshot every second and sends it to all of them. A slow snapshot delays the
+ * next one. A snapshot that fails with a bug is left out.
  */
 export class LiveSnapshots {
   readonly #parts: LiveSnapshotsParts;
   readonly #listenersMax: number;
   readonly #onBug: (error: unknown) => void;
   readonly #listeners = new Set<SendEvent>();
-  /** The start of each condition that only this api sees. */
+  /** When each condition began that only this api sees. */
   #since = new Map<string, { readonly atMs: number; readonly monotonicMs: number }>();
   #stop: AbortController | null = null;
   #last: { readonly event: Buffer; readonly monotonicMs: number } | null = null;
@@ -48,7 +48,7 @@ export class LiveSnapshots {
     this.#onBug = bugLog('could not make a live snapshot for the consoles', parts);
   }
 
-  /** The number of listeners. */
+  /** Number of listeners. */
   get listening(): number {
     return this.#listeners.size;
   }
@@ -60,7 +60,7 @@ export class LiveSnapshots {
 
   /**
    * Adds a listener. Call it only if `isFull` is false.
-   * @param send receives the last snapshot before this returns, if it is recent
+   * @param send receives the last snapshot before this call returns, if that snapshot is recent
    * @returns a function that removes the listener, safe to call twice
    */
   follow(send: SendEvent): () => void {
@@ -78,7 +78,7 @@ export class LiveSnapshots {
       if (this.#listeners.size > 0) return;
       this.#stop?.abort();
       this.#stop = null;
-      this.#since.clear(); // conditions that end while no one listens go unseen
+      this.#since.clear(); // conditions that end while nobody listens go unseen
     };
   }
 
@@ -124,7 +124,7 @@ export class LiveSnapshots {
     };
   }
 
-  /** Shows the report of this api as it is now. Redis may have lost it, or refuse the newer reports. */
+  /** Shows the current report of this api, because Redis may have lost it or may refuse newer ones. */
   #withOwn(programs: readonly LiveProgram[], own: OwnReport | null): readonly LiveProgram[] {
     if (own === null) return programs;
     const { report, atMs } = own;
@@ -133,8 +133,8 @@ export class LiveSnapshots {
   }
 
   /**
-   * Combines the conditions that the programs report with the conditions that are only visible from outside.
-   * @param unknown why programs may be missing. Null if all running programs are known
+   * Combines the conditions that the programs report with those that are visible only from outside.
+   * @param unknown why programs may be missing; null if all running programs are known
    */
   #conditionsOf(
     programs: readonly LiveProgram[],
@@ -172,13 +172,16 @@ export class LiveSnapshots {
   }
 }
 
-/** Returns the buyers who wait for a sale. Every api reports the whole line, and some reports are older than others. */
+/**
+ * Returns the number of buyers who wait for a sale. Every api reports the whole line, but some reports are older than
+ * others.
+ */
 function waitingIn(programs: readonly LiveProgram[], saleId: string): number | null {
   const reported = programs.flatMap(({ waiting }) => waiting[saleId] ?? []);
   return reported.length === 0 ? null : Math.max(...reported);
 }
 
-/** The alerts on programs of which none runs, and how long a restart may take. */
+/** Alerts for kinds of programs of which none is running, and how long a restart may take. */
 const ABSENT = [
   {
     kind: 'worker',

@@ -85,7 +85,7 @@ export const readSaleSeconds = defineRoute({
     if (toMs <= fromMs) return problem('bad_request', { detail: 'to must be later than from.' });
     const { seconds: landed, readToMs } = await saleSeconds.landed.bySecond(saleId, fromMs, toMs);
     const heard = await saleSeconds.answers.read(saleId, fromMs, readToMs).catch((error: unknown) => {
-      if (error instanceof OperationalError) return null; // the figures of MySQL are worth an answer
+      if (error instanceof OperationalError) return null; // the figures of MySQL alone are worth an answer
       throw error;
     });
     const rememberedFromMs = heard === null ? Infinity : nowMs - saleSeconds.keptMs;

@@ -9,12 +9,12 @@ import { createLandedOrders } from './landed-orders.js';
 import { LiveSales } from './live-sales.js';
 import { LiveSnapshots } from './live-snapshots.js';
 
-/** The maximum number of consoles that follow one api. */
+/** Maximum number of consoles that follow one api. */
 const CONSOLE_STREAMS_MAX = 100;
 
 /**
  * Opens the services that the routes of live figures need.
- * @param own the last report of this api
+ * @param own returns the last report of this api
  * @throws OperationalError redis
  */
 export async function openLive(connections: Connections<'mysql' | 'redis' | 'operators'>, own: () => OwnReport | null) {

@@ -1,7 +1,7 @@
 import { cancelAnyOrder, listOrderRefunds, refundOrder, voidSale } from './money-routes.js';
 import { exportOrders, findOrders, readAnyOrder } from './routes.js';
 
-// The door for programs. The command line loads `commands.ts`, and only when it is named.
+// The entry point for programs. The command line loads `commands.ts`, only when the command is named.
 
 export const orderRoutes = [
   findOrders,

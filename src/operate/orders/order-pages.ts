@@ -4,12 +4,12 @@ import type { OrderFilter, OrderSearch } from '../../core/ports/order-search.js'
 import { exportLine, headingOf, type ExportFormat } from '../../http/export-lines.js';
 import { orderBody } from '../../http/routes/orders.js';
 
-/** Orders per read, which is also the maximum that waits for a slow reader. */
+/** Number of orders per read, and therefore the maximum that waits for a slow reader. */
 const PAGE = 1000;
 
 /**
- * Yields the text of each page, empty if none of its orders matches. Reads nothing ahead, so a caller that waits before the
- * next page holds the search back.
+ * Yields the text of each page, which is empty if none of its orders matches. Does not read ahead, so a caller that
+ * waits before it takes the next page holds up the search.
  * @throws OperationalError mysql
  */
 export async function* orderPages(
@@ -29,7 +29,7 @@ export async function* orderPages(
   } while (after !== null && left > 0);
 }
 
-/** New columns come last: programs read CSV by position too. */
+/** New columns come last, because programs may read CSV by position. */
 const COLUMNS = [
   'orderId',
   'saleId',
@@ -54,7 +54,10 @@ const COLUMNS = [
 
 export const lineOf = (body: FoundOrder, format: ExportFormat): string => exportLine(body, COLUMNS, format);
 
-/** Formats orders for operators, over HTTP and on the command line. @throws OperationalError mysql */
+/**
+ * Formats orders for operators, for HTTP and for the command line.
+ * @throws OperationalError mysql
+ */
 export async function foundOrderBodies(
   orders: readonly ShownOrder[],
   search: { readonly detailsOf: OrderSearch['detailsOf'] },

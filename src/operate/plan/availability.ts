@@ -1,11 +1,11 @@
 /** A fault after which buyers get 503 for a while. */
 export interface Fault {
   readonly fault: string;
-  /** How long buyers get 503, s. */
+  /** How long buyers get 503, in seconds. */
   readonly gapS: number;
   /** Where the gap was measured, or `assumed`. */
   readonly source: string;
-  /** Assumed. */
+  /** Assumed number per year. */
   readonly perYear: number;
 }
 
@@ -13,7 +13,7 @@ export const OBJECTIVES = { today: 0.9995, next: 0.9999 } as const;
 
 const CHAOS = 'bench/chaos-report.md';
 
-/** Faults of one site where each server has a replica. */
+/** Faults at a single site where each server has a replica. */
 export const FAULTS: readonly Fault[] = [
   { fault: 'an api, worker or keeper dies or restarts', gapS: 0.1, source: `${CHAOS}, T13/term`, perYear: 100 },
   { fault: 'MySQL dies: orders are late, buyers still win', gapS: 0, source: 'docs/durability.md', perYear: 4 },
@@ -32,5 +32,5 @@ export const minutesPerMonth = ({ gapS, perYear }: Fault): number => (gapS * per
 
 export const minutesInAll = (): number => FAULTS.reduce((sum, fault) => sum + minutesPerMonth(fault), 0);
 
-/** Returns the minutes a month that an objective allows buyers to get 503. */
+/** Returns for how many minutes per month an objective allows buyers to get 503. */
 export const allowedMinutes = (objective: number): number => (1 - objective) * MINUTES_PER_MONTH;

@@ -4,13 +4,13 @@ import { BUCKETS_MAX } from '../../core/bucket.js';
 import { OPEN_POLL_MS } from '../../sales/poll-after.js';
 import type { UnitCosts } from './unit-costs.js';
 
-/** What a sale must bear. */
+/** The load that a sale must bear. */
 export interface Load {
   /** Purchase attempts per second at the peak. */
   readonly tries: number;
-  /** Attempts that get a unit, all in the first second. */
+  /** Attempts that get a unit, all within the first second. */
   readonly winners: number;
-  /** Open sale pages. */
+  /** Number of open sale pages. */
   readonly readers: number;
 }
 
@@ -19,14 +19,14 @@ interface PlanLine {
   readonly value: number;
   readonly unit: string;
   readonly rule: string;
-  /** Where the figures of the rule come from. */
+  /** The source of the figures in the rule. */
   readonly source: string;
 }
 
-/** A limit that more machines do not raise by themselves. */
+/** A limit that more machines alone do not raise. */
 export interface PlanLimit {
   readonly what: string;
-  /** Share of the limit that the load uses. Above 1, it does not fit. */
+  /** The fraction of the limit that the load uses. If above 1, the load does not fit. */
   readonly share: number;
   readonly rule: string;
   readonly source: string;
@@ -37,20 +37,23 @@ export interface PlanLimit {
 export interface Plan {
   readonly load: Load;
   readonly lines: readonly PlanLine[];
-  /** The limit that comes next is the first. */
+  /** Sorted, so that the limit that will be reached first comes first. */
   readonly limits: readonly PlanLimit[];
 }
 
 const POOL_MAX = SCHEMA.mysql.poolMax.fallback as number;
-/** CPU, memory of Redis and connections of MySQL are planned at half of their capacity. */
+/** CPU, memory of Redis and connections of MySQL are planned to be used at half of their capacity. */
 const HEADROOM = 2;
-/** Objective: 99.9 % of the accepted purchases are orders after this time, s. */
+/** Objective: 99.9 % of the accepted purchases are orders within this time, in seconds. */
 const LAND_WITHIN_S = 5;
-/** Interval at which an open page reads its sale again, s. A cache in front of the apis answers most of these reads. */
+/**
+ * Interval at which an open page reads its sale again, in seconds. A cache in front of the apis answers most of these
+ * reads.
+ */
 const READ_EVERY_S = OPEN_POLL_MS / 1000;
-/** Enough for the figures to settle. */
+/** Number of rounds, enough for the figures to settle. */
 const ROUNDS = 100;
-/** Cores of one broker. */
+/** Number of cores of one broker. */
 const BROKER_CORES = 4;
 const REFUSAL_BYTES = 400;
 const READ_BYTES = 700;
@@ -64,7 +67,7 @@ const ASSUMED = 'assumed';
 const BENCH = 'bench/README.md';
 const SIZING = 'docs/deployment.md';
 
-/** Computes what a load needs, from what each piece of work costs. */
+/** Computes what a load needs, from the cost of each piece of work. */
 export function planFor(load: Load, costs: UnitCosts): Plan {
   const { tries, winners, readers } = load;
   const { batch, notifications } = loadConfig(['batch', 'notifications'], {});
@@ -77,7 +80,7 @@ export function planFor(load: Load, costs: UnitCosts): Plan {
   type Part = 'api' | 'worker' | 'keeper' | 'redis' | 'mysql' | 'broker';
   let [apis, buckets, batchSize] = [2, 1, 1];
   const perOrder = (part: Part): number => costs[part].full + (costs[part].single - costs[part].full) / batchSize;
-  // More apis and buckets make smaller batches, and smaller batches need more apis and buckets.
+  // More apis and buckets make batches smaller, and smaller batches need more apis and buckets.
   for (let round = 0; round < ROUNDS; round++) {
     batchSize = Math.max(1, Math.min(sizeMax, (winners * gatherMs) / (1000 * apis * buckets)));
     const others = cores(tries - winners, costs.refusal) + cores(reads, costs.read);

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 
-/** CPU per order, µs of one core: in full batches, and in batches of one purchase. */
+/** CPU per order, in µs of one core: in full batches, and in batches of one purchase. */
 interface PerOrder {
   readonly full: number;
   readonly single: number;
 }
 
-/** What a piece of work costs. */
+/** The CPU cost of each kind of work. */
 export interface UnitCosts {
   readonly source: string;
   readonly api: PerOrder;
@@ -15,17 +15,22 @@ export interface UnitCosts {
   readonly redis: PerOrder;
   readonly mysql: PerOrder;
   readonly broker: PerOrder;
-  /** CPU of the api per refusal and per read of a sale, µs. */
+  /** CPU of the api per refusal and per read of a sale, in µs. */
   readonly refusal: number;
   readonly read: number;
-  /** CPU of Redis per attempt for the limits of address and user, µs. */
+  /** CPU of Redis per attempt for the limits of address and user, in µs. */
   readonly limitsInRedis: number;
-  /** Purchases that one Redis deducts, and rows that one MySQL inserts, both in full batches. */
+  /**
+   * Number of purchases that one Redis server deducts, and of rows that one MySQL server inserts, both in full batches.
+   */
   readonly deductsPerSecond: number;
   readonly rowsPerSecond: number;
 }
 
-/** The figures of bench/README.md, which a test compares, and of the whole life of an order that comes alone. */
+/**
+ * The figures of bench/README.md, which a test compares with these, and those for the whole life of an order that comes
+ * alone.
+ */
 export const README_COSTS: UnitCosts = {
   source: 'bench/README.md',
   api: { full: 59, single: 342 },
@@ -60,8 +65,8 @@ const parts = z.object({
 const benchReport = z.object({ startedAt: z.string(), results: z.array(z.looseObject({ scenario: z.string() })) });
 
 /**
- * Takes the costs from a report of `npm run bench -- --json`: `win`, and if they ran, `no-group-commit`, `sold-out`,
- * `limits` and `crowd`. Takes all others from `README_COSTS`.
+ * Takes the costs from a report of `npm run bench -- --json`: from `win` and, if they were run, from `no-group-commit`,
+ * `sold-out`, `limits` and `crowd`. Takes all others from `README_COSTS`.
  * @returns a sentence if the text is not such a report, or has no `win`
  */
 export function readBenchReport(text: string): UnitCosts | string {

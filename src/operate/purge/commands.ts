@@ -14,7 +14,7 @@ interface PurgeFlags {
   readonly json?: boolean;
 }
 
-/** Longer than the broker keeps a message: a younger record may still be needed to recognise a repeated message. */
+/** Longer than the broker keeps a message. A younger record may still be needed to recognise a repeated message. */
 const YOUNGEST = '-8d';
 const EXIT_STOPPED = 1;
 

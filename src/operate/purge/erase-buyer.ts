@@ -6,25 +6,25 @@ import { idIn } from '../../mysql/move-orders.js';
 import type { MysqlPool } from '../../mysql/pool.js';
 import { retryConflicts } from '../../mysql/retry-conflicts.js';
 
-// Erases one buyer: the id becomes a random name everywhere, and notes and trace ids go. Amounts, times and numbers stay,
-// so the books stay right.
+// Erases one buyer: a random name replaces the id everywhere, and notes and trace ids are removed. Amounts, times and
+// numbers stay, so the books remain correct.
 
 interface ErasedRows {
   readonly what: string;
-  /** Rows that were changed or removed, or would be in a dry run. */
+  /** Rows that were changed or removed or, in a dry run, would be. */
   readonly rows: number;
 }
 
 /**
- * - `erased`: with what was changed, and the random name. Nothing links it to the buyer
- * - `open`: nothing was changed, with the reasons
+ * - `erased`: lists what was changed, and the random name, which nothing links to the buyer
+ * - `open`: nothing was changed; lists the reasons
  * - `unknown`: no row names the buyer
  */
 export type Erased =
   | { readonly outcome: 'erased' | 'unknown'; readonly name: string; readonly rows: readonly ErasedRows[] }
   | { readonly outcome: 'open'; readonly why: readonly string[] };
 
-/** What is kept, and why. */
+/** The data that is kept, and why. */
 export const KEPT = [
   'order ids, quantities, amounts, times and request ids of the orders: the books need them',
   'payment ids in payments, refunds and payment cases: they name no buyer here, and your payment provider knows them',
@@ -35,14 +35,14 @@ export const KEPT = [
 
 const ORDERS = ['orders', 'orders_archive'] as const;
 const REASONS_SHOWN = 20;
-/** Rows that one statement reads or changes. */
+/** Maximum number of rows that one statement reads or changes. */
 const BATCH = 500;
-/** Rows with long texts that one statement reads. */
+/** Maximum number of rows with long texts that one statement reads. */
 const TEXTS_PER_READ = 100;
 
 /**
- * Erases a buyer whose sales have all left Redis and whose money is settled. May be interrupted and run again: the orders
- * come last, because they say which requests the buyer made.
+ * Erases a buyer whose sales have all left Redis and whose money is settled. May be interrupted and run again: the
+ * orders come last, because they tell which requests the buyer made.
  * @throws OperationalError mysql
  */
 export async function eraseBuyer(
@@ -56,7 +56,10 @@ export async function eraseBuyer(
   const swap = swapOf(userId, name, orders);
   const rows: ErasedRows[] = [];
   const note = (what: string, count: number): void => void (count > 0 && rows.push({ what, rows: count }));
-  /** Changes or deletes the rows of the buyer in one table. @param changes null: deletes */
+  /**
+   * Changes or deletes the rows of the buyer in one table.
+   * @param changes null to delete them
+   */
   const change = async (table: string, changes: string | null): Promise<void> => {
     const of = `${table} WHERE user_id = ?`;
     const [row] = await pool.query<{ readonly n: string }>(`SELECT COUNT(*) AS n FROM ${of}`, [userId]);
@@ -96,7 +99,7 @@ export async function eraseBuyer(
   for (const table of ['order_metadata', 'order_metadata_archive', 'order_traces', 'order_traces_archive']) {
     await changeOfOrders(table, `DELETE FROM ${table}`);
   }
-  await changeOfOrders('order_refunds', "UPDATE order_refunds SET reason = 'erased'"); // an operator may have named the buyer
+  await changeOfOrders('order_refunds', "UPDATE order_refunds SET reason = 'erased'"); // it may name the buyer
   for (const table of ['coupon_codes', 'coupons', 'coupons_archive', ...ORDERS]) await change(table, 'user_id = ?');
   return { outcome: rows.length > 0 ? 'erased' : 'unknown', name, rows };
 }
@@ -167,12 +170,12 @@ async function reasonsToWait(pool: MysqlPool, userId: string): Promise<string[]>
   return why;
 }
 
-/** A buyer as a batch encodes it: the first of three values. */
+/** A buyer as a batch encodes it, as the first of three values. */
 const inBatch = (userId: string): string => `[${JSON.stringify(userId)},"`;
 
 /**
- * Returns a function that replaces the id in a text, only where it is certainly the buyer: as the value of `userId` or
- * `user`, as the buyer of a purchase in a batch, and before a request id of the buyer.
+ * Returns a function that replaces the id in a text, but only where it certainly means the buyer: as the value of
+ * `userId` or `user`, as the buyer of a purchase in a batch, and before a request id of the buyer.
  */
 function swapOf(userId: string, name: string, orders: readonly OrderOfBuyer[]): (text: string) => string {
   const json = JSON.stringify(userId);
@@ -197,7 +200,10 @@ function swapOf(userId: string, name: string, orders: readonly OrderOfBuyer[]): 
   };
 }
 
-/** Erases what operators wrote into the audit log about the orders: they may have named the buyer. @returns how many rows */
+/**
+ * Erases what operators wrote about the orders in the audit log, because they may have named the buyer.
+ * @returns number of rows
+ */
 async function eraseReasons(pool: MysqlPool, orders: readonly OrderOfBuyer[], dryRun: boolean): Promise<number> {
   let erased = 0;
   for (let from = 0; from < orders.length; from += BATCH) {
@@ -214,7 +220,10 @@ async function eraseReasons(pool: MysqlPool, orders: readonly OrderOfBuyer[], dr
   return erased;
 }
 
-/** Rewrites the texts of a table that name the buyer. Reads the whole table, page by page. @returns how many rows */
+/**
+ * Rewrites the texts of a table that contain the buyer. Reads the whole table, page by page.
+ * @returns number of rows
+ */
 async function rewriteTexts(
   pool: MysqlPool,
   table: 'dead_letters' | 'reconcile_runs' | 'audit_log',
@@ -228,7 +237,7 @@ async function rewriteTexts(
   const named = columns.flatMap(() => [userId, escaped]);
   let rewritten = 0;
   for (let after = '0'; ;) {
-    // Bounded by the numbers of the rows: few rows match, and a statement must not read the whole table for them.
+    // Limited by row numbers, because few rows match, and a statement must not read the whole table to find them.
     const [end] = await pool.query<{ readonly id: string }>(
       `SELECT CAST(id AS CHAR) AS id FROM ${table} WHERE id > CAST(? AS UNSIGNED) ORDER BY ${table}.id LIMIT 1 OFFSET ${TEXTS_PER_READ - 1}`,
       [after],

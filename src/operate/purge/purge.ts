@@ -6,10 +6,10 @@ import { ARCHIVED } from '../../mysql/order-archive.js';
 import type { MysqlPool, Transaction } from '../../mysql/pool.js';
 import { retryConflicts } from '../../mysql/retry-conflicts.js';
 
-// Deletes old records for good. Each kind is walked in the order of its key, a bounded batch per transaction. A row that
-// is still open stays, however old.
+// Deletes old records for good. Reads each kind in the order of its key, with a limited number of rows per transaction.
+// A row that is still open is kept, no matter how old it is.
 
-/** The kinds of records, in the order in which they are purged: a refund goes after its payment. */
+/** The kinds of records, in the order in which they are purged: refunds after their payments. */
 export const PURGED = [
   'archive',
   'coupons',
@@ -27,9 +27,9 @@ export type PurgedKind = (typeof PURGED)[number];
 
 export interface PurgeProgress {
   readonly what: PurgedKind;
-  /** Rows that were removed, or would be in a dry run. For the archive: orders. */
+  /** Rows that were removed or, in a dry run, would be. For the archive, the number of orders. */
   readonly removed: number;
-  /** Old rows that stay because they are open. */
+  /** Old rows that are kept because they are open. */
   readonly kept: number;
 }
 
@@ -38,13 +38,13 @@ export interface PurgeOrder {
   readonly beforeMs: number;
   readonly kinds: readonly PurgedKind[];
   readonly dryRun: boolean;
-  /** For the audit log. */
+  /** The actor, for the audit log. */
   readonly actor: string;
-  /** Stops after the present batch. */
+  /** Stops after the current transaction. */
   readonly signal?: AbortSignal;
 }
 
-/** Rows per transaction: some tens of ms. */
+/** Number of rows per transaction, which takes some tens of ms. */
 const BATCH = 500;
 
 interface OldRow {
@@ -56,7 +56,7 @@ const isOver = ({ is_open: isOpen }: OldRow): boolean => Number(isOpen) === 0;
 
 /** A kind of records: how to find old rows, and how to delete them. */
 interface Walk {
-  /** Comes before every key. */
+  /** A key that comes before every other. */
   readonly start: string;
   /** Returns the next rows that are old enough. Columns: `id`, `is_open`. */
   readonly page: (pool: MysqlPool, after: string, before: Date, max: number) => Promise<readonly OldRow[]>;
@@ -64,7 +64,7 @@ interface Walk {
   readonly remove: (tx: Transaction, ids: readonly string[], before: Date) => Promise<number>;
 }
 
-/** Rows with a number of their own. `open` is an SQL condition: such a row stays. */
+/** Rows that have a number. `open` is an SQL condition for rows that are kept. */
 function table(name: string, time: string, { key = 'id', open = 'FALSE', isNumber = true } = {}): Walk {
   const after = isNumber ? 'CAST(? AS UNSIGNED)' : '?';
   return {
@@ -83,7 +83,7 @@ function table(name: string, time: string, { key = 'id', open = 'FALSE', isNumbe
   };
 }
 
-/** An archived order stays while money for it is open. */
+/** An archived order is kept while money for it is unsettled. */
 const OPEN_MONEY = `COALESCE(after_paid, '') IN ('refunding', 'disputed')
   OR EXISTS (SELECT 1 FROM refunds AS r WHERE r.order_id = orders_archive.id AND r.state = 'due')
   OR EXISTS (SELECT 1 FROM order_refunds AS r WHERE r.order_id = orders_archive.id AND r.state = 'due')
@@ -98,8 +98,8 @@ const ARCHIVE: Walk = {
       [from, lowestOrderIdAt(before.getTime()), max],
     ),
   async remove(tx, all) {
-    // Locked and judged again: a payment may be recorded for one of them just now.
-    // By another statement, because the first reads money as it was before it waited for locks.
+    // Lock the orders and check them again, because a payment may just have been recorded for one of them. This needs a
+    // second statement: the first reads the payments as they were before it waited for its locks.
     await tx.query(`SELECT id FROM orders_archive WHERE ${idIn(all)} FOR UPDATE`);
     const judged = `SELECT CAST(id AS CHAR) AS id, (${OPEN_MONEY}) AS is_open FROM orders_archive WHERE ${idIn(all)}`;
     const ids = (await tx.query<OldRow>(judged)).filter(isOver).map(({ id }) => id);
@@ -113,7 +113,7 @@ const ARCHIVE: Walk = {
   },
 };
 
-/** Trace ids by order. They go earlier than their orders, which stay. */
+/** Trace ids, by order. They are removed before their orders, which are kept longer. */
 const traces = (name: string): Walk => ({
   start: '0',
   page: (pool, from, before, max) =>
@@ -125,7 +125,7 @@ const traces = (name: string): Walk => ({
   remove: async (tx, ids) => (await tx.execute(`DELETE FROM ${name} WHERE ${idIn(ids, 'order_id')}`)).affectedRows,
 });
 
-/** A payment that is reported again must still find its refund, or the order would seem to be paid with it. */
+/** If a payment is reported again, its refund must still be found; otherwise it would seem to have paid the order. */
 const paymentKept = (table: 'refunds' | 'order_refunds'): string =>
   `EXISTS (SELECT 1 FROM payments AS p WHERE p.payment_id = ${table}.payment_id)
   OR EXISTS (SELECT 1 FROM payments_archive AS p WHERE p.payment_id = ${table}.payment_id)`;
@@ -158,11 +158,11 @@ const WALKS: Readonly<Record<PurgedKind, readonly Walk[]>> = {
 };
 
 /**
- * Purges old records. May be stopped at any moment and run again. Pauses after each batch as long as the batch took, so
- * that sales keep half of the server.
- * @param onProgress called after each batch with the sums so far
+ * Purges old records. May be stopped at any moment and run again. After each transaction it pauses for as long as that
+ * took, so that half of the server is left for sales.
+ * @param onProgress called after each transaction with the sums so far
  * @returns the sums by kind; a kind that was not reached is missing
- * @throws OperationalError mysql; the rest is still there
+ * @throws OperationalError mysql; the other records are still there
  */
 export async function purge(
   { beforeMs, kinds, dryRun, actor, signal }: PurgeOrder,

@@ -127,7 +127,7 @@ function addResolve(reconcile: Command): void {
     });
 }
 
-/** Lost orders that are held in memory at a time. */
+/** Maximum number of lost orders in memory at a time. */
 const RESOLVED_AT_ONCE = 20_000;
 
 async function resolveSales(mode: ResolveMode, { sale, wait, dryRun = false, json }: ResolveFlags): Promise<void> {

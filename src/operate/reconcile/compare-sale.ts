@@ -9,13 +9,13 @@ import { type CompareLimits, RequestJudge } from './judge-requests.js';
 import { judgeUnits, RowUnits } from './judge-units.js';
 import { SaleNotes, type SaleReport } from './sale-report.js';
 
-/** Attempts after which a row will not succeed by itself. The last attempts are 30 s apart. */
+/** After this many attempts, a row will not succeed by itself. The last attempts are 30 s apart. */
 const OUTBOX_ATTEMPTS_MIN = 20;
 const STUCK_MAX = 100;
 
 /**
- * Compares Redis and MySQL for one sale, which may be selling. Reads page by page, and reads each difference once more
- * on its own before it becomes a finding. Changes nothing.
+ * Compares Redis and MySQL for one sale, which may be selling. Reads page by page, and reads each difference again,
+ * separately, before it becomes a finding. Changes nothing.
  * @param onPage called between pages, to keep a lease
  * @throws OperationalError, and any error that `onPage` throws
  */
@@ -31,8 +31,8 @@ export async function compareSale(
   const judge = new RequestJudge(saleId, sides, limits, notes, onPage);
 
   const units = (await repairNeedIn(sale, sides.repairs)) === null ? await measureDrift(sale, sides, limits) : null;
-  // Redis does not have the whole sale, so its data cannot be judged: a half-loaded sale would give thousands of
-  // findings. A closed sale is rebuilt on request, a retired sale never.
+  // Redis does not have the whole sale, so its data cannot be judged: a sale that is only partly loaded would yield
+  // thousands of findings. A closed sale is rebuilt on request, a retired sale never.
   if (units === null && sale.state === 'closed') notes.isWhole = sale.retiredAtMs !== null;
   else if (units === null && sale.state !== 'draft') notes.found({ kind: 'not_loaded', saleId });
   let heldUnits = 0;
@@ -67,7 +67,7 @@ export async function compareSale(
   const after = (await repository.findSale(saleId)) ?? sale;
   await judgeUnits({ before: sale, after, units, heldUnits, rows }, sides, limits, notes, onPage);
   const now = (await repository.findSale(saleId)) ?? after;
-  // The sale was resharded during the comparison: half of the data read is in other buckets by now.
+  // The sale was resharded during the comparison, so half of the data that was read is in other buckets by now.
   if (now.buckets !== sale.buckets) return compareSale(now, sides, limits, onPage);
   return reportOf(notes, after, units, rows);
 }

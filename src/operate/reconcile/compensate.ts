@@ -18,27 +18,27 @@ import { withoutUndefined } from '../../core/without-undefined.js';
 export interface CompensateOptions {
   readonly safeAgeMs: number;
   readonly markerAgeMs: number;
-  /** Pause after the first attempt, ms. Doubles with every further attempt. */
+  /** Pause after the first attempt, ms. Doubles with each further attempt. */
   readonly retryFirstMs: number;
-  /** Time after which a job is due again if the process that claimed it has died, ms. */
+  /** If the process that claimed a job has died, the job is due again after this time, ms. */
   readonly leaseMs: number;
 }
 
-/** Attempts before a job is given up. */
+/** Number of attempts before a job is given up. */
 export const ATTEMPTS_MAX = 5;
-/** If this many sales in one pass get no answer, the whole Redis is taken to be down. */
+/** If this many sales in one pass get no answer, the pass assumes that Redis as a whole is down. */
 const AWAY_MAX = 3;
 /** Maximum number of jobs per pass. */
 const JOBS_MAX = 100;
 
 /**
  * Works through the compensation jobs that are due, one after the other. A failed job is retried at growing intervals.
- * After the last attempt a purchase without a row becomes `failed` and its units go back. A job is claimed only when
- * its turn comes, and an attempt counts only if it was made: a keeper that dies delays at most one job and uses up no
- * attempt.
+ * After the last attempt, a purchase without a row becomes `failed` and its units go back. A job is claimed only when
+ * its turn comes, and an attempt counts only if it was made, so a keeper that dies delays at most one job and uses up
+ * no attempt.
  * @param saleId only jobs of this sale
- * @returns how many jobs were claimed
- * @throws OperationalError mysql; any other error of a job, after all jobs had their turn
+ * @returns number of jobs that were claimed
+ * @throws OperationalError mysql; any other error of a job, after all jobs have had their turn
  */
 export async function compensate(
   ports: CompensatePorts,
@@ -52,15 +52,15 @@ export async function compensate(
   const bugs: unknown[] = [];
   const claimed = new Set<string>();
   /**
-   * Sales whose Redis did not answer. Their further jobs are skipped: each would wait for its time-out and delay the
-   * jobs of other sales.
+   * Sales whose Redis server did not answer. Their other jobs are skipped, because each would wait for its time-out and
+   * delay the jobs of other sales.
    */
   const away = new Set<string>();
   while (claimed.size < JOBS_MAX) {
     const [job] = await ports.jobs.claim(claim);
     if (job === undefined) break;
     if (claimed.has(job.jobId)) {
-      // The job is due again: the next pass publishes it again.
+      // The job is due again, and the next pass publishes the batch again.
       await ports.jobs.postpone(job.jobId, 0, job.lastError ?? '', 'given_back');
       break;
     }
@@ -77,7 +77,8 @@ export async function compensate(
     try {
       const missing = await outageMet(job, ports, options, { actor, pass });
       if (missing === 'redis') away.add(job.saleId);
-      // If a dependency of all sales fails, the other jobs stay due: each would only wait for its time-out.
+      // If a dependency that all sales share fails, the other jobs stay due, because each would only wait for its
+      // time-out.
       if ((missing !== null && missing !== 'redis') || away.size >= AWAY_MAX) break;
     } catch (error) {
       if (error instanceof OperationalError) throw error;
@@ -97,7 +98,10 @@ interface Work {
 const pauseMsOf = (attempts: number, { retryFirstMs }: CompensateOptions): number =>
   retryFirstMs * 2 ** Math.min(attempts, ATTEMPTS_MAX - 1);
 
-/** Works on one job. @returns the dependency that failed, in which case the result is unknown, else null */
+/**
+ * Works on one job.
+ * @returns the dependency that failed, so that the result is unknown; otherwise null
+ */
 async function outageMet(
   job: CompensationJob,
   ports: CompensatePorts,
@@ -142,10 +146,10 @@ async function repairOf(
 ): Promise<Repair> {
   const sale = await ports.repository.findSale(job.saleId);
   if (sale === null) return later(`there is no sale ${job.saleId}`);
-  // Data that a repair is about to replace cannot be judged. The sale was read first: once a repair has begun, a batch
-  // that is sealed with its epoch is an older batch, and has to reacquire its units.
+  // Data that a repair is about to replace cannot be judged. The sale was read first, so once a repair has begun, a
+  // batch that is sealed with the epoch of that read is an older batch, and has to reacquire its units.
   if (job.kind !== 'stuck_outbox' && (await repairNeedIn(sale, ports.repairs)) !== null) {
-    await ports.repairs.askForRepair(sale.saleId); // the keeper does not rebuild a closed sale by itself
+    await ports.repairs.askForRepair(sale.saleId); // the keeper does not rebuild a closed sale unless asked
     return later('the sale waits for a repair', false);
   }
   switch (job.kind) {
@@ -166,7 +170,7 @@ async function repairOf(
   }
 }
 
-/** Adds the whole difference to the bucket with the most units, or takes it from there. */
+/** Adds the whole difference to the bucket that has the most units, or takes it from that bucket. */
 async function adjustUnits(
   sale: Sale,
   { jobId }: CompensationJob,

@@ -7,22 +7,24 @@ export interface SaleUnits {
   readonly unitsLeft: number;
   readonly unitsOfBuyers: number;
   /**
-   * Stock minus the units left, in transit between two buckets and held by buyers. 0 if all units are accounted for.
+   * Stock, minus units left, minus units in transit between two buckets, minus units that buyers hold. 0 if all units
+   * are accounted for.
    */
   readonly difference: number;
   readonly pending: number;
-  /** Whether units moved during the count or are in transit. Then a difference means nothing. */
+  /** Whether units moved during the count or are in transit. A difference then means nothing. */
   readonly moving: boolean;
   /** Units left per bucket. */
   readonly buckets: readonly number[];
-  /** Equal for two counts if no unit moved from bucket to bucket in between. */
+  /** Equal for two counts if no unit moved between buckets in the meantime. */
   readonly transfersSeen: string;
 }
 
 /**
- * Adds up where the units of a sale are. A difference counts only if a second count finds the same, the stock has not
- * changed in between, and nothing is under way: no young batch in `pending`, no outstanding release, no restock.
- * @returns null when a bucket is not loaded
+ * Adds up where the units of a sale are. A difference counts only if a second count finds the same difference, the
+ * stock has not changed in between, and nothing is under way: no young batch in `pending`, no outstanding release, no
+ * restock.
+ * @returns null if a bucket is not loaded
  * @throws OperationalError
  */
 export async function measureDrift(
@@ -61,13 +63,13 @@ async function measure(sale: Sale, store: ReconcileStore, safeAgeMs: number): Pr
   return { ...sum, difference, buckets, transfersSeen: transfersFingerprint(transfers) };
 }
 
-/** How many counts must agree on a difference. */
+/** Number of counts that must agree on a difference. */
 const COUNTS = 2;
 
 /**
- * Compares the units of the buyers with the requests that hold them (I4). Drift is computed from the units of buyers:
- * if the two differ, one side is damaged, and the right stock cannot be computed.
- * @returns how many units the buyers have too many, 0 when both agree, or null when units moved during the count
+ * Compares the units of the buyers with the requests that hold them (I4). Drift is computed from the units of the
+ * buyers, so if the two differ, one of them is damaged, and the correct stock cannot be computed.
+ * @returns how many units too many the buyers have, 0 if both agree, or null if units moved during the count
  * @throws OperationalError
  */
 export async function buyersTooMany(

@@ -8,7 +8,7 @@ import {
 } from './routes.js';
 import type { ReconcileServices, Resolves } from './services.js';
 
-// The door for programs. The command line loads `commands.ts`, and only when it is named.
+// The entry point for programs. The command line loads `commands.ts`, only when the command is named.
 
 export const reconcileRoutes: readonly Route<ReconcileServices & Resolves>[] = [
   reconcileSale,

@@ -33,7 +33,7 @@ export function reconcileJobs(keeper: Keeper): PlannedJob[] {
   return jobs;
 }
 
-/** Redis or MySQL did not answer while some sales were compared. The next run tries them again. */
+/** Thrown if Redis or MySQL did not answer while some sales were compared. The next run tries them again. */
 export class SalesNotCompared extends Error {
   constructor(sales: number) {
     super(`${sales} ${sales === 1 ? 'sale was' : 'sales were'} not compared; the warnings above say why`);
@@ -83,7 +83,7 @@ export function compensateJob({ reconcile, metrics }: Reconciling): Job {
   };
 }
 
-/** Publishes how many compensation jobs there are. Operators change them too, so this job counts them. */
+/** Publishes the number of compensation jobs. Operators change them too, so this job counts them. */
 function watchCompensations({ reconcile, metrics }: Reconciling): Job {
   return {
     name: 'watch-compensations',

@@ -9,25 +9,26 @@ import type { BothSides } from '../../recovery/stale-markers.js';
 import type { SaleNotes } from './sale-report.js';
 
 export interface CompareLimits {
-  /** Minimum age of a request, ms. A younger request may still be under way and is not judged. */
+  /** Minimum age of a request, ms. A younger one may still be under way and is not judged. */
   readonly safeAgeMs: number;
-  /** Time after which a batch in re-drive becomes a finding, ms. */
+  /** A batch becomes a finding after this long in the re-drive, ms. */
   readonly waitingMaxMs: number;
   /** Maximum number of requests of one kind that a run reads again, one by one. */
   readonly readsMax: number;
-  /** Age after which no check-back can ask for a marker of a closed sale, ms. */
+  /** Age after which no check-back can need a marker of a closed sale, ms. */
   readonly markerAgeMs: number;
-  /** Age after which an outbox row may be stuck, ms. */
+  /** Age after which an outbox row counts as stuck, ms. */
   readonly outboxAgeMs: number;
 }
 
 type RequestKind = Extract<FindingKind, 'leak' | 'order_lost' | 'not_marked' | 'unreleased' | 'unheld'>;
 
 /**
- * The one rule for comparing Redis and MySQL request by request (I3, I5): each accepted request has a row; with a live
- * row its entry is `ordered`, with an ended row `released`. It holds for a sale at rest and for a sale that sells.
+ * The single rule for comparing Redis and MySQL request by request (I3, I5): each accepted request has a row; if the
+ * row is live, the entry is `ordered`, and if the row has ended, the entry is `released`. It applies to sales at rest
+ * as well as to sales that are selling.
  * @param entry the entry in Redis, or null if Redis does not know the request
- * @param row the row in MySQL, or undefined if there is no row
+ * @param row the row in MySQL, or undefined if there is none
  */
 export function compareRequest(
   entry: RequestEntry | null,
@@ -52,7 +53,7 @@ interface Candidate {
   readonly row: AgedOrder | undefined;
 }
 
-/** Single reads between two renewals of the lease. */
+/** Number of single reads between two renewals of the lease. */
 const READS_PER_LEASE = 100;
 
 /** Judges the requests of one sale page by page, and reads differences again one by one. */
@@ -124,9 +125,9 @@ export class RequestJudge {
   }
 
   /**
-   * Removes candidates that need no second read: young requests, requests in re-drive and parked requests. In a rush
-   * thousands of requests are under way, so the batches of a page are read together. A batch is parked before it leaves
-   * `pending`, so dead letters are read after `pending`.
+   * Removes candidates that need no second read: young requests, requests in the re-drive, and parked requests. In a
+   * rush, thousands of requests are under way, so the batches of a page are read together. A batch is parked before it
+   * leaves `pending`, so dead letters are read after `pending`.
    */
   async #sift(ref: BucketRef, candidates: readonly Candidate[]): Promise<Candidate[]> {
     const batchIds = [...new Set(candidates.map(batchOf).filter((batchId) => batchId !== ''))];
@@ -141,7 +142,7 @@ export class RequestJudge {
 
   /**
    * Reads one candidate alone: entry, row, entry again. A request that is under way is not judged. The batch and its
-   * dead letter are read first: both disappear only after the rows are committed, so a row that cannot be found after
+   * dead letter are read first. Both disappear only after the rows are committed, so a row that cannot be found after
    * that is missing.
    */
   async #readAgain(ref: BucketRef, key: string): Promise<void> {
@@ -177,8 +178,8 @@ export class RequestJudge {
   }
 
   /**
-   * Whether the re-drive serves a batch: a batch in `pending` with its body is published again until a worker records
-   * it, however long that takes.
+   * Whether a batch is in the re-drive. A batch in `pending` with its body is published again until a worker records
+   * it, no matter how long that takes.
    */
   #isServed(pending: PendingAge | undefined): boolean {
     if (pending === undefined) return false;
@@ -205,6 +206,6 @@ function candidateOf(key: string, entry: RequestEntry | null, row: AgedOrder | u
   return kind === 'match' ? null : { key, kind, entry, row };
 }
 
-/** The batch that decides about a request without a row, or an empty string if the row decides. */
+/** The batch that decides about a request without a row. Empty if there is a row, which then decides. */
 const batchOf = ({ entry, row }: Candidate): string =>
   row === undefined && entry !== null ? (batchOfEntry(entry) ?? '') : '';

@@ -5,7 +5,7 @@ import type { BothSides } from '../../recovery/stale-markers.js';
 import { buyersTooMany, measureDrift, type SaleUnits, stoodStill } from './count-units.js';
 import type { SaleNotes } from './sale-report.js';
 
-/** A sale, its units left and held before its requests were read, and the counts of that reading. */
+/** A sale, with its units left and held before its requests were read, and the counts of that reading. */
 export interface CountedSale {
   readonly before: Sale;
   readonly after: Sale;
@@ -16,7 +16,7 @@ export interface CountedSale {
   readonly rows: RowUnits;
 }
 
-/** Refusals of the MySQL guard that are older than this count as a finding only together with another finding. */
+/** Refusals of the MySQL guard that are older than this count as a finding only together with another one. */
 const GUARD_RECENT_MS = 24 * 3_600_000;
 
 /** Adds up the rows of a sale. */
@@ -35,7 +35,7 @@ export class RowUnits {
   }
 }
 
-/** Judges the counts of a sale: `sold` against its rows and its stock, then the stock and the buyers in Redis. */
+/** Judges the counts of a sale: first `sold` against its rows and its stock, then the stock and the buyers in Redis. */
 export async function judgeUnits(
   counted: CountedSale,
   sides: BothSides,
@@ -69,7 +69,7 @@ async function judgeSold(
     notes.found({ kind: 'oversell', saleId, units: sold - stock, why: `sold ${sold} of ${stock}` });
     return true;
   }
-  // Rows were written during the read: only an unchanged `sold` can be compared with them.
+  // Rows were written during the read, and only an unchanged `sold` can be compared with them.
   if (before.sold !== sold || rows.live === sold) return false;
   if (!(await isCountedAgain(after, rows.live, sides, onPage))) return false;
   const why = `live orders hold ${rows.live} units`;
@@ -84,7 +84,7 @@ async function judgeSold(
   return true;
 }
 
-/** Counts all rows once more: one extra order and one missing order leave `sold` unchanged. */
+/** Counts all rows again, because one extra order and one missing order would leave `sold` unchanged. */
 async function isCountedAgain(
   sale: Sale,
   liveUnits: number,
@@ -116,7 +116,7 @@ async function judgeStock(
       const holding = units.unitsOfBuyers - tooMany;
       const why = `the buyers in Redis count ${units.unitsOfBuyers} units, their requests hold ${holding}`;
       notes.found({ kind: 'miscount', saleId, units: tooMany, why });
-      return true; // the right stock cannot be computed
+      return true; // the correct stock cannot be computed
     }
   }
   if (units.moving || units.difference === 0) return false;

@@ -33,21 +33,21 @@ export interface ReconcileAdminPorts extends CompensatePorts {
 export type ReconcileOptions = CompareLimits & CompensateOptions;
 
 export interface ReconcileRequest {
-  /** Only this sale. Absent: every sale that is warm, open, paused or recently closed. */
+  /** If set, only this sale. Otherwise every sale that is warm, open, paused or recently closed. */
   readonly saleId?: string;
-  /** Creates jobs for the findings. */
+  /** Whether to create jobs for the findings. */
   readonly apply: boolean;
-  /** How long to work on the jobs and wait for them, ms. 0 leaves them to the keeper. */
+  /** How long to work on the jobs and to wait for them, ms. 0 leaves them to the keeper. */
   readonly waitMs: number;
-  /** For the audit log. */
+  /** The actor, for the audit log. */
   readonly actor: string;
-  /** Ends the wait early and starts no further sale. */
+  /** Ends the wait early, and starts no further sale. */
   readonly signal?: AbortSignal;
 }
 
 export interface ReconcileResult {
   readonly runId: string;
-  /** Also `match` if all findings are repaired. */
+  /** `match` even if there were findings, provided that all are repaired. */
   readonly outcome: RunOutcome;
   readonly counts: Readonly<Partial<Record<FindingKind, number>>>;
   readonly salesCompared: number;
@@ -57,21 +57,21 @@ export interface ReconcileResult {
   readonly salesFailed: number;
 }
 
-/** `not_retryable`: the purchase was given up, and its row records that for good. */
+/** `not_retryable` means that the purchase was given up, which its row records for good. */
 export type JobRetried = Retried | 'not_retryable';
 
-/** Maximum number of closed sales to compare, last closed first. */
+/** Maximum number of closed sales to compare; those that closed last come first. */
 const CLOSED_MAX = 10_000;
-/** Age of a closed sale after which nothing is under way and its markers are removed. */
+/** When a closed sale has this age, nothing is under way any more and its markers have been removed. */
 const CLOSED_RECENTLY_MS = 8 * 24 * 3_600_000;
 const FOLLOW_EVERY_MS = 200;
 const JOBS_PAGE = 500;
-/** Failed sales in a row after which the run ends: it is an outage. */
+/** After this many failed sales in a row, the run ends, because it must be an outage. */
 const FAILURES_IN_A_ROW_MAX = 3;
 
 /**
- * Makes the jobs that repair findings. A finding that only a person can judge gets no job. Drift gets no job while the
- * sale is open, because then no script may set its stock.
+ * Returns the jobs that repair findings. A finding that only a person can judge gets no job. Drift gets no job while
+ * the sale is open, because no script may then set its stock.
  */
 function jobsOf(sale: Sale, findings: readonly SaleFinding[]): NewCompensationJob[] {
   return findings.flatMap((finding) => {
@@ -95,9 +95,9 @@ export class ReconcileAdmin {
   }
 
   /**
-   * @param onSale called for each sale as it ends
-   * @throws OperationalError when the requested sale, or the system as a whole, cannot be compared; the run is recorded
-   *   as `failed`
+   * @param onSale called for each sale when it is done
+   * @throws OperationalError if the requested sale, or the system as a whole, cannot be compared; the run is then
+   * recorded as `failed`
    */
   async run(
     request: ReconcileRequest,
@@ -130,7 +130,7 @@ export class ReconcileAdmin {
 
   /**
    * Compares one sale that is over, and repairs nothing.
-   * @returns `match` also if stale markers are left, which expire by themselves
+   * @returns `match` even if stale markers are left, because these expire by themselves
    * @throws OperationalError
    */
   async compareEnded(saleId: string): Promise<{ readonly outcome: RunOutcome; readonly hasStaleMarkers: boolean }> {
@@ -146,7 +146,11 @@ export class ReconcileAdmin {
     };
   }
 
-  /** Works through the jobs that are due. @returns how many; @throws OperationalError mysql */
+  /**
+   * Works through the jobs that are due.
+   * @returns the number of jobs
+   * @throws OperationalError mysql
+   */
   compensate(actor: string, saleId?: string): Promise<number> {
     return compensate(this.#ports, this.#options, actor, saleId);
   }
@@ -167,7 +171,7 @@ export class ReconcileAdmin {
   }
 
   /**
-   * Gives a job new attempts, unless its purchase was given up: its row records that for good.
+   * Gives a job new attempts, unless its purchase was given up, which its row records for good.
    * @throws OperationalError mysql
    */
   async retry(jobId: string, actor: string): Promise<JobRetried> {
@@ -195,7 +199,10 @@ export class ReconcileAdmin {
     return this.#ports.runs.list(filter, max);
   }
 
-  /** Lists the sales of a run that names none. @throws OperationalError mysql */
+  /**
+   * Lists the sales for a run that names none.
+   * @throws OperationalError mysql
+   */
   async recentSales(): Promise<string[]> {
     const { sales, clock } = this.#ports;
     const listed = await listSalesInRedis(sales, { closedMax: CLOSED_MAX });
@@ -259,7 +266,7 @@ export class ReconcileAdmin {
     }
   }
 
-  /** Records the end of a failed run. The same outage may prevent this write too. The run then has no recorded end. */
+  /** Records the end of a failed run. The same outage may also prevent this write; the run then has no recorded end. */
   async #endAsFailed(runId: string, tally: RunTally): Promise<void> {
     try {
       await this.#ports.runs.end(runId, { outcome: 'failed', figures: tally.figures, findings: tally.findings });

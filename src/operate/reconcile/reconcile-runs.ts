@@ -7,12 +7,12 @@ import { retryConflicts } from '../../mysql/retry-conflicts.js';
 import { kindOf, storedKind, type StoredKind } from '../../mysql/stored-kind.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
-/** Maximum number of findings kept per run. More would tell a person nothing new. */
+/** Maximum number of findings kept per run. More would tell people nothing new. */
 const FINDINGS_KEPT = 1000;
 const NAME_MAX = 128;
 
 /**
- * The record of runs in MySQL, whose clock ends a lease. Inserts and deletes also lock the gap beside a row, so rivals
+ * The record of runs in MySQL, whose clock ends a lease. Inserts and deletes also lock the gap next to a row, so rivals
  * may deadlock, and the loser tries again.
  */
 export function createReconcileRuns(pool: MysqlPool, clock: Clock): ReconcileRuns {
@@ -67,8 +67,8 @@ const storedFinding = (finding: SaleFinding): StoredFinding => ({ ...finding, ki
 const findingOf = (stored: StoredFinding): SaleFinding => ({ ...stored, kind: kindOf(stored.kind) }) as SaleFinding;
 
 /**
- * Leases a sale. A free row is inserted first, so that there is a row to lock. Its owner may remove the row before it
- * is locked: then it starts again.
+ * Leases a sale. A free row is inserted first, so that there is a row to lock. If its owner removes the row before it
+ * is locked, this starts again.
  */
 async function lease(
   pool: MysqlPool,

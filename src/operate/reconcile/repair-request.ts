@@ -15,7 +15,7 @@ import type { BatchStore } from '../../core/ports/batch-store.js';
 import { markIfComplete } from '../../recovery/mark-if-recorded.js';
 import type { BothSides } from '../../recovery/stale-markers.js';
 
-/** Both sides of the sales, and what their compensation changes. */
+/** Access to both sides of the sales, and to everything that a compensation changes. */
 export interface CompensatePorts extends BothSides {
   readonly jobs: CompensationRepository;
   readonly batches: BatchStore;
@@ -26,9 +26,9 @@ export interface CompensatePorts extends BothSides {
 }
 
 /**
- * - `done`: Redis and MySQL agree now, or a row in the outbox will make them agree
- * - `later`: the result is not visible yet, or nothing could be done. `counts`: it was an attempt
- * - `given_up`: the row of the purchase is `failed`, for good
+ * - `done`: Redis and MySQL now agree, or a row in the outbox will make them agree
+ * - `later`: the result is not visible yet, or nothing could be done. `counts` says whether it was an attempt
+ * - `given_up`: the row of the purchase is `failed`, permanently
  */
 export type Repair =
   | { readonly outcome: 'done' | 'given_up'; readonly note: string }
@@ -39,16 +39,19 @@ export const later = (note: string, counts = true): Repair => ({ outcome: 'later
 
 const GIVEN_UP = 'no attempt recorded the purchase; it is failed now, and its units go back';
 
-/** How long to wait for the row of a republished batch. A running worker records it within milliseconds. */
+/**
+ * How long to wait for the row of a batch that was published again. A running worker records it within milliseconds.
+ */
 export const FOLLOW_MAX_MS = 2_000;
 const READ_EVERY_MS = 25;
 
 /** State that the jobs of one pass share. */
 export interface RepairPass {
-  /** Published bodies: the purchases of one batch share one message. */
+  /** Bodies that have been published, because the purchases of one batch share one message. */
   readonly published: Set<string>;
   /**
-   * How long to wait for a published batch, ms. 0 after a batch was not recorded in time: no worker is running then.
+   * How long to wait for a published batch, ms. 0 after a batch was not recorded in time, because no worker is running
+   * then.
    */
   followMs: number;
 }
@@ -57,8 +60,8 @@ export interface RepairAim {
   /** Kind of the finding. */
   readonly kind: 'leak' | 'not_marked' | 'unreleased';
   /**
-   * Gives the purchase up if there is still no row: `failed`, with the outbox row of its release in the same
-   * transaction.
+   * Whether to give up the purchase if there is still no row. It then becomes `failed`, with the outbox row of its
+   * release in the same transaction.
    */
   readonly last: boolean;
 }
@@ -68,8 +71,8 @@ export type RequestName = { readonly userId: string; readonly requestId: string 
 
 /**
  * Makes Redis and MySQL agree about one request. If it has a row, Redis is set to the state of the row. If it has no
- * row, its batch is published again. Safe to repeat, also while a worker records the batch: the unique key of the row
- * decides.
+ * row, its batch is published again. Safe to repeat, even while a worker records the batch, because the unique key of
+ * the row decides.
  * @throws OperationalError
  */
 export async function repairRequest(
@@ -85,7 +88,7 @@ export async function repairRequest(
   const [entry = null] = await ports.store.entriesOf(ref, [purchaseKey(request)]);
   if (row !== undefined) {
     const updated = await updateStore(sale, ref, row, entry, ports, pass);
-    // An earlier attempt gave the purchase up and died before its job was closed.
+    // An earlier attempt gave up the purchase and died before its job was closed.
     const givenUp = aim.kind === 'leak' && row.reason === 'compensation_failed';
     return givenUp ? { outcome: 'given_up', note: GIVEN_UP } : updated;
   }
@@ -109,9 +112,9 @@ export async function repairRequest(
 }
 
 /**
- * Why a batch must not be touched here: the re-drive serves it, which never gives up, or an operator decides on its
- * dead letter. A replay puts the batch into `pending` before it closes the dead letter, so `pending` is read before and
- * after.
+ * Returns why a batch must not be touched here: it is in the re-drive, which never gives up, or an operator will decide
+ * about its dead letter. A replay puts the batch into `pending` before it closes the dead letter, so `pending` is read
+ * before and after.
  */
 async function handledElsewhere(
   ref: BucketRef,
@@ -148,7 +151,7 @@ async function updateStore(
   const batch = bodyWith(known, row) ?? batchOfOne(sale, ref, entry, row);
   const rows = await ports.repository.rowsOf(sale.saleId, batch.purchases);
   if ((await markIfComplete(batch, rows, ports.batches)) !== null) return done('marked recorded');
-  // `markRecorded` would remove the body that the other purchases still need.
+  // `markRecorded` would remove the body, which the other purchases still need.
   const others = await handledElsewhere(ref, entry.batchId, known, ports);
   if (others !== null) return later(others, false);
   if (!published.has(batch.body)) await ports.channel.publish(batch);
@@ -156,7 +159,7 @@ async function updateStore(
   return later('other purchases of its batch have no row yet, so the batch was published again');
 }
 
-/** Gives the purchase up. If a worker is faster, its order stays and nothing is released. */
+/** Gives up the purchase. If a worker is faster, its order stays and nothing is released. */
 async function giveUp(
   ref: BucketRef,
   alone: Batch,
@@ -194,9 +197,9 @@ function bodyWith({ body }: StoredBatch, request: RequestName): Batch | null {
 }
 
 /**
- * Builds the same batch with this purchase only, for a marker without a body. A worker may record it: the unique key of
- * the row decides, and Redis marks only the purchases in that batch. The entry proves that the units are held in the
- * present epoch.
+ * Builds the same batch with only this purchase, for a marker that has no body. A worker may record it: the unique key
+ * of the row decides, and Redis marks only the purchases in that batch. The entry proves that the units are held in the
+ * current epoch.
  */
 function batchOfOne(sale: Sale, ref: BucketRef, entry: HeldEntry, request: RequestName): Batch {
   const purchase: Purchase = { userId: request.userId, requestId: request.requestId, quantity: entry.quantity };

@@ -21,21 +21,21 @@ import { SaleNotes } from './sale-report.js';
 import { type Evidence, searchOrSilence, type SearchBroker } from './search-broker.js';
 import { withSaleLease, type LeaseTaken } from './sale-lease.js';
 
-// Closes the books after MySQL was restored: each order that Redis knows and MySQL has lost gets its row, either as it
+// Closes the books after MySQL was restored: each order that Redis knows but MySQL has lost gets its row, either as it
 // was, or as a failed order (docs/decisions/0010).
 
 /**
- * - `write`: writes each order again under its old id, and fails the orders that had ended
- * - `fail`: fails each order, and its units go back
- * - `auto`: writes the orders that a message or an event at the broker confirms, and fails the others
+ * - `write`: writes each order again under its old id, and writes orders that had ended as failed
+ * - `fail`: writes each order as failed, and its units go back
+ * - `auto`: writes the orders that a message or an event at the broker confirms again, and the others as failed
  */
 export const RESOLVE_MODES = ['write', 'fail', 'auto'] as const;
 export type ResolveMode = (typeof RESOLVE_MODES)[number];
 
-/** A purchase that became an order and has no row. */
+/** A purchase that became an order but has no row. */
 export interface LostOrder extends PurchaseName {
   readonly quantity: number;
-  /** Null: its units were lost before it had a row, so it never had an order id. */
+  /** Null if its units were lost before it had a row, so that it never had an order id. */
   readonly orderId: string | null;
   /** The batch that found no units, or null. */
   readonly batchId: string | null;
@@ -45,7 +45,7 @@ export interface LostOrder extends PurchaseName {
 
 /**
  * - `written`: the order is there again, unpaid, with a new deadline
- * - `failed`: the order is there as a failed order, and its units go back
+ * - `failed`: the order is there again as a failed order, and its units go back
  * - `recorded`: another process wrote its row
  * - `left`: nothing was decided, and `note` says why
  */
@@ -57,9 +57,9 @@ export interface ResolvedOrder extends PurchaseName {
   readonly orderId: string | null;
   readonly quantity: number;
   readonly outcome: Resolution;
-  /** Reason of a failed order, else null. */
+  /** Reason of a failed order, otherwise null. */
   readonly reason: FailureReason | null;
-  /** What the broker knows: `message`, or the types of its events. */
+  /** The broker's evidence: `message`, or the types of the order's events. */
   readonly evidence: readonly ('message' | OrderEventType)[];
   readonly note: string | null;
 }
@@ -67,7 +67,7 @@ export interface ResolvedOrder extends PurchaseName {
 export interface ResolveOrder {
   readonly saleId: string;
   readonly mode: ResolveMode;
-  /** Decides, and changes nothing. */
+  /** If true, only decides, and changes nothing. */
   readonly dryRun: boolean;
   /** Maximum number of lost orders. */
   readonly max: number;
@@ -77,10 +77,10 @@ export interface ResolveOrder {
 }
 
 /**
- * - `resolved`: with the number of orders by outcome. `more`: the sale has more lost orders than were asked for.
- *   `silent`: why the broker was not searched completely, or null
- * - `not_loaded`: Redis does not have the whole sale yet. A keeper rebuilds it
- * - `taken`: another run compares the sale
+ * - `resolved`: contains the number of orders by outcome. `more` says that the sale has more lost orders than were
+ *   requested; `silent` says why the broker was not searched completely, or is null
+ * - `not_loaded`: Redis does not have the whole sale yet; a keeper will rebuild it
+ * - `taken`: another run is comparing the sale
  */
 export type SaleResolved =
   | {
@@ -100,7 +100,7 @@ export type Resolving = BothSides & {
   readonly search: SearchBroker;
 };
 
-/** How to compare, and how long a buyer may take to pay an order that is written again. */
+/** How to compare, and how long a buyer has to pay an order that is written again. */
 export type ResolveLimits = CompareLimits & { readonly paymentWindowMs: number };
 
 const REBUILT_EVERY_MS = 250;
@@ -108,18 +108,19 @@ const ENTRIES_PER_READ = 500;
 /** Maximum number of rows per transaction. */
 const ROWS_MAX = 500;
 /**
- * The ids of one transaction make one entry of `order_ranges`, and readers of the sale read all orders between its ends:
- * they must be close together.
+ * The ids of one transaction form one entry of `order_ranges`, and readers of the sale read all orders between its
+ * ends, so they must be close together.
  */
 const SPAN_MAX_MS = 1000;
 /** Events after which an order holds no units. */
 const ENDED: readonly OrderEventType[] = ['order.cancelled', 'order.expired', 'order.failed'];
 
 /**
- * Resolves the lost orders of one sale. Safe to repeat and to interrupt: an order that has its row is no longer lost.
- * Safe beside workers, repairs and buyers: the unique key of the row decides, and a repair in between refuses the write.
+ * Resolves the lost orders of one sale. Safe to repeat and to interrupt, because an order that has its row is no longer
+ * lost. Safe to run while workers, repairs and buyers are active: the unique key of the row decides, and if a repair
+ * comes in between, the write is refused.
  * @param onOrder called for each order
- * @throws OperationalError; the rest is still lost, so call again
+ * @throws OperationalError; the other orders are still lost, so call again
  */
 export async function resolveLost(
   request: ResolveOrder,
@@ -151,7 +152,7 @@ export async function resolveLost(
   });
 }
 
-/** Waits until Redis has the sale as MySQL has it. A closed sale is rebuilt only on request. */
+/** Waits until Redis has the sale in the state that MySQL has. A closed sale is rebuilt only on request. */
 async function rebuiltSale(
   { saleId, waitMs }: ResolveOrder,
   { repository, repairs, clock }: Resolving,
@@ -169,7 +170,7 @@ async function rebuiltSale(
 
 type LostFinding = Extract<SaleFinding, { readonly requestId: string }>;
 
-/** Keeps every lost order. Notes of a comparison keep the first thousand findings. */
+/** Keeps all lost orders, whereas the notes of a comparison keep only the first thousand findings. */
 class LostNotes extends SaleNotes {
   readonly lost: LostFinding[] = [];
 
@@ -179,8 +180,8 @@ class LostNotes extends SaleNotes {
 }
 
 /**
- * Finds the lost orders as a comparison does: each is read twice, and an order that a worker is still writing does not
- * count.
+ * Finds the lost orders in the same way as a comparison: each is read twice, and an order that a worker is still
+ * writing does not count.
  */
 async function lostOrders(
   sale: Sale,
@@ -243,7 +244,7 @@ function plan(
 ): Planned {
   const { userId, requestId, quantity, orderId, batchId } = lost;
   const purchase = { ...(metadata ? { metadata } : {}), ...(carried ?? { userId, requestId, quantity }) };
-  // A row needs the name of a batch. Nothing else has this name, so nothing else is found by it.
+  // A row needs the name of a batch. Nothing else has this name, so nothing else can be found by it.
   const batch = sealBatch({
     batchId: carrier?.batchId ?? batchId ?? `lost-${orderId}`,
     saleId,
@@ -290,7 +291,7 @@ const asPlanned = ({ does, reason, shown }: Planned): ResolvedOrder => ({
   reason,
 });
 
-/** Groups orders that one transaction writes: the same is done with them, and their ids are close together. */
+/** Groups orders that one transaction will write: all of them are handled alike, and their ids are close together. */
 function* transactionsOf(planned: readonly Planned[]): Generator<readonly Planned[]> {
   const ofKind = groupBy(planned, ({ does, lost: { orderId } }) => (orderId === null ? 'without id' : does));
   for (const [, some] of ofKind) {
@@ -315,7 +316,7 @@ const spanMs = (first: Planned, last: Planned): number =>
     ? 0
     : mintedAtMs(last.lost.orderId) - mintedAtMs(first.lost.orderId);
 
-/** Redis is part of no transaction, so the audit log is written before the change, once per transaction. */
+/** Redis is not part of any transaction, so the audit log is written before the change, once per transaction. */
 async function audit(some: readonly Planned[], { saleId, mode, actor }: ResolveOrder, log: AuditLog): Promise<void> {
   const [first] = some;
   if (first === undefined || first.does === 'leave') return;
@@ -348,7 +349,7 @@ async function carryOut(
 
 const CONTENDED = 'another program changed the sale or these orders; run it again';
 
-/** Fails a purchase that never had an order id. */
+/** Writes a purchase that never had an order id as failed. */
 async function failWithNewId({ batch, reason, shown }: Planned, { fail }: Resolving): Promise<ResolvedOrder> {
   const written = await failPurchases(batch, reason ?? 'discarded', fail);
   if (typeof written === 'string') return { ...shown, outcome: 'left', reason: null, note: CONTENDED };
@@ -360,10 +361,10 @@ async function failWithNewId({ batch, reason, shown }: Planned, { fail }: Resolv
 }
 
 /**
- * Writes rows under their old ids, all or none. The units of live rows are counted as sold, and Redis has counted them
- * all the time. The payment deadline starts anew.
- * @returns the reason of each failed row, null for a live row, `recorded` for a row that was there. Null: nothing was
- *   written
+ * Writes rows under their old ids, all or none. The units of live rows count as sold, as they have in Redis all the
+ * time. The payment deadline starts again.
+ * @returns for each row, the reason if it is failed, null if it is live, `recorded` if it already existed; null if
+ * nothing was written
  */
 async function writeRows(
   sale: Sale,
@@ -377,7 +378,7 @@ async function writeRows(
   const oneByOne = new Set<string>();
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
     const terms = await repository.termsOf([saleId]);
-    if (terms.get(saleId)?.epoch !== epoch) return null; // a repair has judged these orders anew
+    if (terms.get(saleId)?.epoch !== epoch) return null; // a repair has judged these orders again
     const draft = draftRows(batches, terms, await lookUp(batches, terms, repository));
     const result = new Map<string, FailureReason | 'recorded' | null>(
       some.map(({ lost }) => [purchaseKey(lost), 'recorded']),

@@ -21,7 +21,7 @@ import type { ReconcileServices, Resolves } from './services.js';
 
 /** Compares Redis and MySQL sale by sale, and shows the resulting compensation jobs. */
 
-/** How long the answer waits for repairs before it shows their present state. The keeper finishes the rest. */
+/** How long the answer waits for repairs before it shows their current state. The keeper finishes the rest. */
 const APPLY_WAIT_MS = 10_000;
 
 export const reconcileSale = defineRoute({
@@ -46,7 +46,7 @@ export const reconcileSale = defineRoute({
     const request = { saleId, apply: query.apply === 'true', waitMs: APPLY_WAIT_MS, actor };
     const { runId } = await reconcile.run(request, (result) => results.push(result));
     const [result] = results;
-    if (result === undefined) return problem('internal'); // a run of one sale has one result
+    if (result === undefined) return problem('internal'); // a run for one sale has one result
     switch (result.outcome) {
       case 'compared':
         return json(200, result.report.outcome, { runId, ...saleResultBody(result) });
@@ -64,7 +64,7 @@ export const reconcileSale = defineRoute({
 
 /** Maximum number of lost orders per request. */
 const RESOLVED_MAX = 500;
-/** How long to wait for the repair of a closed sale, which a keeper makes on request. */
+/** How long to wait for the repair of a closed sale, which a keeper does on request. */
 const REBUILT_WAIT_MS = 10_000;
 
 export const resolveLostOrders = defineRoute({

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import type { ReconcileRuns, SaleLease } from '../../core/ports/reconcile-runs.js';
 
-/** Renewed with every page. */
+/** Renewed with each page. */
 const SALE_LEASE_MS = 60_000;
 
 type Taken = Extract<SaleLease, { readonly outcome: 'taken' }>;
-/** Another run has the sale. */
+/** Another run is working on the sale. */
 export type LeaseTaken = Taken & { readonly saleId: string };
 
 class LeaseLost extends Error {
@@ -19,8 +19,8 @@ class LeaseLost extends Error {
 
 /**
  * Works on a sale while no other run does.
- * @param work calls `keepLease` at least every minute; it throws once another run has the sale, because this one was too
- *   slow
+ * @param work calls `keepLease` at least once a minute; it throws once another run has taken over the sale because this
+ * one was too slow
  * @throws any error of `work`; OperationalError mysql
  */
 export async function withSaleLease<T>(

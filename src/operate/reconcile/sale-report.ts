@@ -3,27 +3,31 @@ import type { CompensationJob } from '../../core/ports/compensation-repository.j
 import type { RunOutcome } from '../../core/ports/reconcile-runs.js';
 import { type FindingKind, type SaleFinding, subjectOf } from '../../core/sale-finding.js';
 
-/** Counted in units unless noted otherwise. */
+/** Figures of a live sale, in units unless noted otherwise. */
 export interface LiveFigures {
   readonly stock: number;
   readonly sold: number;
   readonly unitsLeft: number;
   readonly unitsOfBuyers: number;
   /**
-   * Stock minus the units left, in transit between two buckets and held by buyers. 0 if all units are accounted for.
+   * Stock, minus units left, minus units in transit between two buckets, minus units that buyers hold. 0 if all units
+   * are accounted for.
    */
   readonly difference: number;
-  /** 1 if units moved during the count: then the difference was not judged. */
+  /** 1 if units moved during the count, so that the difference was not judged. */
   readonly moving: number;
-  /** Accepted requests in Redis, and rows in MySQL. */
+  /** Number of accepted requests in Redis, and of rows in MySQL. */
   readonly requests: number;
   readonly rows: number;
   readonly pendingBatches: number;
-  /** Requests that differ and were not judged: too young, in re-drive, or their batch is a dead letter. */
+  /**
+   * Requests that differ but were not judged, because they are too young or in the re-drive, or because their batch is
+   * a dead letter.
+   */
   readonly young: number;
   readonly waiting: number;
   readonly parked: number;
-  /** Requests that differ and that this run did not read again. */
+  /** Requests that differ but that this run did not read again. */
   readonly unseen: number;
   /** Units of all purchases that the MySQL guard has refused. */
   readonly guarded: number;
@@ -39,23 +43,23 @@ type SaleOutcome = 'match' | 'findings' | 'partly';
 export interface SaleReport {
   readonly saleId: string;
   readonly outcome: SaleOutcome;
-  /** Whether something is left to compare: the next run continues, or the sale is closed and not in Redis. */
+  /** Whether something is left to compare: either the next run continues, or the sale is closed and not in Redis. */
   readonly more: boolean;
   readonly figures: LiveFigures;
-  /** Findings per kind. */
+  /** Number of findings per kind. */
   readonly counts: Readonly<Partial<Record<FindingKind, number>>>;
   /** The first findings, at most `FINDINGS_MAX`. */
   readonly findings: readonly SaleFinding[];
 }
 
-/** Maximum number of findings kept. The next run finds the rest. */
+/** Maximum number of findings kept. The next run finds the others. */
 const FINDINGS_MAX = 1000;
 
 /** Counts and findings of one comparison so far. */
 export class SaleNotes {
   readonly findings: SaleFinding[] = [];
   readonly counts: Partial<Record<FindingKind, number>> = {};
-  /** False if Redis does not have the sale: then only its rows were compared. */
+  /** False if Redis does not have the sale, so that only its rows were compared. */
   isWhole = true;
   readonly seen = { requests: 0, rows: 0, young: 0, waiting: 0, parked: 0, unseen: 0 };
 
@@ -73,7 +77,7 @@ export class SaleNotes {
 }
 
 /**
- * - `compared`: with the findings and their jobs
+ * - `compared`: contains the findings and their jobs
  * - `taken`: another run is reconciling this sale
  * - `not_found`: the sale does not exist
  * - `failed`: a dependency failed, so the sale was not compared; only in a run over all sales
@@ -84,7 +88,7 @@ export type SaleResult =
   | { readonly outcome: 'not_found'; readonly saleId: string }
   | { readonly outcome: 'failed'; readonly saleId: string; readonly error: OperationalError };
 
-/** Figures that are summed over all sales. */
+/** Figures that are added up over all sales. */
 const SUMMED = ['requests', 'rows', 'young', 'waiting', 'parked', 'unseen', 'moving'] as const;
 
 /** Adds up the sales of one run. */

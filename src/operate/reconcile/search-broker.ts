@@ -13,9 +13,9 @@ import { RemotingError } from '../../rocketmq/admin/remoting.js';
 import type { BrokerAccess } from '../../rocketmq/credentials.js';
 import type { LostOrder } from './resolve-lost.js';
 
-/** What the broker still knows about one lost order. */
+/** The broker's evidence about one lost order. */
 export interface Evidence {
-  /** The message that carried the purchase. */
+  /** The message that contained the purchase. */
   batch?: Batch;
   purchase?: Purchase;
   /** Types of the events that name the order. */
@@ -23,26 +23,29 @@ export interface Evidence {
   metadata?: Metadata;
 }
 
-/** The evidence by purchase key. `silent`: why the search is incomplete, or null. */
+/** The evidence by purchase key. `silent` says why the search is incomplete, or is null. */
 export interface BrokerSearch {
   readonly found: ReadonlyMap<string, Evidence>;
   readonly silent: string | null;
 }
 
-/** @throws OperationalError rocketmq, when no name server knows a broker */
+/** @throws OperationalError rocketmq, if no name server knows a broker */
 export type SearchBroker = (saleId: string, lost: readonly LostOrder[]) => Promise<BrokerSearch>;
 
-/** A batch is usually published less than a second before its orders get their ids, and after an outage much earlier. */
+/**
+ * A batch is usually published less than a second before its orders get their ids, but after an outage it may have been
+ * published much earlier.
+ */
 const BEFORE_MS = 3_600_000;
-/** A message that was stored this long after the last lost order got its id carries other purchases. */
+/** A message that was stored this long after the last lost order got its id contains other purchases. */
 const AFTER_MS = 60_000;
-/** Maximum number of messages that one search reads: some minutes. */
+/** Maximum number of messages that one search reads, which takes some minutes. */
 const MESSAGES_MAX = 1_000_000;
 
 /** Without that key, a genuine message looks like a forged one. */
 const OLD_KEY = 'some messages are signed with a key that MESSAGE_KEYS does not have';
 
-/** Searches the messages that the brokers still keep. Believes only messages with our signature. */
+/** Searches the messages that the brokers still keep. Trusts only messages with our signature. */
 export function createBrokerSearch(
   namesrvAddr: string,
   access: BrokerAccess | null,
@@ -82,7 +85,7 @@ export function createBrokerSearch(
   };
 }
 
-/** Yields the messages that a broker stored in this time, and some that it stored later. */
+/** Yields the messages that a broker stored within this time, and some that it stored later. */
 async function* messagesBetween(
   broker: BrokerAddress,
   topic: string,
@@ -116,7 +119,7 @@ export class EvidenceOf {
     if (batch?.saleId !== this.#saleId) return;
     for (const purchase of batch.purchases) {
       const key = purchaseKey(purchase);
-      // A purchase with another quantity was refused: a key is accepted with one quantity only.
+      // A purchase with a different quantity was refused, because a key is accepted with one quantity only.
       if (this.#byKey.get(key)?.quantity !== purchase.quantity) continue;
       const one = this.#of(key);
       one.batch ??= batch;
@@ -147,11 +150,11 @@ export class EvidenceOf {
   }
 }
 
-/** Nothing was searched, because no name server is configured. */
+/** Searches nothing, because no name server is configured. */
 export const notSearched: SearchBroker = () =>
   Promise.resolve({ found: new Map<string, Evidence>(), silent: 'NAMESRV_ADDR is not set' });
 
-/** Turns a broker that cannot be asked at all into an incomplete search: the orders can be written without it. */
+/** If no broker can be asked at all, returns an incomplete search, because the orders can be written without it. */
 export async function searchOrSilence(
   search: SearchBroker,
   saleId: string,

@@ -17,7 +17,7 @@ import { createReconcileRuns } from './reconcile-runs.js';
 import { resolveLost, type ResolvedOrder, type ResolveOrder, type SaleResolved } from './resolve-lost.js';
 import { createBrokerSearch, notSearched } from './search-broker.js';
 
-/** The service of most routes of reconcile, and of the keeper. */
+/** The service that most routes of reconcile use, and the keeper. */
 export interface ReconcileServices {
   readonly reconcile: ReconcileAdmin;
 }
@@ -31,11 +31,14 @@ export type Resolves = {
 type Reconciles = Connections<'mysql' | 'redis' | PublishSections | 'reconcile'>;
 
 const LIMITS = {
-  /** An older outbox row is stuck. After an outage a keeper needs minutes. */
+  /** An outbox row that is older than this is stuck. After an outage, a keeper needs minutes. */
   outboxAgeMs: 600_000,
-  /** Reports a batch that the keeper has published again for longer than this. An hour is longer than most outages. */
+  /**
+   * A batch is reported if the keeper has been publishing it again for longer than this. An hour is longer than most
+   * outages.
+   */
   waitingMaxMs: 3_600_000,
-  /** Requests of one sale and kind that a run reads again, one by one. The next run reads the rest. */
+  /** Number of requests per sale and kind that a run reads again, one by one. The next run reads the others. */
   readsMax: 1000,
 };
 

@@ -24,15 +24,15 @@ export interface PaymentCaseStore {
   list(filter: CaseFilter, page: { readonly afterCaseId?: string; readonly max: number }): Promise<PaymentCase[]>;
 
   /**
-   * Closes a case that a person has dealt with, with an entry of `actor` in the audit log, in the same transaction. Has
-   * no effect on a closed case.
-   * @returns the case as it now is; null: there is no such case
-   * @throws OperationalError mysql; the case may be closed, so ask again
+   * Closes a case that a person has dealt with, and writes an entry of `actor` to the audit log in the same
+   * transaction. Has no effect on a closed case.
+   * @returns the case after the call; null if there is no such case
+   * @throws OperationalError mysql; the case may be closed, so call again
    */
   close(caseId: string, actor: string): Promise<PaymentCase | null>;
 }
 
-/** The id of a case that a person may close. Checked because MySQL would read 12x as 12. */
+/** The id of a case. It is checked because MySQL would read 12x as 12. */
 const CASE_ID = /^[1-9][0-9]{0,17}$/;
 
 export function createPaymentCaseStore(pool: MysqlPool): PaymentCaseStore {

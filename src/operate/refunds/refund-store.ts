@@ -10,16 +10,16 @@ import type { MysqlPool } from '../../mysql/pool.js';
 import { markRefunded } from '../../mysql/refund-repository.js';
 import type { OrderRefundRow, RefundRow } from '../../mysql/tables.js';
 
-/** A refund as an operator sees it. Times are Unix ms on the clock of MySQL. */
+/** A refund as operators see it. Times are Unix ms on the clock of MySQL. */
 export interface StoredRefund extends Omit<Refund, 'state'> {
-  /** Id of a refund that an operator ordered. Null: the payment could not pay its order. */
+  /** Id of the refund, if an operator ordered it. Null if the payment could not pay its order. */
   readonly refundId: string | null;
   readonly state: OrderRefundState;
-  /** How often the provider was asked. */
+  /** How often the provider has been asked. */
   readonly attempts: number;
-  /** Error of the last try. Null: no error, or not tried. */
+  /** Error of the last attempt. Null if there was no error, or no attempt. */
   readonly lastError: string | null;
-  /** Id of the refund that tries a failed refund again. */
+  /** Id of the refund that retries this failed refund. */
   readonly followedBy: string | null;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
@@ -31,19 +31,19 @@ export interface RefundFilter {
   readonly saleId?: string;
 }
 
-/** A page: first the refunds of payments that paid no order, then the refunds that operators ordered, oldest first. */
+/** A page, oldest first: refunds of payments that paid no order come first, then refunds that operators ordered. */
 export interface RefundPage {
-  /** Returns refunds after this one. Absent: starts at the oldest. */
+  /** Returns refunds after this one. If absent, starts at the oldest. */
   readonly after?: string;
   readonly max: number;
 }
 
-/** Names a refund in a list: `order/12`, or the id of the payment. No payment id has a slash. */
+/** Returns the name of a refund in a list: `order/12`, or the id of the payment. No payment id contains a slash. */
 export const refundName = ({ refundId, paymentId }: StoredRefund): string =>
   refundId === null ? paymentId : `order/${refundId}`;
 export const REFUND_NAME = /^order\/([1-9][0-9]{0,17})$/;
 
-/** The refunds of one state of a sale. */
+/** The refunds of a sale in one state. */
 interface RefundCount {
   readonly state: OrderRefundState;
   readonly refunds: number;
@@ -51,10 +51,10 @@ interface RefundCount {
 }
 
 /**
- * - `done`: the refund was due and is now yours to pay by hand: no keeper will pay it
- * - `already_refunded`: the provider gave the money back, or a person took the refund on before: do not pay it
- * - `being_asked`: a keeper is asking the provider for the refund right now, which may give the money back; ask again
- *   in a minute
+ * - `done`: the refund was due, and the caller now has to pay it by hand, because no keeper will
+ * - `already_refunded`: the provider gave the money back, or another person claimed the refund before, so do not pay it
+ * - `being_asked`: a keeper is asking the provider for the refund at this moment, and the provider may give the money
+ *   back, so call again in a minute
  */
 export type TakeOnOutcome =
   | { readonly outcome: 'done' | 'already_refunded' | 'being_asked'; readonly refund: StoredRefund }
@@ -65,12 +65,15 @@ export interface RefundStore {
   /** @throws OperationalError mysql */
   list(filter: RefundFilter, page: RefundPage): Promise<StoredRefund[]>;
 
-  /** Counts the refunds that operators ordered for orders of a sale. @throws OperationalError mysql */
+  /**
+   * Counts the refunds that operators ordered for orders of a sale.
+   * @throws OperationalError mysql
+   */
   counts(saleId: string): Promise<RefundCount[]>;
 
   /**
-   * Claims a refund for a person who then pays it by hand, so that no keeper pays it too. Writes an entry of `actor` to
-   * the audit log, in the same transaction.
+   * Assigns a refund to a person, who then pays it by hand, so that no keeper pays it too. Writes an entry of `actor`
+   * to the audit log in the same transaction.
    * @throws OperationalError mysql; the refund may be claimed, so check before paying
    */
   takeOn(paymentId: string, actor: string): Promise<TakeOnOutcome>;
@@ -87,7 +90,7 @@ export function createRefundStore(pool: MysqlPool): RefundStore {
   };
 }
 
-/** The payment paid its order, so the refund is one that an operator has ordered. */
+/** The payment paid its order, so an operator ordered the refund. */
 async function takeOnOrderRefund(pool: MysqlPool, paymentId: string, actor: string): Promise<TakeOnOutcome> {
   const taken = await createOrderRefunds(pool, { clock }).takeOn(paymentId, actor);
   if (taken.outcome === 'not_found') return taken;
@@ -101,7 +104,7 @@ export const storedOrderRefund = (refund: Extract<RefundTakenOn, { outcome: 'don
   return { ...stored, createdAtMs, updatedAtMs: createdAtMs };
 };
 
-/** Without `available_at`, which tells an operator nothing. */
+/** All columns except `available_at`, which tells an operator nothing. */
 const STORED_COLUMNS = [
   'payment_id',
   'order_id',
@@ -120,12 +123,12 @@ async function list(pool: MysqlPool, filter: RefundFilter, { after, max }: Refun
   const [, afterRefundId] = REFUND_NAME.exec(after ?? '') ?? [];
   const isBehind = afterRefundId !== undefined || filter.state === 'failed';
   const owed = isBehind ? [] : await listOwed(pool, filter, ids, { max, ...withoutUndefined({ after }) });
-  if (owed === null) return []; // the place is unknown
+  if (owed === null) return []; // the position is unknown
   if (owed.length === max) return owed;
   return [...owed, ...(await listOrdered(pool, filter, ids, afterRefundId ?? '0', max - owed.length))];
 }
 
-/** The lowest and highest id that orders of a sale have. They hold ids of other sales too. */
+/** The lowest and the highest id of the orders of a sale. Orders of other sales are between them too. */
 interface OrderIds {
   readonly saleId: string;
   readonly first: string;
@@ -147,7 +150,7 @@ async function orderIdsOf(pool: MysqlPool, saleId: string): Promise<OrderIds | n
   return first === undefined || last === undefined ? null : { saleId, first: String(first), last: String(last) };
 }
 
-/** The refund is of an order of this sale. */
+/** Whether the refund belongs to an order of this sale. */
 const ofSale = ({ saleId, first, last }: OrderIds) =>
   knex.raw(
     `r.order_id BETWEEN ? AND ? AND (EXISTS (SELECT 1 FROM orders AS o WHERE o.id = r.order_id AND o.sale_id = ?)
@@ -171,7 +174,7 @@ async function listOwed(
   if (after !== undefined) {
     const [place] = await select(pool, knex('refunds').select('created_at').where({ payment_id: after }));
     if (place === undefined) return null;
-    // An index can follow the first condition. The second condition leaves out the rows of the previous page.
+    // An index can follow the first condition. The second leaves out the rows of the previous page.
     const since = place.created_at;
     page = page.where('r.created_at', '>=', since).whereNot((had) => {
       void had.where({ 'r.created_at': since }).where('r.payment_id', '<=', after);

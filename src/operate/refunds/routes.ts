@@ -34,7 +34,7 @@ import type { PaymentCase as StoredCase } from './payment-case-store.js';
 import { refundName, REFUND_NAME, storedOrderRefund, type StoredRefund } from './refund-store.js';
 import type { RefundServices } from './services.js';
 
-/** Lists refunds and payment cases, tries a failed refund again, claims a refund to pay it by hand, and closes a case. */
+/** Lists refunds and payment cases, retries a failed refund, claims a refund to be paid by hand, and closes a case. */
 
 const PLACE = new RegExp(`${PAYMENT_ID.source}|${REFUND_NAME.source}`);
 
@@ -68,7 +68,7 @@ const listRefunds = defineRoute({
   },
 });
 
-/** Names the last refund of a full page. Null: no page follows. */
+/** Returns the name of the last refund of a full page. Null if no page follows. */
 function nextRefund(found: readonly StoredRefund[], max: number): string | null {
   const last = found.at(-1);
   return found.length < max || last === undefined ? null : refundName(last);
@@ -115,7 +115,7 @@ const takeOnRefund = defineRoute({
     switch (answer.outcome) {
       case 'done':
         return json(200, 'done', { outcome: 'done', refund: refundBody(answer.refund) });
-      case 'already_refunded': // no 200 for a repeat, because a second operator could then pay again
+      case 'already_refunded': // not a 200 for a repeat, because a second operator could then pay again
         return problem('wrong_state', { detail: ALREADY });
       case 'being_asked':
         return problem('wrong_state', { detail: BEING_ASKED });
@@ -175,7 +175,7 @@ const takeOnOrderRefund = defineRoute({
   },
 });
 
-/** Says why a failed refund was neither tried again nor claimed, over HTTP and on the command line. */
+/** Explains why a failed refund was neither retried nor claimed, for HTTP and for the command line. */
 export function whyNotAgain(answer: NotAgain): string {
   if (answer.outcome === 'already_refunded') return ALREADY;
   if (answer.outcome === 'being_asked') return BEING_ASKED;
@@ -185,7 +185,7 @@ export function whyNotAgain(answer: NotAgain): string {
 }
 type NotAgain = RefundRefused | { readonly outcome: 'already_refunded' } | { readonly outcome: 'being_asked' };
 
-/** The payment had another currency than its order, and its currency is not stored. */
+/** Whether the payment was in a different currency from its order. That currency is not stored. */
 export const isOfOtherCurrency = ({ refundId, reason }: StoredRefund): boolean =>
   refundId === null && reason === 'wrong_currency';
 

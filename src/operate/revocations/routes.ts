@@ -6,7 +6,7 @@ import type { Revocation as StoredRevocation, RevocationRepository } from '../..
 import { json } from '../../http/answer.js';
 import { badFields, defineRoute, jsonBody, type Route, type RouteServices } from '../../http/route.js';
 
-/** Revokes tokens, which are then refused before they expire. */
+/** Revokes tokens, so that they are refused before they expire. */
 
 export interface RevocationServices {
   /** @throws OperationalError mysql */
@@ -79,10 +79,10 @@ const addRevocation = defineRoute({
 
 export const revocationRoutes: readonly Route<RevocationServices>[] = [listRevocations, addRevocation];
 
-/** The admission rules, not a revocation, deny a user access in future. */
+/** To deny a user access in the future, use the admission rules rather than a revocation. */
 export const NOT_YET = 'must not be in the future. To keep a user out, deny the user in the rules (lists.users.deny)';
 
-/** Formats a revocation for programs, over HTTP and on the command line. */
+/** Formats a revocation for programs, for HTTP and for the command line. */
 export const revocationBody = ({ number, atMs, actor, ...about }: StoredRevocation): Revocation => ({
   number,
   at: isoTime(atMs),

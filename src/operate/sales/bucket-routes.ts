@@ -10,7 +10,7 @@ import { json, problem, type Answer } from '../../http/answer.js';
 import { defineRoute, jsonBody, optionalJsonBody, type RouteServices } from '../../http/route.js';
 import type { SaleServices } from './services.js';
 
-/** The buckets of a sale, their split and their repair. */
+/** The buckets of a sale: shows, splits and repairs them. */
 
 const bucketsError = { error: must(`a whole number from 2 to ${BUCKETS_MAX}`) };
 

@@ -17,7 +17,7 @@ export const withSales = <T>(work: (admin: SaleAdmin) => Promise<T>): Promise<T>
   return withConfigured('sale', ['mysql', 'redis'], async (connections) => work(await openSales(connections)));
 };
 
-/** The price rules of the api, if the command runs with the same settings. */
+/** The price rules of the api, provided that the command runs with the same settings. */
 export const priceTerms = (): PriceTerms => priceTermsOf(loadConfig(['sale', 'payment'], process.env));
 
 const IMPORT_EXAMPLES = `

@@ -15,7 +15,7 @@ import { COUPON_HELP, invalidSale, numberOf, printSale, saleLine, timeOf } from 
 import { saleRepairCommand, saleReshardCommand } from './bucket-commands.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
-/** The flags as typed. `readNewSale` checks them. */
+/** The flags as the operator typed them. `readNewSale` checks them. */
 interface CreateFlags {
   readonly sku?: string;
   readonly title?: string;
@@ -112,7 +112,7 @@ export function saleCommand(): Command {
       .option('--json', 'print one JSON line')
       .action((saleId: string, options: { json?: boolean }) =>
         run(options.json, async (admin) => {
-          const move = verb === 'resume' ? 'open' : verb; // a paused sale resumes as a warm sale opens
+          const move = verb === 'resume' ? 'open' : verb; // a paused sale resumes in the same way as a warm sale opens
           return saleOf(verb, saleId, await admin[move](saleId, operatorName()));
         }),
       );
@@ -153,7 +153,7 @@ async function run(json: boolean | undefined, work: (admin: SaleAdmin) => Promis
   else printSale(sale);
 }
 
-/** @throws UsageError with one line per error */
+/** @throws UsageError with one line for each error */
 export function newSaleOf(flags: CreateFlags, nowMs: number, terms?: PriceTerms): NewSale {
   const opensAt = timeOf(flags.opensAt);
   const read = readNewSale(
@@ -166,7 +166,7 @@ export function newSaleOf(flags: CreateFlags, nowMs: number, terms?: PriceTerms)
       limitPerBuyer: numberOf(flags.limitPerBuyer),
       buckets: numberOf(flags.buckets),
       opensAt,
-      // If opensAt is not a time, the day after it is not a time either. One line about opensAt is enough.
+      // If opensAt is not a time, neither is the day after it. One line about opensAt is enough.
       closesAt: timeOf(flags.closesAt ?? isoTime((readTime(opensAt, nowMs) ?? nowMs) + DAY_MS)),
       ...withoutUndefined({ warmBefore: flags.warmBefore, paymentWindow: flags.paymentWindow, coupon: flags.coupon }),
     },
@@ -198,11 +198,11 @@ function saleOf(verb: string, saleId: string, answer: SaleAdminAnswer): Sale {
   }
 }
 
-/** Says what happens to a sale that was moved while Redis has lost or rebuilds it. */
+/** Says what happens to a sale that was moved while Redis has lost it or is rebuilding it. */
 export const inRepairSentence = ({ saleId, state }: Pick<Sale, 'saleId' | 'state'>): string =>
   `Sale ${saleId} is ${state}. Redis is rebuilding its stock, or has lost it and the keeper rebuilds it: until then nobody can buy.`;
 
-/** Says why the sale cannot make this move, and names the command that helps if there is such a command. */
+/** Says why the sale cannot make this move, and names the command that helps, if there is one. */
 export function wrongStateSentence(verb: string, { saleId, state }: Pick<Sale, 'saleId' | 'state'>): string {
   switch (state) {
     case 'draft':

@@ -8,10 +8,10 @@ import { readCsv } from './read-csv.js';
 export const IMPORT_FORMATS = ['csv', 'json'] as const;
 export type ImportFormat = (typeof IMPORT_FORMATS)[number];
 
-/** The most sales in one file. A file is created whole or not at all. */
+/** Maximum number of sales in one file. Either all sales of a file are created, or none. */
 const IMPORT_SALES_MAX = 5000;
 
-/** A sale and the line of the file where it begins. */
+/** A sale, and the line of the file in which it begins. */
 interface ImportedSale {
   readonly line: number;
   readonly sale: NewSale;
@@ -23,7 +23,7 @@ export interface ImportError extends FieldError {
 
 export interface ReadImport {
   readonly sales: readonly ImportedSale[];
-  /** In the order of the file. If there are errors, `sales` holds only the sales that are valid alone. */
+  /** In the order of the file. If there are errors, `sales` contains only the sales that are valid by themselves. */
   readonly errors: readonly ImportError[];
 }
 
@@ -81,7 +81,7 @@ function csvItems(text: string): Items {
   return items;
 }
 
-/** Converts a numeric cell. A cell without a number stays text, and the check names its field. */
+/** Converts a numeric cell. A cell that is not a number stays text, and the check names its field. */
 const cellValue = (name: string, cell: string): unknown =>
   NUMBERS.has(name) && /^-?\d{1,15}$/.test(cell) ? Number(cell) : cell;
 
@@ -96,7 +96,7 @@ function jsonItems(text: string): Items {
 
 /**
  * Returns the first line of each item of the outermost list.
- * @param text is JSON, and a list
+ * @param text JSON, which must be a list
  */
 function linesOfItems(text: string): number[] {
   const lines: number[] = [];

@@ -2,7 +2,7 @@ import { readBuckets, repairSale, reshardSale } from './bucket-routes.js';
 import { cancelSale, deleteSale, editSale } from './edit-routes.js';
 import { createSale, listSales, readSale, readSalePlan, saleMoves } from './routes.js';
 
-// The door for programs. The command line loads `commands.ts`, and only when it is named.
+// The entry point for programs. The command line loads `commands.ts`, only when the command is named.
 
 export const saleRoutes = [
   createSale,

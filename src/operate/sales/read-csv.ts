@@ -12,14 +12,15 @@ const cellOf = (separator: string): RegExp =>
   new RegExp(`(?:"((?:[^"]|"")*)"|([^"${separator}\\r\\n]*))(${separator}|\\r\\n?|\\n|$)`, 'y');
 
 /**
- * Returns the character behind the name of the first column. Excel writes semicolons in countries with decimal commas.
+ * Returns the character after the name of the first column. In countries with decimal commas, Excel writes semicolons.
  */
 const separatorOf = (text: string): string => /^\s*"?\w*"?\s*([,;\t])/.exec(text)?.[1] ?? ',';
 
 /**
  * Reads CSV according to RFC 4180: commas, or the semicolons or tabs of the first line; lines that end in LF, CRLF or
  * CR; quotes around a cell that contains any of these; a quote written twice inside. A misplaced quote is an error.
- * Empty lines are left out. csv-parse would name the last line of the file for a quote that is never closed.
+ * Empty lines are skipped. The library csv-parse was not used, because for a quote that is never closed it would name
+ * the last line of the file.
  */
 export function readCsv(text: string): ReadCsv {
   const separator = separatorOf(text);

@@ -91,7 +91,7 @@ export const listSales = defineRoute({
 
 const WEEK_MS = 7 * 86_400_000;
 
-/** Lists the sales of the coming week, with the missing preparations of each. */
+/** Lists the sales of the coming week, with what each of them still lacks. */
 export const readSalePlan = defineRoute({
   method: 'get',
   path: '/admin/v1/sale-plan',
@@ -155,7 +155,7 @@ export const saleMoves = [
   move('pause', 'operator', 'Pauses the sale. Purchases get `paused` until it is resumed.', (sales, saleId, actor) =>
     sales.pause(saleId, actor),
   ),
-  // a paused sale resumes as a warm sale opens
+  // a paused sale resumes in the same way as a warm sale opens
   move('resume', 'operator', 'Resumes a paused sale.', (sales, saleId, actor) => sales.open(saleId, actor)),
   move('close', 'admin', 'Closes the sale for good.', (sales, saleId, actor) => sales.close(saleId, actor)),
 ];
@@ -174,7 +174,7 @@ function moveAnswer(verb: string, answer: SaleAdminAnswer): Answer<200 | 'wrong_
   }
 }
 
-/** Formats a sale for programs, over HTTP and on the command line: times in ISO 8601. */
+/** Formats a sale for programs, for HTTP and for the command line: times in ISO 8601. */
 export function saleBody({
   opensAtMs,
   closesAtMs,
@@ -189,7 +189,7 @@ export function saleBody({
   return { ...sale, opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs), warmBefore, paymentWindow, retiredAt };
 }
 
-/** Formats a planned sale for programs, over HTTP and on the command line. */
+/** Formats a planned sale for programs, for HTTP and for the command line. */
 export const plannedBody = ({ sale, status, missing, warmsAtMs }: PlannedSale): PlannedBody => ({
   sale: saleBody(sale),
   status,

@@ -5,12 +5,15 @@ import type { BucketStatus, RepairStore } from '../../core/ports/repair-stores.j
 import type { StockStore } from '../../core/ports/stock-store.js';
 import type { StoredSaleState } from '../../core/sale.js';
 
-/** One bucket of a sale in Redis. Null: not loaded, or its server does not answer, and `error` says so. */
+/**
+ * A bucket of a sale in Redis. A field is null if the bucket is not loaded, or if its server does not answer (see
+ * `error`).
+ */
 export interface SaleBucket {
   readonly bucket: number;
   readonly state: StoredSaleState | null;
   readonly epoch: number | null;
-  /** Whether the bucket is on the server that it was loaded on. Another server may have lost its last writes. */
+  /** Whether the bucket is on the server on which it was loaded. Any other server may have lost the last writes. */
   readonly sameServer: boolean | null;
   readonly unitsLeft: number | null;
   /** Batches that are deducted but not marked as recorded, and the age of the oldest, ms. */

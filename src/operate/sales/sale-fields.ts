@@ -7,12 +7,12 @@ import { saleBody } from './routes.js';
 import { flagOf } from '../../process/options.js';
 import { isoTime, print, inLine } from '../../process/print.js';
 
-// Reads the typed fields of sale commands, and prints sales.
+// Reads the fields that operators type in sale commands, and prints sales.
 
-/** The form of `--coupon`. */
+/** The format of `--coupon`. */
 export const COUPON_HELP = "'10% 30d' or '500 30d min 2000' (value, days valid, least amount of the order)";
 
-/** Uses the same fields and formats as the HTTP API. */
+/** Prints the same fields and formats as the HTTP API. */
 export const saleLine = (sale: Sale): string => JSON.stringify(saleBody(sale));
 
 export function printSale(sale: Sale): void {
@@ -39,16 +39,16 @@ export function printSale(sale: Sale): void {
 /** Returns a text with one line per wrong option. */
 export function invalidSale(errors: readonly FieldError[]): string {
   const lines = errors.map(({ field, message }) => {
-    const predicate = message.slice(field.length).replace(/(?<=than )\w+(?=\.$)/, flagOf); // the message may name another field: `later than --opens-at.`
+    const predicate = message.slice(field.length).replace(/(?<=than )\w+(?=\.$)/, flagOf); // `later than --opens-at.`
     return `  ${flagOf(field)}${predicate}`;
   });
   return `this sale is invalid:\n${lines.map(inLine).join('\n')}`;
 }
 
-/** Converts digits to a number. Returns any other text unchanged. `readNewSale` refuses it and names the field. */
+/** Converts digits to a number. Returns any other text unchanged; `readNewSale` then refuses it and names the field. */
 export const numberOf = (text: string | undefined): unknown => (/^-?\d+$/.test(text ?? '') ? Number(text) : text);
 
-/** Converts a time to ISO 8601. Returns any other text unchanged. A later check refuses it. */
+/** Converts a time to ISO 8601. Returns any other text unchanged; a later check then refuses it. */
 export function timeOf(text: string): string {
   const atMs = readTime(text, Date.now());
   return atMs === null ? text : isoTime(atMs);

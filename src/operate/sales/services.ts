@@ -25,7 +25,10 @@ import type { SaleAdmin } from '../../sales/sale-admin.js';
 import { planSales, type PlannedSale } from '../../sales/schedule/plan-sales.js';
 import { readSaleBuckets } from './sale-buckets.js';
 
-/** Opens the services that the routes of sales need. @throws OperationalError redis, as does every function below */
+/**
+ * Opens the services that the routes of sales need.
+ * @throws OperationalError redis, like every function below
+ */
 export async function openSaleServices(
   connections: Connections<'mysql' | 'redis' | 'rocketmq' | 'brokerAccess' | 'repair' | 'payment'>,
 ) {
@@ -54,7 +57,7 @@ export async function openEditor(connections: Connections<'mysql' | 'redis' | 'p
   return openSaleEditor(await connections.redis(), connections.mysql(), priceFaultOf(config.payment), log);
 }
 
-/** Returns the sales that open within this time or have opened, and the preparations that each lacks. */
+/** Returns the sales that have opened or will open within this time, with what each of them lacks. */
 export async function planOfSales(
   connections: Connections<'mysql' | 'redis' | 'rocketmq' | 'brokerAccess'>,
   withinMs: number,
@@ -64,7 +67,7 @@ export async function planOfSales(
   return planSales({ schedule, readiness, nowMs: () => clock.nowMs() }, withinMs);
 }
 
-/** Without `force` a sale is repaired only if it needs it. */
+/** Without `force`, a sale is repaired only if it needs it. */
 type ForcedOrder = RepairOrder & { readonly force: boolean };
 
 /** Rebuilds a sale in Redis from MySQL. @throws OperationalError; the sale stays locked until the keeper has repaired it */
@@ -96,7 +99,7 @@ export async function splitIntoBuckets(
   return reshardSale(saleId, order, { ...stores, forgetSnapshot, progress, clock, log }, config.repair);
 }
 
-/** Returns the price rules of the shop, from its settings alone. */
+/** Returns the price rules of the shop. They follow only from its settings. */
 export const priceTermsOf = ({ sale, payment }: Config<'sale' | 'payment'>): PriceTerms => ({
   currency: sale.currency,
   faultOf: priceFaultOf(payment),

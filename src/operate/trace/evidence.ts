@@ -28,7 +28,7 @@ export interface TraceQuery extends TraceSearch {
   readonly id: string;
 }
 
-/** Evidence of one purchase in Redis. */
+/** The evidence about one purchase in Redis. */
 export interface StoreEvidence {
   /** The buyer's bucket of the sale, or null if it is not loaded. */
   readonly sale: StoredSale | null;
@@ -39,16 +39,17 @@ export interface StoreEvidence {
   /** Null if the request was never accepted, or is lost. */
   readonly entry: RequestEntry | null;
   /**
-   * True if the bucket is missing, in repair or in need of repair: its data on the purchase may change with the repair.
+   * True if the bucket is missing, in repair or in need of repair, so that a repair may change its data about the
+   * purchase.
    */
   readonly unsure: boolean;
-  /** The batch of the purchase, if a batch is known. */
+  /** The batch of the purchase, if it is known. */
   readonly batch: (TracedBatch & { readonly batchId: string }) | null;
 }
 
 /**
- * All evidence of one purchase in the stores. Redis is read first, then MySQL, then the rest in parallel. No two stores
- * are read at the same moment, so a change during the reads may show twice.
+ * All evidence about one purchase in the stores. Redis is read first, then MySQL, then the rest in parallel. No two
+ * stores are read at the same moment, so a change during the reads may show up twice.
  */
 export interface PurchaseEvidence {
   readonly request: RequestRef;
@@ -60,7 +61,7 @@ export interface PurchaseEvidence {
   readonly jobs: readonly CompensationJob[];
   /** Messages of its batch at the brokers, or why no broker was asked. */
   readonly broker: readonly TracedMessage[] | string;
-  /** Names of brokers that may have more and did not answer, and why. */
+  /** Brokers that may have more messages but did not answer, each with the reason. */
   readonly silentBrokers: readonly string[];
   readonly audit: readonly StoredAuditEntry[];
 }

@@ -18,7 +18,8 @@ interface FoundPurchase {
 export interface FoundPurchases {
   readonly purchases: readonly FoundPurchase[];
   /**
-   * Why a broker that may know of a purchase was not asked. Empty if no broker would know more, or a purchase is found.
+   * Why a broker that may know of a purchase was not asked. Empty if no broker could know more, or if a purchase was
+   * found.
    */
   readonly notAsked: readonly string[];
 }
@@ -35,9 +36,14 @@ interface Search {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Maximum number of sales searched if the query names no sale, newest first. Redis has nothing of retired sales. */
+/**
+ * Maximum number of sales that are searched if the query names none, newest first. Redis has nothing of retired sales.
+ */
 const SALES_MAX = 50;
-/** Buckets read at once. One by one costs a round trip each. Too many at once make buyers wait. */
+/**
+ * Number of buckets that are read at once. One at a time would cost a round trip each, and too many at once would make
+ * buyers wait.
+ */
 const BUCKETS_AT_ONCE = 4;
 const DEAD_LETTERS_MAX = 5;
 
@@ -45,11 +51,11 @@ export const NO_NAME_SERVER = 'NAMESRV_ADDR is not set';
 export const sentenceOf = ({ name, why }: SilentBroker): string => `${name}: ${why}`;
 
 /**
- * Finds every purchase that matches the id, cheapest search first: the indexes of MySQL and the entries of a known
- * buyer, then searches that read much of Redis (waiting batches, requests, markers), the bodies of dead letters, the
- * number of a dead letter, and at last the whole table of orders. For a known buyer only the home buckets are read, and
- * if the first step finds a purchase, nothing else is searched. An id that may be a trace id is searched as a trace id
- * first, and as a request id if that is cheap or nothing else is found.
+ * Finds every purchase that matches the id, with the cheapest search first: the indexes of MySQL and the entries of a
+ * known buyer, then searches that read much of Redis (waiting batches, requests, markers), the bodies of dead letters,
+ * the number of a dead letter, and finally the whole table of orders. For a known buyer, only the home buckets are
+ * read, and if the first step finds a purchase, nothing else is searched. An id that may be a trace id is first
+ * searched as a trace id, and also as a request id if that is cheap or nothing else is found.
  * @param signal ends the search between two groups of queries
  * @throws OperationalError redis or mysql; the reason of `signal`
  */
@@ -77,7 +83,7 @@ export async function findPurchases(
   if (traceId !== null) add(await recordedOfTrace(traceId, search));
   const inRepository = await repository.findRequests(id, query, max);
   add(inRepository.map((request) => ({ request, batchId: null })));
-  // A row identifies one purchase only if the id was not a request id, which other buyers may have used as well.
+  // A row identifies a single purchase only if the id was not a request id, which other buyers may have used as well.
   const byRequestId = inRepository.length === 0 || inRepository.some(({ requestId }) => requestId === id);
   if (byRequestId && userId !== undefined) add(await requestsOfBuyer(userId, search));
   if (userId !== undefined && found.size > 0) return all();
@@ -100,7 +106,7 @@ export async function findPurchases(
   }
   if (found.size === 0) add(await purchasesOfDeadLetter(id, ports));
   if (found.size === 0 && userId === undefined) {
-    signal?.throwIfAborted(); // the requests of a known buyer have an index
+    signal?.throwIfAborted(); // the requests of a known buyer can be found through an index
     add((await repository.walkForRequest(id, query, max)).map((request) => ({ request, batchId: null })));
   }
   return all(found.size > 0 ? [] : notAsked);
@@ -112,13 +118,14 @@ export async function salesOf({ saleId }: TraceQuery, { sales }: TracePorts): Pr
   return sale === null ? [] : [sale];
 }
 
-/** All buckets of a sale, or for a known buyer only the home buckets, which hold the buyer's purchases. */
+/** Returns all buckets of a sale or, for a known buyer, only the home buckets, which hold the buyer's purchases. */
 const bucketsOf = ({ buckets }: Sale, userId: string | undefined): number[] =>
   userId === undefined ? Array.from({ length: buckets }, (_, bucket) => bucket) : [homeBucket(userId, buckets)];
 
 /**
- * Asks each bucket that may have matching purchases, a few at once.
- * @returns the answers in the order of the buckets; a caller that has enough stops iterating, and the rest is not asked
+ * Reads each bucket that may have matching purchases, a few at once.
+ * @returns the answers in the order of the buckets; if the caller has enough, it stops iterating, and the other buckets
+ * are not read
  */
 export async function* askBuckets<T>(
   { query: { userId }, sales, signal }: Pick<Search, 'query' | 'sales' | 'signal'>,
@@ -151,8 +158,8 @@ const isOfTrace =
     purchase.traceId === traceId || batchId === batchIdOfTrace(traceId);
 
 /**
- * Searches the batches that wait in Redis, and the dead letters. @param isRecorded whether some of the purchases are
- * orders
+ * Searches the batches that are waiting in Redis, and the dead letters.
+ * @param isRecorded whether some of the purchases are orders
  */
 async function unrecordedOfTrace(traceId: string, isRecorded: boolean, search: Search): Promise<FoundPurchase[]> {
   const { store, deadLetters } = search.ports;
@@ -171,7 +178,10 @@ async function unrecordedOfTrace(traceId: string, isRecorded: boolean, search: S
   return found;
 }
 
-/** Searches the half messages, whose purchases may have been refused. A broker that is down hides no other search. */
+/**
+ * Searches the half messages, whose purchases may have been refused. If a broker is down, the other searches still
+ * count.
+ */
 async function halvesOfTrace(traceId: string, broker: TraceBroker | null): Promise<FoundPurchases> {
   if (broker === null) return { purchases: [], notAsked: [NO_NAME_SERVER] };
   try {
@@ -209,7 +219,7 @@ async function requestsInStore(search: Search): Promise<FoundPurchase[]> {
   return found;
 }
 
-/** Finds a batch that is not recorded: its marker has the body. */
+/** Finds a batch that is not recorded, whose marker therefore has the body. */
 async function batchInStore(batchId: string, search: Search): Promise<FoundPurchase[]> {
   for await (const { body } of askBuckets(search, (ref) => search.ports.store.readBatch(ref, batchId))) {
     if (body !== null) return purchasesIn(body, () => true);

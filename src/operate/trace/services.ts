@@ -9,14 +9,14 @@ import { TracePurchase } from './trace-purchase.js';
 import { createTraceRepository } from './trace-repository.js';
 import { createTraceStore } from './trace-store.js';
 
-/** The service of the route of traces. */
+/** The service that the route of traces needs. */
 export interface TraceServices {
   readonly trace: TracePurchase;
 }
 
 /**
  * Opens the trace of a purchase, which only reads.
- * @param broker null: the broker is not asked
+ * @param broker null if the broker is not to be asked
  * @throws OperationalError redis
  */
 export async function openTrace(

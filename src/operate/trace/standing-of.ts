@@ -8,16 +8,16 @@ import type { OrderTrace } from './trace-repository.js';
 
 export interface Standing {
   readonly state: Trace['state'];
-  /** The standing and the next step, for a person. */
+  /** The standing and the next step, as a sentence for people. */
   readonly sentence: string;
 }
 
 export interface StandingLimits {
-  /** When a batch that is not marked as recorded is published again, ms. */
+  /** Time after which a batch that is not marked as recorded is published again, ms. */
   readonly redriveAfterMs: number;
 }
 
-/** Judges the standing of a purchase and its next step. */
+/** Determines the standing of a purchase and its next step. */
 export function standingOf(evidence: PurchaseEvidence, limits: StandingLimits): Standing {
   const standing =
     evidence.repository.order === null ? withoutRow(evidence, limits) : withRow(evidence, evidence.repository.order);
@@ -148,5 +148,5 @@ const REFUND_NEXT =
   'the keeper keeps asking the provider; a person must pay if the row says `refused`, or if no provider is configured.';
 
 const iso = (atMs: number): string => new Date(atMs).toISOString();
-/** Formats a duration for a person, with tenths only if they matter. */
+/** Formats a duration for people, with tenths only where they matter. */
 const seconds = (ms: number): string => (ms < 10_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 1000)} s`);

@@ -12,7 +12,7 @@ type TraceSource = Body['source'];
 
 /** A line of a trace. */
 export interface TraceStep {
-  /** Unix ms on the clock of its source, or null for the present state. */
+  /** Unix ms on the clock of its source. Null for the current state. */
   readonly atMs: number | null;
   readonly source: TraceSource;
   readonly what: string;
@@ -30,11 +30,11 @@ const at = (atMs: number | null, source: TraceSource, what: string, detail: stri
 
 const cents = (amount: number, sale: PurchaseEvidence['sale']): string =>
   sale === null ? `${amount} in an unknown currency` : amountText(amount, sale.currency);
-/** Formats metadata, which a caller wrote: as JSON it is one line. */
+/** Formats metadata as JSON, which keeps text that a caller wrote on one line. */
 const noted = (metadata: Metadata | null | undefined): string =>
   metadata ? `, metadata ${JSON.stringify(metadata)}` : '';
 
-/** The time line of one purchase, oldest step first, the present state last. */
+/** Returns the time line of a purchase: oldest step first, current state last. */
 export function stepsOf(evidence: PurchaseEvidence): TraceStep[] {
   const steps = [
     ...storeSteps(evidence),
@@ -51,7 +51,7 @@ export function stepsOf(evidence: PurchaseEvidence): TraceStep[] {
     ),
     ...brokerSteps(evidence),
   ];
-  // `|| 0`: of two steps without a time the difference is Infinity - Infinity, which is NaN
+  // `|| 0`: the difference between two steps without a time is Infinity - Infinity, which is NaN
   return steps.sort((a, b) => (a.atMs ?? Infinity) - (b.atMs ?? Infinity) || 0);
 }
 

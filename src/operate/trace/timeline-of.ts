@@ -7,10 +7,10 @@ import type { StandingLimits } from './standing-of.js';
 export interface TimelineStage {
   readonly stage: Stage['stage'];
   readonly state: Stage['state'];
-  /** Unix ms on the clock of its source, or null if the time is not stored or not known. */
+  /** Unix ms on the clock of its source. Null if the time is not stored or not known. */
   readonly atMs: number | null;
   /**
-   * The latest time at which the stage happens by itself or is tried again, or null if unknown or if nothing will
+   * The latest time at which the stage happens by itself or is tried again. Null if that is unknown, or if nothing will
    * happen.
    */
   readonly dueAtMs: number | null;
@@ -28,7 +28,7 @@ const outcome = (state: Outcome['state'], text: string, atMs: number | null = nu
 });
 const waiting = (text: string, dueAtMs: number | null): Outcome => ({ state: 'waiting', text, atMs: null, dueAtMs });
 
-/** Shows a purchase as seven stages, for a picture. The first waiting stage is the next to happen. */
+/** Shows a purchase as seven stages, for a diagram. The first stage that is waiting is the next to happen. */
 export function timelineOf(evidence: PurchaseEvidence, limits: StandingLimits): TimelineStage[] {
   const facts = factsOf(evidence, limits);
   const outcomes: Readonly<Record<TimelineStage['stage'], Outcome>> = {
@@ -57,7 +57,7 @@ function factsOf(evidence: PurchaseEvidence, { redriveAfterMs }: StandingLimits)
     outboxRows,
     parked,
     messages,
-    /** Whether every broker has said what it has. */
+    /** Whether every broker has reported its messages. */
     areAllMessages: typeof broker !== 'string' && silentBrokers.length === 0,
     isRolledBack: batch?.marker === 'aborted' && order === null,
     isHeld: entry !== null || order !== null || parked !== undefined,
@@ -98,8 +98,8 @@ function commitOf({ messages, areAllMessages, order, parked, isHeld, isRolledBac
 }
 
 /**
- * Maximum gap between the clocks of a worker and MySQL. Beyond it the clock of the worker says nothing about this
- * order.
+ * Maximum difference between the clocks of a worker and MySQL. Beyond it, the clock of the worker says nothing about
+ * this order.
  */
 const CLOCKS_APART_MAX_MS = 60_000;
 
@@ -152,7 +152,8 @@ function paymentOf({ order }: Facts): Outcome {
 }
 
 /**
- * Buyers who wait hear of the row at once. Services hear of it by events, which the outbox keeps until they are sent.
+ * Buyers who are waiting are told of the row at once. Services are told by events, which the outbox keeps until they
+ * are sent.
  */
 function notificationOf({ order, outboxRows }: Facts): Outcome {
   if (order === null) return outcome('not_reached', 'There is no order to announce.');

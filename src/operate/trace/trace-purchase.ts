@@ -17,9 +17,9 @@ import { timelineOf, type TimelineStage } from './timeline-of.js';
 import type { OrderTrace } from './trace-repository.js';
 
 /**
- * Says why a search found nothing. A refusal leaves no trace but the marker of its batch and the present state of the
- * sale.
- * @param notAsked why a broker was not asked that may have the half message
+ * Explains why a search found nothing. A refusal leaves no trace except the marker of its batch and the current state
+ * of the sale.
+ * @param notAsked why a broker that may have the half message was not asked
  */
 async function whyNotFound(
   query: TraceQuery,
@@ -61,7 +61,7 @@ async function whyNotFound(
 
 export interface PurchaseTrace {
   readonly request: RequestRef;
-  /** The trace id of the caller if it is stored, else the trace id of the batch, or null if no batch is known. */
+  /** The trace id of the caller if it is stored, otherwise the trace id of the batch. Null if no batch is known. */
   readonly traceId: string | null;
   readonly standing: Standing;
   readonly steps: readonly TraceStep[];
@@ -69,8 +69,8 @@ export interface PurchaseTrace {
 }
 
 /**
- * - `found`: one trace per purchase that matches the id; `more` if there are others
- * - `not_found`: no store knows it; `why` is a sentence that says what that may mean
+ * - `found`: one trace for each purchase that matches the id; `more` says whether there are others
+ * - `not_found`: no store knows it; `why` explains in a sentence what that may mean
  */
 export type TraceAnswer =
   | { readonly outcome: 'found'; readonly traces: readonly PurchaseTrace[]; readonly more: boolean }
@@ -81,7 +81,7 @@ export const TRACES_MAX = 20;
 const DEAD_LETTERS_MAX = 20;
 const AUDIT_MAX = 20;
 
-/** Assembles the life of a purchase from all stores. Changes nothing. */
+/** Collects the life of a purchase from all stores. Changes nothing. */
 export class TracePurchase {
   readonly #ports: TracePorts;
   readonly #limits: StandingLimits;
@@ -116,7 +116,7 @@ export class TracePurchase {
     return { outcome: 'found', traces, more: purchases.length > TRACES_MAX };
   }
 
-  /** Redis is read before MySQL: a purchase that is recorded in between shows as recorded, never as lost. */
+  /** Redis is read before MySQL, so that a purchase that is recorded in between shows as recorded and never as lost. */
   async #gather(request: RequestRef, knownBatchId: string | null, asked: AskedBrokers): Promise<PurchaseEvidence> {
     const { sales, repository, deadLetters, jobs } = this.#ports;
     const { userId, saleId, requestId } = request;
@@ -172,9 +172,9 @@ export class TracePurchase {
   }
 
   /**
-   * Reads Redis with the batch that MySQL names, since the entry of an order names no batch. All is read again if the
-   * first read may have been too early: the row came after it, or the order has ended and its units may have gone back
-   * since.
+   * Reads Redis with the batch that MySQL names, because the entry of an order does not name a batch. Reads everything
+   * again if the first read may have been too early: if the row was written after it, or if the order has ended and its
+   * units may have gone back since.
    */
   async #withBatch(
     early: StoreEvidence,
@@ -238,7 +238,7 @@ class AskedBrokers {
   }
 }
 
-/** Whether the sale is retired: then Redis certainly knows nothing of it. */
+/** Whether the sale is retired, so that Redis certainly knows nothing of it. */
 const isRetired = (sale: Sale | null): boolean => sale !== null && sale.retiredAtMs !== null;
 
 type AskedMessages = Pick<PurchaseEvidence, 'broker' | 'silentBrokers'>;

@@ -15,17 +15,20 @@ import { metadataOf } from '../../mysql/order-metadata.js';
 import { ORDER_COLUMNS, orderOf, type OrderRow, type OrderIdRow } from '../../mysql/tables.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
-/** Rows per statement of a walk, and statements of a walk over all sales: together the newest 500,000 orders. */
+/**
+ * Number of rows per statement of a search, and number of statements of a search over all sales: together, the newest
+ * 500,000 orders.
+ */
 const WINDOW_ROWS = 20_000;
 const WINDOWS_MAX = 25;
-/** Maximum number of `payments` or `refunds` rows read per order. An order has one or two. */
+/** Maximum number of rows of `payments` or `refunds` that are read per order. An order has one or two. */
 const PER_ORDER_MAX = 50;
-/** Maximum number of outbox rows and of findings of the witness shown per purchase. A purchase has a handful. */
+/** Maximum number of outbox rows, and of findings of the witness, shown per purchase. A purchase has a handful. */
 const PROMISES_MAX = 20;
-/** Longest duration of the transaction that makes or moves an order and writes its outbox row, including lock waits. */
+/** Longest duration of a transaction that creates or moves an order and writes its outbox row, including lock waits. */
 const TRANSACTION_MS = 30_000;
 
-/** Above every order id: ids have 63 bits. */
+/** Higher than any order id, because ids have 63 bits. */
 const ID_AFTER_ALL = '9223372036854775808';
 
 const REQUEST_COLUMNS = ['user_id', 'sale_id', 'request_id'] as const satisfies (keyof OrderRow)[];
@@ -51,7 +54,7 @@ export interface TracedOutboxRow {
   readonly kind: OutboxKind;
   readonly attempts: number;
   readonly atMs: number;
-  /** When the row is due, or its lease ends. */
+  /** When the row is due, or when its lease ends. */
   readonly availableAtMs: number;
   /** Null while it is not done. */
   readonly doneAtMs: number | null;
@@ -64,7 +67,9 @@ interface TracedChange {
   readonly atMs: number;
 }
 
-/** All data of one purchase in MySQL, except dead letters and the audit log. Times in Unix ms on the clock of MySQL. */
+/**
+ * All data about one purchase in MySQL, except dead letters and the audit log. Times in Unix ms on the clock of MySQL.
+ */
 export interface OrderTrace {
   /** Null while the purchase is not recorded. */
   readonly order:
@@ -85,10 +90,10 @@ export interface TraceSearch {
 
 export type TraceRepository = ReturnType<typeof createTraceRepository>;
 
-/** Reads all data of one purchase from MySQL. Every method throws OperationalError mysql. */
+/** Reads all data about one purchase from MySQL. Every method throws OperationalError mysql. */
 export const createTraceRepository = (pool: MysqlPool, windowRows: number = WINDOW_ROWS) => ({
   /**
-   * Finds purchases whose row has this order id or batch id, or this request id of the buyer in `search`. Uses an
+   * Finds purchases whose row has this order id or batch id, or this request id if `search` names the buyer. Uses an
    * index, so it is cheap.
    */
   findRequests: (id: string, search: TraceSearch, max: number) => findRequests(pool, id, search, max),
@@ -97,8 +102,8 @@ export const createTraceRepository = (pool: MysqlPool, windowRows: number = WIND
   findByTrace: (traceId: string, search: TraceSearch, max: number) => findByTrace(pool, traceId, search, max),
 
   /**
-   * Finds purchases of any buyer with this request id. Reads the orders of the sale in `search`, or else the newest
-   * 500,000 orders of all sales.
+   * Finds purchases of any buyer with this request id. Reads the orders of the sale that `search` names, or otherwise
+   * the newest 500,000 orders of all sales.
    */
   walkForRequest: (requestId: string, search: TraceSearch, max: number) =>
     walkForRequest(pool, requestId, search, max, windowRows),
@@ -112,7 +117,7 @@ const requestOf = (row: RequestRow): RequestRef => ({
   requestId: row.request_id,
 });
 
-/** Reads both tables in a single statement, which sees both at the same moment, so it finds a row that moves. */
+/** Reads both tables with a single statement, which sees both at the same moment, so it finds a row that moves. */
 const ofBothTables = <R>(pool: MysqlPool, inTable: (table: OrderTable) => Knex.QueryBuilder): Promise<R[]> =>
   select(pool, inTable('orders').unionAll([inTable('orders_archive')])) as Promise<R[]>;
 
@@ -123,7 +128,7 @@ async function findRequests(
   max: number,
 ): Promise<RequestRef[]> {
   const narrowed = withoutUndefined({ sale_id: saleId, user_id: userId });
-  // no limit: an order, a batch or a buyer with this key has few rows
+  // no limit, because an order, a batch or a buyer with this key has only a few rows
   const where = (one: Readonly<Record<string, string | Knex.Raw>>): Promise<ListedRow[]> =>
     ofBothTables(pool, (table) =>
       fromOrders(table)
@@ -167,7 +172,7 @@ const namedRequest = (row: RequestRow): [string, RequestRef] => {
 
 const distinct = (rows: readonly RequestRow[]): RequestRef[] => [...new Map(rows.map(namedRequest)).values()];
 
-/** Walks a sale, newest first. Reads all its orders and no others. */
+/** Reads a sale, newest first: all its orders, and no others. */
 async function walkSale(
   pool: MysqlPool,
   saleId: string,
@@ -186,7 +191,7 @@ async function walkSale(
   return found.reverse().map(requestOf);
 }
 
-/** Walks backwards along the primary key, which grows with time: an index by request would cost every insert. */
+/** Reads backwards along the primary key, which grows with time. An index by request would cost every insert. */
 async function walkForRequest(
   pool: MysqlPool,
   requestId: string,
@@ -197,7 +202,7 @@ async function walkForRequest(
   if (saleId !== undefined) {
     return walkSale(pool, saleId, withoutUndefined({ request_id: requestId, user_id: userId }), max, windowRows);
   }
-  // an order that moves into the archive during the walk is found twice
+  // an order that moves into the archive meanwhile is found twice
   const found = new Map<string, RequestRef>();
   let windows = 0;
   for (const table of ['orders', 'orders_archive'] as const) {
@@ -241,7 +246,7 @@ async function read(pool: MysqlPool, { userId, saleId, requestId }: RequestRef):
   const nowMs = time.read_at.getTime();
   const none = { order: null, payments: [], refunds: [], couponAtMs: null, outboxRows: [], witnessed: [], nowMs };
   if (row === undefined) return none;
-  // three at once: buyers use the pool as well
+  // three at once, because buyers use the pool as well
   const [notes, money, outboxRows] = await Promise.all([
     notesOf(pool, row.id),
     moneyOf(pool, row.id),
@@ -266,7 +271,7 @@ async function notesOf(
   return { metadata, traceId: await traceOfOrder(pool, orderId) };
 }
 
-/** Finds the trace id that an order was bought with, or null if it is not stored. */
+/** Finds the trace id with which an order was bought, or null if it is not stored. */
 async function traceOfOrder(pool: MysqlPool, orderId: string): Promise<string | null> {
   const inTable = (table: 'order_traces' | 'order_traces_archive') =>
     knex(table as 'order_traces')
@@ -322,8 +327,8 @@ async function moneyOf(
 }
 
 /**
- * Reads the outbox rows of its batch by their key, and rows of its moves by the order id in the payload: one row may
- * carry many orders. Payloads are read only for the minutes in which the order was made or moved.
+ * Reads the outbox rows of its batch by their key, and rows of its moves by the order id in the payload, because one
+ * row may carry many orders. Payloads are read only for the minutes in which the order was created or moved.
  */
 async function outboxRowsOf(pool: MysqlPool, order: OrderRow): Promise<TracedOutboxRow[]> {
   const around = (at: Date): [Date, Date] => [

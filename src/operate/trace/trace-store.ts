@@ -7,33 +7,36 @@ import { bucketKeys } from '../../redis/keys.js';
 import { markerBody } from '../../redis/replies.js';
 import { scanHash } from '../../redis/scan-hash.js';
 
-/** Pending batches searched; far more than are pending while workers run. */
+/** Maximum number of pending batches that are searched. Far more than are pending while workers run. */
 const PENDING_SEARCHED = 2_000;
-/** Bounds the reply: a marker may have some 20 kB, and buyers wait behind it. */
+/** Limits the size of the reply: a marker may have some 20 kB, and buyers wait behind it. */
 const MARKERS_PER_READ = 50;
 
-/** The data of one batch in Redis. */
+/** The data about one batch in Redis. */
 export interface TracedBatch {
-  /** The kind of the marker. Null: there is no marker, or no longer. */
+  /** The kind of the marker. Null if there is none, or none any more. */
   readonly marker: 'deducted' | 'aborted' | 'claimed' | null;
   /** The body of the batch, until it is recorded. */
   readonly body: string | null;
-  /** Time since which the batch is deducted and not recorded, Unix ms on Redis time. Null: it is not in `pending`. */
+  /**
+   * Since when the batch has been deducted but not recorded, Unix ms by the time of Redis. Null if it is not in
+   * `pending`.
+   */
   readonly pendingSinceMs: number | null;
 }
 
 export type TraceStore = ReturnType<typeof createTraceStore>;
 
-/** Reads all data of one purchase from Redis. Changes nothing. Every method throws OperationalError redis. */
+/** Reads all data about one purchase from Redis. Changes nothing. Every method throws OperationalError redis. */
 export function createTraceStore({ redis }: RedisConnection) {
   return {
     /**
-     * Returns the buyers whose request with this id was accepted, at most `max`. Reads all requests of the bucket, in
+     * Returns at most `max` buyers whose request with this id was accepted. Reads all requests of the bucket, in
      * chunks.
      */
     async buyersOf(ref: BucketRef, requestId: string, max: number): Promise<string[]> {
       const found = new Set<string>(); // a scan may yield a field twice
-      // A request id has no character with a special meaning in a pattern.
+      // A request id contains no character that is special in a pattern.
       for await (const [key] of scanHash(redis, bucketKeys(ref).requests, `*/${requestId}`)) {
         found.add(splitPurchaseKey(key).userId);
         if (found.size >= max) break;
@@ -83,7 +86,7 @@ export function createTraceStore({ redis }: RedisConnection) {
 
 const MARKERS = ['deducted', 'aborted', 'claimed'] as const;
 
-/** Reads a marker: its kind, followed by the batch until the batch is recorded. */
+/** Reads a marker: its kind, followed by the batch until that is recorded. */
 function readMarker(text: string | null) {
   if (text === null) return { marker: null, body: null };
   const marker = MARKERS.find((word) => text.startsWith(word));

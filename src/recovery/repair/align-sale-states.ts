@@ -9,16 +9,16 @@ import { listSalesInRedis } from '../../sales/list-sales-in-redis.js';
 import { statusOfSales } from './sale-status.js';
 
 /**
- * Maximum number of closed sales to check, last closed first. Older sales sell nothing anyway, since their window is
- * over.
+ * Maximum number of closed sales to check; those that closed last come first. Older sales sell nothing anyway, because
+ * their window is over.
  */
 const CLOSED_MAX = 100;
-/** Moves of one sale in a row after which the sale is left to the next run. */
+/** Number of moves of one sale in a row after which the sale is left to the next run. */
 const MOVES_MAX = 3;
 
 /**
- * Sets buckets to the state in MySQL if a process died between the two writes of a move: a closed sale must stop
- * selling. A difference must show in two runs before it is fixed, since a move takes time.
+ * Sets buckets to the state in MySQL if a process died between the two writes of a move, because a closed sale must
+ * stop selling. A difference is fixed only if two runs have seen it, because a move takes time.
  */
 export function alignSaleStates({
   repairs,
@@ -46,9 +46,9 @@ export function alignSaleStates({
 }
 
 /**
- * Reads the row again before the write, because the list may be old by now: a sale that its owner has just paused must
- * not reopen. Reads it once more after the write: the write may have overwritten a later move in Redis, so the new
- * state is written again.
+ * Reads the row again before the write, because the list may be old by now, and a sale that its owner has just paused
+ * must not reopen. Reads it once more after the write. If the write has overwritten a later move in Redis, writes the
+ * new state again.
  */
 async function align(listed: Sale, sales: SaleRepository, setState: SaleStore['setState']): Promise<void> {
   let sale = await sales.find(listed.saleId);
@@ -63,11 +63,12 @@ async function align(listed: Sale, sales: SaleRepository, setState: SaleStore['s
 }
 
 /**
- * Finds sales whose buckets are in another state. Sales that need a repair are left out: the repair sets their state.
+ * Finds sales whose buckets are in a different state. Leaves out sales that need a repair, because the repair sets
+ * their state.
  */
 async function salesThatDiffer(sales: readonly Sale[], repairs: RepairStore, faults: BucketFaults): Promise<Sale[]> {
   const read = await statusOfSales(sales, repairs, faults);
-  // buckets that do not answer are unknown, the other buckets are set all the same
+  // buckets that do not answer are unknown; the other buckets are set nevertheless
   const differing = read.filter(({ sale, buckets }) => {
     return repairNeedOf(sale, buckets) === null && buckets.some(({ state }) => state !== sale.state);
   });

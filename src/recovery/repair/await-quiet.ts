@@ -7,16 +7,16 @@ import type { Log } from '../../core/ports/log.js';
 import type { RepairRepository, RepairStore } from '../../core/ports/repair-stores.js';
 
 const READ_EVERY_MS = 250;
-/** Age of a closed sale after which all its batches are written, or are dead letters. */
+/** When a closed sale has this age, all its batches are written or are dead letters. */
 const CLOSED_LONG_AGO_MS = 24 * 3_600_000;
 
 /**
  * Waits until the workers have written the orders of the sale, so that buyers with a 202 come first. The workers must
  * have received everything that their queues held when the sale was locked, and must then have written no order of the
- * sale for `quietMs`. Quiet alone proves nothing: the batches of the sale may be queued behind those of other sales. If
- * the broker never reports the progress of the workers, quiet alone decides. A batch that arrives later (from a
- * stopped worker, or after its retry) has to reacquire its units from the units left. An idle sale does not wait if no
- * unreceived message is of this sale; a log line says why a sale waits.
+ * sale for `quietMs`. Quiet alone proves nothing, because batches of the sale may be queued behind batches of other
+ * sales. Only if the broker never reports the progress of the workers does quiet alone decide. A batch that arrives
+ * later (from a stopped worker, or after its retry) has to reacquire its units from the units left. There is no wait if
+ * the sale is idle and no unreceived message belongs to it. A log line says why a sale waits.
  * @param quietMs time without a written order after which the sale counts as quiet
  * @param waitMaxMs maximum total wait
  * @param onRead called before each read, to check that the lease is still ours
@@ -33,9 +33,9 @@ export async function awaitQuiet(
   }: {
     /** Reads the sale from MySQL. */
     readonly findSale: (saleId: string) => Promise<Sale | null>;
-    /** What shows that a batch of the sale may still have to be written. Null: nothing. */
+    /** Returns why a batch of the sale may still have to be written. Null if nothing suggests so. */
     readonly whyBusy: () => Promise<string | null>;
-    /** Null if the broker cannot be asked: then only `quietMs` decides. */
+    /** Null if the broker cannot be asked; then `quietMs` alone decides. */
     readonly progress: WorkerProgress | null;
     readonly clock: Clock;
     readonly log: Log;
@@ -49,7 +49,7 @@ export async function awaitQuiet(
   const onFault = ({ message }: OperationalError): void => void (fault = message);
   const queues = progress === null ? null : await queuesOfWorkers(progress, onFault);
   let haveReceived = queues?.haveReceived ?? null;
-  /** True if the last answer of the broker says that messages are still to be received. */
+  /** True if, according to the broker's last answer, there are messages to be received. */
   let isBehind = false;
   let isFirst = true;
   let seen = sale;
@@ -81,11 +81,11 @@ export async function awaitQuiet(
   }
 }
 
-/** Age of the last order after which a sale counts as idle. Far longer than a worker takes to write a batch. */
+/** A sale counts as idle if its last order has this age. Far longer than a worker takes to write a batch. */
 const IDLE_AFTER_MS = 10_000;
 
 /**
- * Returns what shows that a batch of the sale may still have to be written. Null: the sale is idle.
+ * Returns why a batch of the sale may still have to be written. Null if the sale is idle.
  * @throws OperationalError mysql, redis
  */
 export async function whyBusySale(
@@ -103,11 +103,11 @@ export async function whyBusySale(
   return bodies.some(({ length }) => length > 0) ? 'Redis holds batches that are not recorded' : null;
 }
 
-/** The queues of the workers as they are when a sale was locked. Each answer is null if the broker does not answer. */
+/** The queues of the workers as they were when a sale was locked. Each answer is null if the broker does not answer. */
 interface Queues {
-  /** Whether the workers have received all messages. */
+  /** Whether the workers have received all of those messages. */
   readonly haveReceived: () => Promise<boolean | null>;
-  /** Whether a message that they have not received may be of this sale. */
+  /** Whether a message that they have not received may belong to this sale. */
   readonly mayHold: (saleId: string) => Promise<boolean | null>;
 }
 

@@ -8,14 +8,14 @@ import type { AgedOrder } from '../../core/ports/reconcile-repository.js';
 import type { StoredRequest } from '../../core/ports/reconcile-store.js';
 
 /**
- * The requests that Redis will have for a sale after its repair, and the requests still to be staged. Rows come first:
- * they were sold. A request without a row keeps its units only if it fits the stock and the limit per buyer that the
- * rows leave. If a held request does not fit, its batch has to reacquire units and fails if there are not enough. If an
- * order that MySQL lost does not fit, only its log line is left.
+ * The requests that Redis will have for a sale after its repair, and the requests still to be staged. Rows come first,
+ * because they were sold. A request without a row keeps its units only if it fits into the stock, and into the limit
+ * per buyer, that the rows leave. If a held request does not fit, its batch has to reacquire units, and fails if there
+ * are not enough. If an order that MySQL lost does not fit, only its log line remains.
  */
 export class RebuiltRequests {
   readonly #sale: Sale;
-  /** Every request that was added: at most as many as units were ever sold. */
+  /** Every request that was added. There are at most as many as units were ever sold. */
   readonly #placed = new Map<string, 'row' | 'unrecorded'>();
   readonly #unitsOfBuyers = new Map<string, number>();
   #unitsPlaced = 0;
@@ -59,13 +59,13 @@ export class RebuiltRequests {
     return isWanted;
   }
 
-  /** Finds the buckets of those purchases of a batch that have units and no row. */
+  /** Finds the buckets of those purchases of a batch that have units but no row. */
   homesOfHeld({ purchases }: Batch): Set<number> {
     const held = purchases.filter((purchase) => this.#placed.get(purchaseKey(purchase)) === 'unrecorded');
     return new Set(held.map(({ userId }) => homeBucket(userId, this.#sale.buckets)));
   }
 
-  /** Takes the requests added since the last call, bucket by bucket, to stage them. */
+  /** Takes the requests that were added since the last call, bucket by bucket, to stage them. */
   takeUnstaged(): readonly (readonly StoredRequest[])[] {
     const taken = this.#unstaged;
     this.#unstaged = taken.map(() => []);
@@ -73,8 +73,8 @@ export class RebuiltRequests {
   }
 
   /**
-   * The units left, in even shares. How they were distributed before, and which units were in transit, does not matter.
-   * Never below 0, even after an oversell.
+   * The units left, in equal shares. How they were distributed before, and which units were in transit, does not
+   * matter. Never below 0, even after an oversell.
    */
   get unitsLeft(): readonly number[] {
     const rest = { stock: Math.max(0, this.#left), buckets: this.#sale.buckets };

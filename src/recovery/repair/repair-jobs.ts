@@ -11,7 +11,7 @@ import type { RecoveryMetrics } from '../metrics.js';
 import { type RepairOptions, type RepairOrder, type RepairPorts, repairSale, type SaleRepair } from './repair-sale.js';
 import { statusOfSales } from './sale-status.js';
 
-/** Where the sales that need a repair are found: the sales in MySQL, and their buckets in Redis. */
+/** Where sales that need a repair are found: the sales in MySQL, and their buckets in Redis. */
 interface SalesAndBuckets {
   readonly sales: SaleRepository;
   readonly repairs: RepairStore;
@@ -24,7 +24,9 @@ interface SaleInNeed {
   readonly seenEpochs: readonly number[];
 }
 
-/** Maximum number of sales per query, more than this system is made for. Closed sales: last closed first. */
+/**
+ * Maximum number of sales per query, more than this system is designed for. Closed sales that closed last come first.
+ */
 const SALES_MAX = 10_000;
 
 /**
@@ -37,9 +39,9 @@ async function liveInNeed({ sales, repairs }: SalesAndBuckets, faults: BucketFau
 }
 
 /**
- * Finds closed sales whose repair was begun and has died, last closed first: nothing is recorded or released in such a
- * sale. Any other closed sale waits until its repair is requested, because all data that Redis may have lost is in
- * MySQL.
+ * Finds closed sales whose repair has begun and whose process has died, last closed first: in such a sale, nothing is
+ * recorded or released. Any other closed sale waits until its repair is requested, because all data that Redis may have
+ * lost is in MySQL.
  * @throws OperationalError
  */
 async function closedInNeed({ sales, repairs }: SalesAndBuckets, faults: BucketFaults): Promise<SaleInNeed[]> {
@@ -84,11 +86,11 @@ async function inNeed(sales: readonly Sale[], repairs: RepairStore, faults: Buck
   return found;
 }
 
-/** `not_needed`: every bucket can be trusted and `force` was not set; nothing was changed. */
+/** `not_needed` means that every bucket can be trusted and `force` was not set; nothing was changed. */
 export type OrderedRepair = SaleRepair | { readonly outcome: 'not_needed' };
 
 /**
- * Repairs a sale on request of an operator.
+ * Repairs a sale at the request of an operator.
  * @param force repairs the sale even if there is no need; only its epoch changes then
  * @throws OperationalError
  */
@@ -115,18 +117,18 @@ export interface RepairJobPorts extends RepairPorts {
 
 const ACTOR = 'keeper';
 /**
- * Maximum number of repairs under way. A repair mostly waits for the workers: after a restart of Redis a hundred sales
- * must not wait for each other.
+ * Maximum number of repairs under way. A repair mostly waits for the workers, and after a restart of Redis a hundred
+ * sales must not wait for each other.
  */
 const REPAIRS_AT_ONCE = 24;
 
-/** How often to look for further sales while repairs are under way. */
+/** Interval between checks for further sales while repairs are under way. */
 export const LOOK_EVERY_MS = 1000;
 
 /**
- * Repairs live sales, newest first. A run ends with its last repair. Until then it also takes up sales that come to
+ * Repairs live sales, newest first. A run ends with its last repair. Until then, it also takes up sales that come to
  * need a repair, so that a short repair does not wait for a long one. A sale that is not in Redis must be missing twice
- * in a row, since `warm` may be under way.
+ * in a row, because `warm` may be under way.
  */
 export function repairSales(ports: RepairJobPorts, options: RepairOptions): Job {
   const turns = new Turns();
@@ -158,7 +160,8 @@ export function repairSales(ports: RepairJobPorts, options: RepairOptions): Job 
       const faults = new BucketFaults();
       errors = [];
       do {
-        // a failed look must not hold up other sales for the longest repair: it is retried while repairs are under way
+        // if a check fails, other sales must not wait for the longest repair, so the check is retried while repairs are
+        // under way
         await look(faults).catch((error: unknown) => void errors.push(error));
       } while (await isAnyLeft(underWay, ports.clock));
       if (errors.length > 0) throw errors[0];
@@ -168,7 +171,8 @@ export function repairSales(ports: RepairJobPorts, options: RepairOptions): Job 
 }
 
 /**
- * Waits until all repairs have ended, or until it is time to look for further sales. @returns whether repairs are left
+ * Waits until all repairs have ended, or until it is time for the next check.
+ * @returns whether repairs are still under way
  */
 async function isAnyLeft(underWay: ReadonlyMap<string, Promise<void>>, clock: Clock): Promise<boolean> {
   const pause = new AbortController();
@@ -180,7 +184,7 @@ async function isAnyLeft(underWay: ReadonlyMap<string, Promise<void>>, clock: Cl
 /** Pause between two checks. There may be thousands of closed sales that are not retired. */
 const CLOSED_CHECK_EVERY_MS = 30_000;
 
-/** Repairs closed sales on request, and one sale per run whose repair has died. */
+/** Repairs closed sales on request, and one sale per run whose repair died. */
 export function repairClosedSales(ports: RepairJobPorts, options: RepairOptions): Job {
   let waiting: SaleInNeed[] = [];
   let checkedAtMs = -Infinity;
@@ -193,13 +197,13 @@ export function repairClosedSales(ports: RepairJobPorts, options: RepairOptions)
         waiting = await closedInNeed(ports, faults);
         checkedAtMs = nowMs;
       }
-      // the requests are on one server: if it is down, repairs that died are still taken up
+      // the requests are on one server; if it is down, repairs that died are still taken up
       const due = await askedInNeed(ports, REPAIRS_AT_ONCE, faults).catch((error: unknown): SaleInNeed[] => {
         faults.add(error);
         return [];
       });
       const next = waiting.shift();
-      // otherwise another keeper was faster, or the repair was requested
+      // otherwise another keeper was faster, or a repair was requested
       if (next !== undefined && !due.some(({ sale }) => sale.saleId === next.sale.saleId)) {
         if (await isInNeed(next.sale.saleId, ports, faults)) due.push(next);
       }
@@ -211,7 +215,7 @@ export function repairClosedSales(ports: RepairJobPorts, options: RepairOptions)
   };
 }
 
-/** Picks sales in turn, so that a sale that cannot be repaired does not block the repair of other sales. */
+/** Lets sales take turns, so that a sale that cannot be repaired does not block the repair of others. */
 class Turns {
   readonly #had = new Set<string>();
 
@@ -241,21 +245,21 @@ async function tryRepair(
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
     metrics.repairTried('failed', clock.monotonicMs() - startedMs);
-    // at debug: the job fails, and logs one line for the whole outage
+    // at debug, because the job fails too, and logs one line for the whole outage
     log.debug({ saleId, error: error.message }, 'a sale was not repaired, because a server failed; it stays locked');
     return error;
   }
 }
 
 /**
- * Publishes how many sales wait for a repair, and which live sales wait too long. It does not depend on the repairs,
- * because a repair may hang.
+ * Publishes how many sales wait for a repair, and which live sales wait too long. Independent of the repairs, because a
+ * repair may hang.
  */
 export function watchSalesInRepair(
   { clock, metrics, ...ports }: SalesAndBuckets & { readonly clock: Clock; readonly metrics: RecoveryMetrics },
   { afterMs }: { readonly afterMs: number },
 ): Job {
-  /** saleId → when it was first seen in need of a repair. */
+  /** saleId → when the sale was first seen to need a repair. */
   let since = new Map<string, number>();
   let closed = 0;
   let checkedAtMs = -Infinity;

@@ -28,64 +28,63 @@ export interface RepairPorts {
 }
 
 export interface RepairOptions {
-  /** How long to wait until the workers write no more orders of the sale, as in `awaitQuiet`. */
+  /** The workers count as finished when they have written no order of the sale for this long, as in `awaitQuiet`. */
   readonly quietMs: number;
   readonly waitMaxMs: number;
-  /** Lease of a repair, ms. A timer and every command renew it. After it has expired, another repair takes over. */
+  /** Lease of a repair, ms. A timer and every command renew it. When it expires, another repair can take over. */
   readonly leaseMs: number;
 }
 
-/** The sale to repair, the actor, and how to report progress. */
+/** A request for a repair: the sale, the actor, and how to report progress. */
 export interface RepairOrder {
-  /** For the audit log. */
+  /** The actor, for the audit log. */
   readonly actor: string;
-  /** Epochs of the buckets when the need was seen. Absent: repair in any case. */
+  /** Epochs of the buckets when the need was seen. If absent, the sale is repaired in any case. */
   readonly seenEpochs?: readonly number[];
-  /** Number of buckets that the sale shall have, a multiple of its present number. Absent: unchanged. */
+  /** Number of buckets that the sale is to have, a multiple of its current number. If absent, the number stays. */
   readonly buckets?: number;
   readonly onStep?: (step: RepairStep) => void;
 }
 
-/** The step that was just completed. */
+/** The step that has just been completed. */
 export type RepairStep =
   | { readonly step: 'locked' | 'quiet' }
   | { readonly step: 'epoch'; readonly epoch: number }
   | { readonly step: 'staged'; readonly rows: number; readonly held: number; readonly ordersLost: number };
 
 /**
- * - `repaired`: the sale is rebuilt, and in the state that MySQL has
+ * - `repaired`: the sale is rebuilt, in the state that MySQL has
  * - `busy`: another repair is under way
- * - `superseded`: another repair took over, or Redis was restarted once more; the later steps of this repair were not
- *   done
- * - `not_found`: the sale does not exist; `draft`: it was never loaded; `retired`: it is in MySQL alone, for good
+ * - `superseded`: another repair took over, or Redis was restarted again; the later steps of this repair were not done
+ * - `not_found`: the sale does not exist; `draft`: it was never loaded; `retired`: it is permanently only in MySQL
  */
 export type SaleRepair =
   | {
       readonly outcome: 'repaired';
       readonly epoch: number;
       readonly unitsLeft: number;
-      /** Requests that have a row. */
+      /** Number of requests that have a row. */
       readonly rows: number;
-      /** Requests without a row that are held for their batch. */
+      /** Number of requests without a row that are held for their batch. */
       readonly held: number;
       /**
-       * Requests that are ordered in Redis and have no row. They keep their entry and units until an operator decides.
+       * Number of requests that are ordered in Redis but have no row. They keep their entry and units until an operator
+       * decides.
        */
       readonly ordersLost: number;
       readonly tookMs: number;
     }
   | { readonly outcome: 'busy' | 'superseded' | 'not_found' | 'draft' | 'retired' };
 
-/** The bucket is locked by another repair, so this one must stop. */
+/** Thrown when another repair has locked the bucket, so this one must stop. */
 class Superseded extends Error {}
 
 /**
- * Rebuilds the Redis side of one sale from MySQL, and from the data in Redis that is not in MySQL yet. The sale is
- * locked during the repair: no purchase is accepted, and `markRecorded` and releases are retried later. If this process
- * dies, the sale stays locked until the next repair, which starts from the beginning. A late command of this repair has
- * no effect then.
- * @throws OperationalError; the sale stays locked until the next repair
- * Source: protocol rule 12
+ * Rebuilds the data of one sale in Redis from MySQL, and from the data in Redis that is not in MySQL yet. During the
+ * repair the sale is locked: no purchase is accepted, and `markRecorded` and releases are retried later. If this
+ * process dies, the sale stays locked until the next repair, which starts from the beginning. Late commands of this
+ * repair then have no effect.
+ * @throws OperationalError; the sale stays locked until the next repair Source: protocol rule 12
  */
 export async function repairSale(
   sale: Sale,
@@ -103,7 +102,8 @@ export async function repairSale(
   const token = randomBytes(12).toString('hex');
   const leases = new Leases(refs, token, options.leaseMs, ports);
   try {
-    // Bucket 0 is locked first and swapped last: a second repair at the same time fails there and has locked nothing.
+    // Bucket 0 is locked first and swapped last, so a concurrent second repair fails there before it has locked
+    // anything.
     for (const some of [refs.slice(0, 1), refs.slice(1)]) {
       const lock = (ref: BucketRef) => repairs.lock(ref, token, options.leaseMs, seenEpochs?.[ref.bucket]);
       const words = await Promise.all(some.map(lock));
@@ -112,7 +112,8 @@ export async function repairSale(
     }
     onStep({ step: 'locked' });
     void leases.keep();
-    // A reshard without loss need not wait: batches that the workers have not written yet are held and carried over.
+    // A reshard need not wait if no data is lost: batches that the workers have not written yet are held and carried
+    // over.
     const isWhole = reshard !== undefined && (await isStamped(refs.slice(0, sale.buckets), repairs));
     const findSale = (id: string): Promise<Sale | null> => sales.find(id);
     const whyBusy = (): Promise<string | null> => whyBusySale(sale, refs, ports);
@@ -123,7 +124,7 @@ export async function repairSale(
     const epochs = (await repairs.statusOf(refs)).map(({ epoch }) => epoch);
     const raised = await repository.raiseEpoch(saleId, Math.max(...epochs) + 1, actor, reshard);
     if (raised === null && reshard === undefined) return { outcome: 'not_found' };
-    // The sale was resharded in between: some of its buckets are not locked by this repair.
+    // The sale was resharded in the meantime, so this repair has not locked all of its buckets.
     if (raised?.buckets !== buckets) throw new Superseded();
     const { epoch } = raised;
     onStep({ step: 'epoch', epoch });
@@ -147,8 +148,8 @@ export async function repairSale(
 }
 
 /**
- * The leases of the buckets of one repair. A timer renews them: reading MySQL for a large sale, or retrying during a
- * failover, may take longer than a lease.
+ * The leases of the buckets of one repair. A timer renews them, because reading MySQL for a large sale, or retrying
+ * during a failover, may take longer than a lease.
  */
 class Leases {
   readonly #end = new AbortController();
@@ -173,13 +174,15 @@ class Leases {
     if (words.includes('superseded')) throw new Superseded();
   }
 
-  /** @throws Superseded if the timer has noticed it. Every command notices it by itself as well */
+  /**
+   * @throws Superseded if the timer has noticed that another repair took over. Every command also notices it by itself
+   */
   readonly check = async (): Promise<void> => {
     if (this.#superseded) throw new Superseded();
   };
 
   /**
-   * Renews until `end`. Never rejects: a Redis that does not answer is asked again, and the next command reports the
+   * Renews until `end`. Never rejects: if Redis does not answer, it tries again, and the next command reports the
    * fault.
    */
   async keep(): Promise<void> {
@@ -201,9 +204,9 @@ class Leases {
 }
 
 /**
- * Stages rows first, since they decide, then requests with units and without a row. Any row written from now on is
+ * Stages rows first, because they decide, then requests that have units but no row. Any row written from now on is
  * `failed`, or has reacquired its units in the new epoch, so a request that has no row now may keep its units. A
- * request that is ordered in Redis once had a row: MySQL lost it, and the entry is the last trace of the order.
+ * request that is ordered in Redis once had a row. If MySQL lost it, the entry is the last trace of the order.
  */
 async function stageRequests(
   raised: Sale,
@@ -220,11 +223,11 @@ async function stageRequests(
     rebuilt.addRows(rows);
     await leases.check();
     await staging;
-    staging = stage(); // Redis stages these rows while MySQL sends the next rows
+    staging = stage(); // Redis stages these rows while MySQL sends the next ones
     staging.catch(() => undefined); // awaited later, unless something else fails first
   }
   await staging;
-  // Last bucket first: after an unfinished reshard the last buckets have the newer data.
+  // Last bucket first, because after an unfinished reshard the last buckets have the newer data.
   for (const ref of refs.toReversed()) {
     for await (const requests of repairs.requestsWithUnits(ref)) {
       rebuilt.addUnrecorded(requests);
@@ -241,19 +244,19 @@ async function stageRequests(
 }
 
 /**
- * Whether these buckets are on the servers that they were loaded on. Checked once the buckets are locked, after which
+ * Whether these buckets are on the servers on which they were loaded. Checked once the buckets are locked, after which
  * nothing can be lost.
  */
 async function isStamped(refs: readonly BucketRef[], repairs: RepairStore): Promise<boolean> {
   return (await repairs.statusOf(refs)).every(({ sameServer }) => sameServer);
 }
 
-/** Batches per step. Each is some kB, in each of its buckets. */
+/** Number of batches per step. Each is a few kB, in each of its buckets. */
 const BATCHES_AT_ONCE = 16;
 
 /**
- * Puts each batch into `pending` of every bucket where it has units, so that each bucket can be judged by itself and
- * the re-drive finds its batches. Without a reshard the batches are already there, and nothing is written.
+ * Puts each batch into `pending` of every bucket in which it has units, so that each bucket can be judged by itself and
+ * the re-drive finds its batches. Without a reshard, the batches are already there and nothing is written.
  */
 async function carryPending(
   refs: readonly BucketRef[],
@@ -261,7 +264,7 @@ async function carryPending(
   token: string,
   repairs: RepairStore,
 ): Promise<void> {
-  /** Batches that were carried into a later bucket, where the walk finds them a second time. */
+  /** Batches that were carried into a later bucket, where this loop finds them a second time. */
   const carried = new Set<string>();
   const carry = async (body: string, from: number): Promise<void> => {
     const batch = batchIn(body);
@@ -273,8 +276,8 @@ async function carryPending(
   };
   for (const ref of refs) {
     const bodies = await repairs.pendingBodies(ref);
-    // Under load dozens of batches are on their way to the workers, each with buyers of every bucket, and the sale is
-    // locked.
+    // Under load, dozens of batches are on their way to the workers, each with buyers of every bucket, and the sale is
+    // locked meanwhile.
     for (let at = 0; at < bodies.length; at += BATCHES_AT_ONCE) {
       await Promise.all(bodies.slice(at, at + BATCHES_AT_ONCE).map((body) => carry(body, ref.bucket)));
     }
@@ -292,7 +295,9 @@ async function restoreMarkers(
   if ((await Promise.all([...buckets].map(restore))).includes('superseded')) throw new Superseded();
 }
 
-/** Logs the data that is lost. Called before the old data is removed: data that was not staged is lost with it. */
+/**
+ * Logs the data that is lost. Called before the old data is removed, because data that was not staged is lost with it.
+ */
 function logLost({ saleId, epoch }: Sale, { ordersLost, withoutRoom }: RebuiltRequests, log: Log): void {
   if (ordersLost > 0) log.warn({ saleId, epoch, ordersLost }, 'MySQL lost orders of this sale; their units are kept');
   for (const [request, entry] of withoutRoom) {
@@ -302,7 +307,7 @@ function logLost({ saleId, epoch }: Sale, { ordersLost, withoutRoom }: RebuiltRe
 }
 
 /**
- * Stages entries in the buckets that have entries. Staging twice changes nothing, so a Redis that hangs is asked again.
+ * Stages entries in the buckets that have any. Staging twice changes nothing, so if Redis hangs, the call is repeated.
  */
 async function stageAll(
   { repairs, clock }: RepairPorts,
@@ -317,9 +322,9 @@ async function stageAll(
 }
 
 /**
- * Swaps all buckets to the new data and sets the state of the sale: a move of the sale during the repair was written to
- * MySQL and answered `repairing`. The last bucket comes first: a reshard moves requests to later buckets only, and a
- * death in between must not lose them.
+ * Swaps all buckets to the new data and sets the state of the sale, because a move during the repair was only written
+ * to MySQL and answered `repairing`. The last bucket comes first: a reshard moves requests only to later buckets, and
+ * they must not be lost if the process dies in between.
  */
 async function swapAll(
   raised: Sale,

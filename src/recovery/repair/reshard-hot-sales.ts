@@ -12,11 +12,11 @@ import type { RecoveryMetrics } from '../metrics.js';
 import type { ReshardOrder } from './reshard-sale.js';
 import { repairNeedIn } from './sale-status.js';
 
-/** Buckets per master. Above 1, because some buckets share a master by chance. */
+/** Buckets per master. More than 1, because some buckets share a master by chance. */
 const BUCKETS_PER_MASTER = 2;
 /**
- * Minimum time, at the present rate, until a sale is sold out or over. A sale that ends sooner gains less from a split
- * than it loses while it is locked.
+ * Minimum time until a sale is sold out, at its current rate, or over. If it ends sooner, a split gains less than it
+ * costs while the sale is locked.
  */
 const WORTH_MS = 15_000;
 
@@ -26,7 +26,7 @@ export interface HotReshardPorts {
   readonly stock: StockStore;
   readonly repairs: RepairStore;
   readonly repository: RepairRepository;
-  /** Redis servers that can hold buckets. */
+  /** Number of Redis servers that can hold buckets. */
   readonly masters: () => number;
   readonly reshard: (saleId: string, order: ReshardOrder) => Promise<Resharded>;
   readonly metrics: RecoveryMetrics;
@@ -35,7 +35,7 @@ export interface HotReshardPorts {
 
 const ACTOR = 'keeper';
 
-/** @returns how many buckets to split a hot sale into, or null if more buckets would not help or are not allowed */
+/** @returns into how many buckets to split a hot sale, or null if more buckets would not help or are not allowed */
 export function bucketsForHot(buckets: number, masters: number, bucketsMax: number): number | null {
   if (masters < 2) return null; // one server sells no faster from several buckets
   const wanted = Math.ceil((BUCKETS_PER_MASTER * masters) / buckets) * buckets;
@@ -45,9 +45,9 @@ export function bucketsForHot(buckets: number, masters: number, bucketsMax: numb
 }
 
 /**
- * Splits hot sales into more buckets: one sale per run, the hottest first. A sale is split at most once in its life,
- * even if the split fails. The first keeper that writes its claim to the audit log does it (docs/decisions/0017).
- * @param perSecond a sale is split when all APIs together count this many purchase attempts per second
+ * Splits hot sales into more buckets, one sale per run, the hottest first. A sale is split at most once in its life,
+ * even if the split fails. The keeper that is first to write its claim to the audit log does it (docs/decisions/0017).
+ * @param perSecond a sale is split if all apis together count this many purchase attempts per second
  * @param bucketsMax maximum number of buckets of a sale
  */
 export function reshardHotSales(
@@ -55,7 +55,7 @@ export function reshardHotSales(
   { perSecond, bucketsMax }: { readonly perSecond: number; readonly bucketsMax: number },
 ): Job {
   const { hot, sales, repository, masters, reshard, metrics, log } = ports;
-  /** Sales that have had their turn, as far as this process knows. MySQL decides. */
+  /** Sales that may not be split again, as far as this process knows. MySQL decides. */
   const had = new Set<string>();
   let isReported = false;
 
@@ -101,8 +101,8 @@ export function reshardHotSales(
 }
 
 /**
- * Whether the sale is selling now, is whole, and will last long enough. Uses the clock of its Redis, which opens and
- * closes the sale.
+ * Whether the sale is selling now, is whole, and will last long enough. Uses the clock of the sale's Redis server,
+ * which opens and closes the sale.
  */
 async function isWorthIt(sale: Sale, perSecond: number, { stock, repairs }: HotReshardPorts): Promise<boolean> {
   if (sale.state !== 'open' || (await repairNeedIn(sale, repairs)) !== null) return false;

@@ -10,18 +10,18 @@ export interface ReshardPorts extends RepairPorts {
 }
 
 export interface ReshardOrder {
-  /** For the audit log. */
+  /** The actor, for the audit log. */
   readonly actor: string;
-  /** Number of buckets that the sale shall have. */
+  /** Number of buckets that the sale is to have. */
   readonly buckets: number;
   readonly onStep?: (step: RepairStep) => void;
 }
 
 /**
- * Splits the stock of a sale that may be selling into more buckets. It is a repair without loss: lock, raise the epoch,
- * rebuild all requests from the rows and from the held requests, unlock. If this process dies, the sale stays locked
+ * Splits the stock of a sale, which may be selling, into more buckets. This is a repair without loss: lock, raise the
+ * epoch, rebuild all requests from the rows and the held requests, unlock. If this process dies, the sale stays locked
  * until the keeper repairs it, with the number of buckets that MySQL has.
- * @throws OperationalError; it may be resharded, or locked until the keeper has repaired it
+ * @throws OperationalError; the sale may be resharded, or locked until the keeper has repaired it
  */
 export async function reshardSale(
   saleId: string,
@@ -29,9 +29,9 @@ export async function reshardSale(
   ports: ReshardPorts,
   options: RepairOptions,
 ): Promise<Resharded> {
-  // Read before the sale: if another reshard comes in between, the buckets are older than the sale and it is in repair.
-  // In the other order the sale would be locked, and then left to its lease. Includes the buckets that do not exist
-  // yet: if they exist when they are locked, another reshard was faster.
+  // Read before the sale: if another reshard comes in between, the buckets are older than the sale, which is then in
+  // repair. In the other order, the sale would be locked and then left to its lease. Includes the buckets that do not
+  // exist yet: if they exist when they are to be locked, another reshard was faster.
   const statuses = await ports.repairs.statusOf(bucketRefsOf({ saleId, buckets }));
   const sale = await ports.sales.find(saleId);
   if (sale === null) return { outcome: 'not_found' };
@@ -55,7 +55,7 @@ function refusalOf(sale: Sale, buckets: number): NotResharded | null {
 }
 
 /**
- * Clears the cached snapshot. If that fails, it costs a buyer a second try at most: the scripts refuse requests that
+ * Drops the cached snapshot. If that fails, buyers lose at most one attempt, because the scripts refuse requests that
  * use the old snapshot.
  */
 async function dropSnapshot(saleId: string, { forgetSnapshot, log }: ReshardPorts): Promise<void> {

@@ -6,7 +6,7 @@ import { type RepairNeed, repairNeedOf } from '../../core/sale-repair.js';
 import type { Sale } from '../../core/sale.js';
 
 /**
- * Says why the data of a sale in Redis cannot be judged. Null: nothing is lost, and no repair is under way.
+ * Returns why the data of a sale in Redis cannot be judged. Null if nothing is lost and no repair is under way.
  * @throws OperationalError redis
  */
 export async function repairNeedIn(sale: Sale, repairs: RepairStore): Promise<RepairNeed | null> {
@@ -14,8 +14,8 @@ export async function repairNeedIn(sale: Sale, repairs: RepairStore): Promise<Re
 }
 
 /**
- * Reads the status of the buckets of many sales. Read the sales before: an epoch only grows, so a sale that is rebuilt
- * in between does not seem to need a repair.
+ * Reads the status of the buckets of many sales. Call it after reading the sales: an epoch only grows, so a sale that
+ * is rebuilt in between does not seem to need a repair.
  * @param faults collects the faults of buckets that did not answer; the status of these buckets is missing
  */
 export async function statusOfSales(

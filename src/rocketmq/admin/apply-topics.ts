@@ -5,14 +5,14 @@ import { brokersKnownTo, createGroup, createTopic, parseAddress, readGroups, rea
 import type { RemotingAddress } from './remoting.js';
 import { missingFrom, type TopicLists } from './topic-lists.js';
 
-/** A broker may answer before the stored entry is visible. */
+/** How long to read back. A broker may answer before the stored entry is visible. */
 const READ_BACK_TIMEOUT_MS = 5_000;
 const READ_BACK_EVERY_MS = 100;
 
 export interface TopicsTarget extends Pick<BrokerAccess, 'credentials' | 'adminTls'> {
-  /** `host:port` of a name server, or of several separated by `;`, which are asked in turn. */
+  /** `host:port` of a name server, or of several separated by `;`, which are asked one after the other. */
   readonly namesrvAddr: string;
-  /** Null: the only cluster, or the cluster that has our topics. */
+  /** If null, the only cluster, or the cluster that has our topics. */
   readonly cluster: string | null;
 }
 
@@ -21,8 +21,8 @@ export type ApplyOutcome = 'created' | 'unchanged';
 
 /**
  * Creates topics and groups on every master broker of a cluster and reads them back. Safe to repeat. Topics and groups
- * that are not in the lists stay.
- * @throws OperationalError rocketmq, with a sentence for a person, when a broker lacks some of them in the end
+ * that are not in the lists are left alone.
+ * @throws OperationalError rocketmq, with a sentence for people, if a broker still lacks some of them at the end
  */
 export async function applyTopics(
   target: TopicsTarget,
@@ -85,7 +85,7 @@ async function brokersOf({ namesrvAddr, cluster, ...access }: TopicsTarget): Pro
   try {
     return await brokersKnownTo(namesrvAddr, access, cluster);
   } catch (error) {
-    const why = error instanceof OperationalError ? error.cause : error; // its sentence names the address as ours does
+    const why = error instanceof OperationalError ? error.cause : error; // its sentence names the address too
     throw unreadable({ namesrvAddr, cluster, ...access }, why);
   }
 }

@@ -17,10 +17,10 @@ const wayOf = (credentials: RemotingAddress['credentials'], tls: RemotingAddress
 });
 
 /**
- * Returns the master brokers of a single cluster that a name server knows. They are asked with the access of the name
- * server.
- * @param cluster null: the only cluster, or among several the cluster that has our topics
- * @throws RemotingError when the name server does not answer, or knows several clusters of which none has our topics
+ * Returns the master brokers of a single cluster that a name server knows. They are asked with the name server's
+ * credentials.
+ * @param cluster if null, the only cluster or, of several, the cluster that has our topics
+ * @throws RemotingError if the name server does not answer, or knows several clusters, none of which has our topics
  */
 export async function masterBrokers(namesrv: RemotingAddress, cluster: string | null): Promise<BrokerAddress[]> {
   const masters = parseMasters(await askRemoting(namesrv, REQUEST.clusterInfo));
@@ -47,15 +47,15 @@ async function clustersOfRoute(namesrv: RemotingAddress, known: ReadonlySet<stri
   }
 }
 
-/** A name server answers, but none knows a broker: no broker runs, or none has registered yet. */
+/** Thrown if a name server answers, but none knows a broker: no broker runs, or none has registered yet. */
 export class NoBrokerKnown extends OperationalError {}
 
 /**
- * Asks name servers in turn until a name server knows a broker: each knows all brokers.
+ * Asks name servers one after the other until one of them knows a broker, because each of them knows all brokers.
  * @param namesrvAddr one or more `host:port`, separated by `;`
- * @param cluster null: the cluster that has our topics
- * @returns the brokers in the order of their names
- * @throws NoBrokerKnown; OperationalError rocketmq, when no name server answers
+ * @param cluster if null, the cluster that has our topics
+ * @returns the brokers, sorted by name
+ * @throws NoBrokerKnown; OperationalError rocketmq, if no name server answers
  */
 export async function brokersKnownTo(
   namesrvAddr: string,
@@ -98,7 +98,7 @@ interface GoneBroker {
 }
 
 /**
- * Remembers the brokers that were ever seen. A name server forgets a dead broker at once, but inspections that share
+ * Remembers all brokers that were ever seen. A name server forgets a dead broker at once, but inspections that share
  * this object still know of it.
  */
 export class SeenBrokers {
@@ -106,8 +106,8 @@ export class SeenBrokers {
   readonly #brokers = new Map<string, { readonly address: string; readonly knownMs: number }>();
 
   /**
-   * @param known brokers that a name server knows now
-   * @returns brokers that were known within the last hour and are not known now
+   * @param known brokers that a name server knows at present
+   * @returns brokers that were known within the last hour but no longer are
    */
   gone(known: readonly BrokerAddress[]): GoneBroker[] {
     const nowMs = performance.now();
@@ -122,10 +122,10 @@ export class SeenBrokers {
   }
 }
 
-/** Quotes broker ids, which come as bare numbers, `{0:"host:port"}`, which JSON does not allow. */
+/** Quotes broker ids. They come as bare numbers, as in `{0:"host:port"}`, which JSON does not allow. */
 const withTextKeys = (body: string): string => body.replace(/([{,])(\d+):/g, '$1"$2":');
 
-/** Returns the masters: broker 0 of each name. */
+/** Returns the masters, which are broker 0 of each name. */
 export function parseMasters(body: string): (BrokerAddress & { readonly cluster: string })[] {
   const info = parseAnswer<{
     brokerAddrTable?: Record<string, { cluster?: string; brokerAddrs?: Record<string, string> }>;
@@ -136,14 +136,16 @@ export function parseMasters(body: string): (BrokerAddress & { readonly cluster:
   });
 }
 
-/** Returns what `clusterList` prints as ACTIVATED: the broker has loaded its store and serves. */
+/**
+ * Returns what `clusterList` prints as ACTIVATED, which means that the broker has loaded its store and serves requests.
+ */
 export async function isBrokerActive(broker: RemotingAddress): Promise<boolean> {
   return (await readRuntime(broker)).brokerActive === 'true';
 }
 
 /**
  * Reads runtime information of a broker: version, rates, disk.
- * @throws RemotingError when the broker does not answer or refuses
+ * @throws RemotingError if the broker does not answer or refuses
  */
 export async function readRuntime(broker: RemotingAddress): Promise<Readonly<Record<string, string>>> {
   const { table } = parseAnswer<{ table?: Record<string, string> }>(
@@ -152,7 +154,7 @@ export async function readRuntime(broker: RemotingAddress): Promise<Readonly<Rec
   return table ?? {};
 }
 
-/** Returns the topics stored by a broker, by name, including its system topics. */
+/** Returns the topics that a broker has stored, by name, including its system topics. */
 export async function readTopics(broker: RemotingAddress): Promise<Record<string, TopicConfig>> {
   const body = parseAnswer<{ topicConfigTable?: Record<string, TopicConfig> }>(
     await askRemoting(broker, REQUEST.allTopicConfigs),
@@ -160,7 +162,7 @@ export async function readTopics(broker: RemotingAddress): Promise<Record<string
   return body.topicConfigTable ?? {};
 }
 
-/** Returns the consumer groups stored by a broker, by name. */
+/** Returns the consumer groups that a broker has stored, by name. */
 export async function readGroups(broker: RemotingAddress): Promise<Record<string, GroupConfig>> {
   const body = parseAnswer<{ subscriptionGroupTable?: Record<string, GroupConfig> }>(
     await askRemoting(broker, REQUEST.allGroupConfigs),
@@ -168,7 +170,10 @@ export async function readGroups(broker: RemotingAddress): Promise<Record<string
   return body.subscriptionGroupTable ?? {};
 }
 
-/** Creates a topic or updates it. @throws RemotingError when the broker does not answer or refuses */
+/**
+ * Creates or updates a topic.
+ * @throws RemotingError if the broker does not answer or refuses
+ */
 export async function createTopic(broker: RemotingAddress, topic: TopicEntry): Promise<void> {
   const attributes = Object.entries(topic.attributes).map(([key, value]) => `${key}=${value}`);
   await askRemoting(broker, REQUEST.updateTopic, '', {
@@ -184,7 +189,10 @@ export async function createTopic(broker: RemotingAddress, topic: TopicEntry): P
   });
 }
 
-/** Creates a consumer group or updates it. @throws RemotingError when the broker does not answer or refuses */
+/**
+ * Creates or updates a consumer group.
+ * @throws RemotingError if the broker does not answer or refuses
+ */
 export async function createGroup(broker: RemotingAddress, group: GroupEntry): Promise<void> {
   await askRemoting(broker, REQUEST.updateGroup, JSON.stringify(group));
 }

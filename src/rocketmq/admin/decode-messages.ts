@@ -1,42 +1,43 @@
 import { inflateSync } from 'node:zlib';
 import { RemotingError } from './remoting.js';
 
-/** A message as stored by a broker, with its raw body. */
+/** A message as a broker has stored it, with its raw body. */
 export interface StoredMessage {
   readonly topic: string;
   readonly queueId: number;
   readonly queueOffset: number;
-  /** Start of the message in the commit log, bytes. */
+  /** Where the message starts in the commit log, in bytes. */
   readonly physicalOffset: number;
-  /** Names this place: broker address and `physicalOffset`, in hex. RocketMQ tools take this id. */
+  /** Names this position: broker address and `physicalOffset`, in hex. RocketMQ tools accept this id. */
   readonly offsetId: string;
-  /** Unix ms on the clock of the sender (`bornAtMs`) and of the broker (`storedAtMs`). */
+  /** Unix ms, on the clock of the sender (`bornAtMs`) or of the broker (`storedAtMs`). */
   readonly bornAtMs: number;
   readonly storedAtMs: number;
   /** Number of earlier deliveries to a consumer. */
   readonly deliveries: number;
   readonly body: Buffer;
-  /** Properties of the broker (`KEYS`, `UNIQ_KEY`, `TAGS` …) and of the sender. */
+  /** Properties set by the broker (`KEYS`, `UNIQ_KEY`, `TAGS` …) and by the sender. */
   readonly properties: Readonly<Record<string, string>>;
 }
 
-/** Marks a record whose topic may be longer than 127 bytes: the length of the topic takes two bytes. */
+/** Marks a record whose topic may be longer than 127 bytes, so that the length of the topic takes two bytes. */
 const MAGIC_LONG_TOPIC = -626_843_477;
 const [COMPRESSED, BORN_HOST_V6, STORE_HOST_V6] = [1, 1 << 4, 1 << 5] as const;
 const COMPRESSION_AT = 8;
 /**
- * Compression types read as zlib: none named, and zlib itself. A Java client uses zlib for bodies of 4 KiB and more.
+ * Compression types that are read as zlib: zlib itself, and none named. A Java client uses zlib for bodies of 4 KiB and
+ * more.
  */
 const ZLIB: readonly number[] = [0, 3];
 /** No client sends a longer body by default. A few compressed kB may claim to be many GiB. */
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const [V4_BYTES, V6_BYTES] = [8, 20];
-/** The fixed part before the first address. */
+/** Length of the fixed part before the first address. */
 const LEAST_BYTES = 48;
 
 /**
  * Decodes the messages of an answer, in order, from the format of the commit log (MessageDecoder.java of 5.4.0).
- * @throws RemotingError when the answer holds a partial message
+ * @throws RemotingError if the answer contains a partial message
  */
 export function decodeMessages(bytes: Buffer): StoredMessage[] {
   const messages: StoredMessage[] = [];
@@ -91,8 +92,8 @@ function decodeRecord(record: Buffer): StoredMessage {
 }
 
 /**
- * Inflates a zlib body. LZ4 and Zstandard stay as they are, and so does a body that only claims to be compressed: any
- * client may have sent it.
+ * Inflates a zlib body. LZ4 and Zstandard bodies are left as they are, and so is a body that only claims to be
+ * compressed, because any client may have sent it.
  */
 function inflated(body: Buffer, compression: number): Buffer {
   if (!ZLIB.includes(compression)) return body;

@@ -14,24 +14,24 @@ import {
   type RemotingAddress,
 } from './remoting.js';
 
-// Requests that an inspection sends to a single broker. Nothing here changes the broker. A broker that does not answer,
-// or refuses, causes a RemotingError.
+// Requests that an inspection sends to a single broker. They do not change the broker. If a broker does not answer, or
+// refuses, they throw a RemotingError.
 
 export interface QueueEnds {
   readonly queueId: number;
-  /** Offset of the oldest kept message. `end` is the offset after the newest message. */
+  /** Offset of the oldest message that is kept. `end` is the offset after the newest message. */
   readonly first: number;
   readonly end: number;
-  /** When the newest message was stored, Unix ms. 0 if no message is kept. */
+  /** When the newest message was stored, Unix ms. 0 if no messages are kept. */
   readonly lastStoredAtMs: number;
 }
 
-/** A queue as read by a group. A popping group is given a message before it acks the message. */
+/** A queue as a group reads it. With pop consumption, a message is given to a consumer before it is acked. */
 export interface GroupQueue {
   readonly topic: string;
   readonly queueId: number;
   readonly end: number;
-  /** Offset after the last message given to a consumer. */
+  /** Offset after the last message that was given to a consumer. */
   readonly given: number;
 }
 
@@ -61,8 +61,8 @@ export async function readQueues(broker: RemotingAddress, topic: string): Promis
 }
 
 /**
- * @param topic limits the result to this topic; absent: every topic that the group has read
- * @param none codes that mean an empty result; without a code, a topic that the broker does not have is an error
+ * @param topic limits the result to this topic; if absent, every topic that the group has read
+ * @param none codes that mean an empty result; if there are none, a topic that the broker does not have is an error
  */
 export async function readGroupQueues(
   broker: RemotingAddress,
@@ -83,13 +83,13 @@ export async function readGroupQueues(
   );
 }
 
-/** A group that every broker has and that no client consumes with. */
+/** A group that every broker has and with which no client consumes. */
 const READER = 'TOOLS_CONSUMER';
 const WITH_SUBSCRIPTION = '4';
 const [NOTHING_THERE, NOTHING_FITS, OFFSET_MOVED] = [19, 20, 21] as const;
 
 /**
- * Reads up to `max` messages, starting at an offset. Moves no offset of any group.
+ * Reads up to `max` messages, starting at an offset. Does not move the offset of any group.
  * @returns an empty list if no message is kept at this offset
  */
 export async function readMessages(
@@ -115,7 +115,7 @@ export async function readMessages(
   return answer === null ? [] : decodeMessages(answer.bytes);
 }
 
-/** The most messages that a pull returns. */
+/** Maximum number of messages that a pull returns. */
 const PULL_MAX = 32;
 
 /** Yields the messages of a queue from an offset up to, but not including, `end`. */
@@ -134,16 +134,16 @@ export async function* walkQueue(
   }
 }
 
-/** The most messages of a key that an answer holds. A batch that was published again has a few messages. */
+/** Maximum number of messages with the same key in an answer. A batch that was published again has a few messages. */
 const MESSAGES_OF_KEY_MAX = 32;
 /** Later than any message. */
 const FAR_MS = String(2 ** 52);
 
-/** Returns the messages of a topic that carry a key, oldest first, 32 at most. */
+/** Returns at most 32 messages of a topic that carry a key, oldest first. */
 export const readMessagesOfKey = (broker: RemotingAddress, topic: string, key: string): Promise<StoredMessage[]> =>
   queryMessages(broker, topic, key, ({ KEYS }) => KEYS?.split(' ').includes(key) ?? false);
 
-/** Searches the index of the broker, which holds hashes of keys and of sender ids. */
+/** Searches the index of the broker, which contains hashes of keys and of sender ids. */
 async function queryMessages(
   broker: RemotingAddress,
   topic: string,
@@ -162,8 +162,8 @@ const PLACE_ID = /^(?:[0-9A-F]{32}|[0-9A-F]{56})$/;
 const COMMIT_LOG_OFFSET_DIGITS = 16;
 
 /**
- * Returns the messages of a topic with an id. The id is either the sender's, which all copies of a message share, or
- * that of a position in the commit log of this broker.
+ * Returns the messages of a topic that have an id. The id is either the sender's, which all copies of a message share,
+ * or that of a position in the commit log of this broker.
  */
 export async function readMessagesOfId(broker: RemotingAddress, topic: string, id: string): Promise<StoredMessage[]> {
   const bySender = await queryMessages(broker, topic, id, ({ UNIQ_KEY }) => UNIQ_KEY === id);
@@ -175,7 +175,7 @@ export async function readMessagesOfId(broker: RemotingAddress, topic: string, i
   return decodeMessages(answer.bytes).filter((message) => message.topic === topic && message.offsetId === place);
 }
 
-/** Returns the offset of the first message of a queue that was stored at this time or later. */
+/** Returns the offset of the first message of a queue that was stored at or after this time. */
 export async function readOffsetAt(
   broker: RemotingAddress,
   topic: string,
@@ -188,7 +188,7 @@ export async function readOffsetAt(
   return Number(answer.extFields?.offset);
 }
 
-/** Returns the connected producers, including producers that can be asked for the outcome of a half message. */
+/** Returns the connected producers, including those that can be asked for the outcome of a half message. */
 export async function readProducers(broker: RemotingAddress): Promise<ProducerClient[]> {
   const { data } = parseAnswer<{
     data?: Record<string, readonly { clientId: string; remoteIP?: string; language?: string }[]>;
@@ -198,7 +198,7 @@ export async function readProducers(broker: RemotingAddress): Promise<ProducerCl
   );
 }
 
-/** Returns the clients that consume with a group now. */
+/** Returns the clients that consume with a group at present. */
 export async function readConsumers(broker: RemotingAddress, group: string): Promise<BrokerClient[]> {
   const answer = await askForSome(broker, REQUEST.consumerConnections, { consumerGroup: group }, [NOBODY_ONLINE]);
   if (answer === null) return [];

@@ -10,7 +10,7 @@ export interface QueueFigures {
 /**
  * Parses a table of offsets. Its keys are objects, `{"offsetTable":{{"brokerName":"a","queueId":0,"topic":"t"}:{…}}}`,
  * which JSON does not allow.
- * @throws RemotingError when a queue lacks a wanted figure
+ * @throws RemotingError if a queue lacks one of the wanted figures
  */
 export function readOffsetTable(body: string, wanted: readonly string[]): QueueFigures[] {
   const found: QueueFigures[] = [];

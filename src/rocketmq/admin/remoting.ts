@@ -3,17 +3,17 @@ import { connect as connectByTls } from 'node:tls';
 import { tlsReason, type Tls } from '../../core/tls.js';
 import { accessRefusal, ROCKETMQ_TLS_NAMES, signFields, type BrokerCredentials } from '../credentials.js';
 
-/** A nearby broker answers in milliseconds. A broker that is stopped or hangs never does. */
+/** A nearby broker answers in milliseconds. One that is stopped or hangs never does. */
 const ANSWER_TIMEOUT_MS = 2_000;
 /**
- * How long a connection is kept for the next question. An inspection asks dozens of questions, and a connection for
- * each costs both sides more than the answer.
+ * How long a connection is kept for the next request. An inspection sends dozens of requests, and opening a connection
+ * for each would cost both sides more than the answers.
  */
 const IDLE_MAX_MS = 1_000;
 
 /**
  * The few requests that we send to RocketMQ over its remoting protocol (RequestCode.java of 5.4.0). The admin tool
- * could send them too, but starts a JVM for each request, which takes seconds.
+ * could send them too, but it starts a JVM for each request, which takes seconds.
  */
 export const REQUEST = {
   /** Fields: consumerGroup, topic, queueId, queueOffset, maxMsgNums, sysFlag, commitOffset, suspendTimeoutMillis, subscription, … */
@@ -54,9 +54,9 @@ export const REQUEST = {
 export interface RemotingAddress {
   readonly host: string;
   readonly port: number;
-  /** For a server with access control. Without credentials a request has no signature. */
+  /** For a server with access control. If absent or null, requests are not signed. */
   readonly credentials?: BrokerCredentials | null;
-  /** Null or absent: plain text. */
+  /** Null or absent if the connection is not encrypted. */
   readonly tls?: Tls | null;
 }
 
@@ -73,24 +73,24 @@ interface Frame extends FrameHeader {
   readonly bytes: Buffer;
 }
 
-/** Fields in the header of a request, beside its code. */
+/** Fields in the header of a request, in addition to its code. */
 export type RequestFields = Readonly<Record<string, string>>;
 
 /** Code that a broker returns instead of an empty list. */
 export const NOT_FOUND = 22;
 /** Code that a broker returns for a topic that it does not have. */
 export const TOPIC_NOT_FOUND = 17;
-/** Code for a group without connected clients. */
+/** Code for a group that has no connected clients. */
 export const NOBODY_ONLINE = 206;
 /** Code that a broker with access control returns to an unknown client. */
 export const NO_PERMISSION = 16;
 
-/** All topics of a large broker fit. */
+/** Enough for all topics of a large broker. */
 const FRAME_BYTES_MAX = 64 * 1024 * 1024;
 
-/** A fault of a RocketMQ server: it did not answer, refused, or sent an unreadable answer. */
+/** A fault of a RocketMQ server: it did not answer, refused, or sent an answer that cannot be read. */
 export class RemotingError extends Error {
-  /** True if the server answered with a refusal. Asking again at once gives the same answer. */
+  /** True if the server answered with a refusal. An immediate retry would get the same answer. */
   readonly isRefusal: boolean;
 
   constructor(
@@ -115,8 +115,8 @@ export function encodeRequest(code: number, body = '', extFields: RequestFields 
 }
 
 /**
- * @returns null while bytes are missing.
- * @throws RemotingError when this is not a frame of the protocol, or is too long
+ * @returns null while bytes are missing
+ * @throws RemotingError if this is not a frame of the protocol, or is too long
  */
 export function decodeFrame(bytes: Buffer): Frame | null {
   if (bytes.length < 8) return null;
@@ -132,12 +132,15 @@ export function decodeFrame(bytes: Buffer): Frame | null {
     ...header,
     bytes: body,
     get body() {
-      return body.toString('utf8'); // many MiB of messages are read as bytes only
+      return body.toString('utf8'); // converted only on demand, because many MiB of messages are needed only as bytes
     },
   };
 }
 
-/** Parses a JSON answer. @throws RemotingError when the text is not JSON */
+/**
+ * Parses a JSON answer.
+ * @throws RemotingError if the text is not JSON
+ */
 export function parseAnswer<T>(text: string): T {
   try {
     return JSON.parse(text) as T;
@@ -147,9 +150,9 @@ export function parseAnswer<T>(text: string): T {
 }
 
 /**
- * Sends a question.
+ * Sends a request.
  * @returns the body of the answer
- * @throws RemotingError when no answer comes within 2 s, or the answer is a refusal
+ * @throws RemotingError if no answer comes within 2 s, or if the answer is a refusal
  */
 export const askRemoting = async (
   address: RemotingAddress,
@@ -159,10 +162,10 @@ export const askRemoting = async (
 ): Promise<string> => granted(address, await exchange(address, code, request, fields)).body;
 
 /**
- * Asks for things that may not exist.
- * @param none codes that mean that there are no such things
- * @returns the answer; null if there are no such things
- * @throws RemotingError when no answer comes within 2 s, or the answer is another refusal
+ * Asks for data that may not exist.
+ * @param none codes that mean that there is no such data
+ * @returns the answer; null if there is no such data
+ * @throws RemotingError if no answer comes within 2 s, or if the answer is any other refusal
  */
 export async function askForSome(
   address: RemotingAddress,
@@ -189,9 +192,9 @@ export function refusal({ host, port }: RemotingAddress, { code, remark }: Frame
 }
 
 /**
- * Sends a request, signed if the address has credentials, over a connection that has nothing else under way.
+ * Sends a request, which is signed if the address has credentials, over a connection that has nothing else under way.
  * @returns the answer, which may be a refusal
- * @throws RemotingError when no answer comes within 2 s
+ * @throws RemotingError if no answer comes within 2 s
  */
 export async function exchange(
   address: RemotingAddress,
@@ -212,16 +215,16 @@ export async function exchange(
 }
 
 /**
- * Returns the pool key of an address. It includes the access key, since a broker may remember the login of a
+ * Returns the pool key of an address. It includes the access key, because a broker may remember the login of a
  * connection.
  */
 const placeOf = ({ host, port, credentials, tls }: RemotingAddress): string =>
   JSON.stringify([host, port, credentials?.accessKey, credentials?.accessSecret, tls?.id]);
 
-/** Connections that wait for the next question, by place. */
+/** Connections that are waiting for their next request, by pool key. */
 const idle = new Map<string, Connection[]>();
 
-/** The server has closed the connection. */
+/** Thrown if the server has closed the connection. */
 class ClosedError extends RemotingError {}
 
 interface Question {
@@ -230,8 +233,8 @@ interface Question {
 }
 
 /**
- * Has at most one question under way. After its answer the connection waits in `idle` for a second for the next
- * question.
+ * A connection with at most one request under way. After the answer it waits in `idle`, for one second, for the next
+ * request.
  */
 class Connection {
   readonly #place: string;
@@ -257,7 +260,7 @@ class Connection {
       .on('error', (cause: NodeJS.ErrnoException) => this.#end(this.#errorOf(cause)));
   }
 
-  /** @throws RemotingError; ClosedError when the server has closed the connection */
+  /** @throws RemotingError; ClosedError if the server has closed the connection */
   ask(request: Buffer): Promise<Frame> {
     return new Promise((resolve, reject) => {
       this.#question = { resolve, reject };
@@ -293,7 +296,10 @@ class Connection {
     else waiting.push(this);
   }
 
-  /** Suggests TLS settings: a server that wants TLS, or a certificate, may close without a word. */
+  /**
+   * Suggests checking the TLS settings, because a server that requires TLS, or a certificate, may close the connection
+   * without an error.
+   */
   get #hint(): string {
     if (this.#hasAnswered || this.#tls?.hasCert === true) return '';
     if (this.#tls === null) return ' (if it accepts only TLS, set ROCKETMQ_TLS to on)';
@@ -307,7 +313,7 @@ class Connection {
     if (code === 'ECONNRESET' || code === 'EPIPE') {
       return new ClosedError(`${this.#server} closed the connection${this.#hint} (${message})`, { cause });
     }
-    return new RemotingError(message || `${this.#server}: ${code ?? 'no connection'}`, { cause }); // '' for a name with two addresses
+    return new RemotingError(message || `${this.#server}: ${code ?? 'no connection'}`, { cause }); // may be ''
   }
 
   #end(error: Error): void {
@@ -321,8 +327,8 @@ class Connection {
 }
 
 /**
- * Returns the length of the frame that these bytes begin, if known. A large frame is assembled once, not with each
- * chunk.
+ * Returns the length of the frame that begins with these bytes, if known. A large frame is then assembled once, rather
+ * than with each chunk.
  */
 function lengthOf([first]: readonly Buffer[]): number {
   const length = first !== undefined && first.length >= 4 ? first.readInt32BE(0) : 0;

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { Bug } from '../../core/errors.js';
 import { PACKAGE_ROOT } from '../../core/package-root.js';
 
-/** A topic as listed in config/topics.json. */
+/** A topic as config/topics.json lists it. */
 export interface TopicEntry {
   readonly topicName: string;
   readonly readQueueNums: number;
@@ -13,7 +13,7 @@ export interface TopicEntry {
   readonly attributes: { readonly '+message.type': 'NORMAL' | 'DELAY' | 'TRANSACTION' | 'FIFO' };
 }
 
-/** A consumer group as listed in config/groups.json. A message is tried `retryMaxTimes` + 1 times. */
+/** A consumer group as config/groups.json lists it. A message is tried `retryMaxTimes` + 1 times. */
 export interface GroupEntry {
   readonly groupName: string;
   readonly retryMaxTimes: number;
@@ -34,9 +34,9 @@ export function readTopicLists(configDir = CONFIG_DIR): TopicLists {
 }
 
 /**
- * Checks that every topic has a type. A topic without a type takes NORMAL messages only. Other people may also use the
- * admin tool of RocketMQ on these files. The tool skips a whole list, and reports success, when an entry equals the
- * stored topic, but an entry with `+message.type` never does.
+ * Checks that every topic has a type, because a topic without a type takes only NORMAL messages. These files may also
+ * be used with RocketMQ's admin tool. The tool skips a whole list, and reports success, if an entry equals the stored
+ * topic. An entry with `+message.type` never does.
  */
 export function assertTopicLists({ topics }: TopicLists): void {
   for (const { topicName, attributes } of topics) {
@@ -44,7 +44,7 @@ export function assertTopicLists({ topics }: TopicLists): void {
   }
 }
 
-/** Same number as our own groups of order events. */
+/** The same number as for our own groups of order events. */
 export const OWN_GROUP_RETRIES = 16;
 const QUEUES_OF_GROUP = {
   readQueueNums: 1,
@@ -53,7 +53,7 @@ const QUEUES_OF_GROUP = {
   attributes: { '+message.type': 'NORMAL' },
 } as const;
 
-/** Returns the lists extended by the group of an external program and the two topics that the group needs. */
+/** Returns the lists, extended by the group of an external program and by the two topics that the group needs. */
 export function withGroup({ topics, groups }: TopicLists, groupName: string): TopicLists {
   const own = [`%RETRY%${groupName}`, `%DLQ%${groupName}`];
   return {
@@ -62,7 +62,7 @@ export function withGroup({ topics, groups }: TopicLists, groupName: string): To
   };
 }
 
-/** A topic as stored by a broker. */
+/** A topic as a broker has stored it. */
 export interface TopicConfig {
   readonly topicName: string;
   readonly readQueueNums: number;
@@ -72,11 +72,11 @@ export interface TopicConfig {
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-/** A consumer group as stored by a broker. */
+/** A consumer group as a broker has stored it. */
 export interface GroupConfig {
   readonly groupName: string;
   readonly retryMaxTimes: number;
-  /** False: no consumer is given its messages. */
+  /** If false, no consumer gets its messages. */
   readonly consumeEnable?: boolean;
 }
 
@@ -86,7 +86,7 @@ export interface StoredLists {
   readonly groups: Readonly<Record<string, GroupConfig>>;
 }
 
-/** Returns what a broker lacks or has differently. Other topics and groups do not matter. */
+/** Returns what a broker lacks or has stored differently. Other topics and groups do not matter. */
 export function missingFrom(stored: StoredLists, wanted: TopicLists): TopicLists {
   const topics = wanted.topics.filter((topic) => {
     const found = stored.topics[topic.topicName];

@@ -4,14 +4,14 @@ import { type BrokerAddress, brokersKnownTo, SeenBrokers } from './broker-state.
 import { readMessagesOfKey } from './inspect-broker.js';
 import { RemotingError } from './remoting.js';
 
-/** A message of a batch that the broker still stores. Times in Unix ms on the clock of the broker. */
+/** A message of a batch that the broker still has. Times in Unix ms on the clock of the broker. */
 export interface TracedMessage {
-  /** A half message, a message visible to workers (committed), or a message published again. */
+  /** A half message, a message that workers can see (committed), or a message that was published again. */
   readonly kind: 'half' | 'committed' | 'redriven';
   readonly storedAtMs: number;
 }
 
-/** A broker that holds a part of the answer and did not give it. */
+/** A broker that may have part of the answer but did not give it. */
 export interface SilentBroker {
   readonly name: string;
   /** The reason, for people. */
@@ -26,13 +26,16 @@ export interface FromBrokers<T> {
 }
 
 /**
- * Searches the brokers for one batch. Brokers forget messages after days. Every method throws OperationalError rocketmq
- * when no name server answers.
+ * Searches the brokers for one batch. Brokers forget messages after some days. Every method throws OperationalError
+ * rocketmq if no name server answers.
  */
 export interface TraceBroker {
-  /** @param without names of brokers to skip: each silent broker costs seconds */
+  /** @param without names of brokers to skip, because each silent broker costs seconds */
   messagesOf(batchId: string, without?: ReadonlySet<string>): Promise<FromBrokers<TracedMessage>>;
-  /** Returns bodies of half messages with this trace id as a key, in any state. Nothing has verified their sender. */
+  /**
+   * Returns the bodies of half messages that have this trace id as a key, in any state. Nobody has verified who sent
+   * them.
+   */
   halvesOf(traceId: string): Promise<FromBrokers<string>>;
 }
 
@@ -46,7 +49,7 @@ const PLACES = [
 /**
  * Asks every broker of the cluster over the admin protocol, which a gRPC endpoint does not support.
  * @param namesrvAddr one or more `host:port`, separated by `;`
- * @param seen brokers seen by other inspections; absent: none
+ * @param seen brokers that other inspections have seen; may be absent
  */
 export function createTraceBroker(
   namesrvAddr: string,
@@ -76,7 +79,7 @@ export function createTraceBroker(
   return {
     async halvesOf(traceId): Promise<FromBrokers<string>> {
       const { found, silent } = await askAll((broker) => readMessagesOfKey(broker, HALF_TOPICS.open, traceId));
-      const bodies = new Set(found.map(({ body }) => body.toString('utf8'))); // a checked-back message is stored again
+      const bodies = new Set(found.map(({ body }) => body.toString('utf8'))); // check-backs store copies
       return { found: [...bodies], silent };
     },
 

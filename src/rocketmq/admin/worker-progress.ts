@@ -6,7 +6,7 @@ import { addressOf, brokersKnownTo } from './broker-state.js';
 import { readGroupQueues, walkQueue } from './inspect-broker.js';
 import type { RemotingAddress } from './remoting.js';
 
-/** A queue of a broker, as read by a group. */
+/** A queue of a broker, as a group reads it. */
 interface QueueStats {
   readonly queue: string;
   readonly broker: RemotingAddress;
@@ -14,12 +14,12 @@ interface QueueStats {
   readonly queueId: number;
   /** Offset after the last message. */
   readonly end: number;
-  /** Offset after the last message delivered to any consumer in the group. */
+  /** Offset after the last message that was delivered to any consumer of the group. */
   readonly received: number;
 }
 
 const LATELY_MS = 200;
-/** Messages of a queue that are read to name their sales: some hundredths of a second. */
+/** Maximum number of messages of a queue that are read to name their sales. This takes some hundredths of a second. */
 const UNRECEIVED_MAX = 256;
 
 export interface Consumed {
@@ -33,8 +33,8 @@ const BATCHES: readonly Consumed[] = [GROUPS.writer, GROUPS.redriveWriter].map((
 });
 
 /**
- * Asks every broker of the cluster over the admin protocol, because the gRPC endpoint reports no offsets. Consumers pop
- * here, so the offset of their group moves when a message is given to a consumer, not when it is acked.
+ * Asks every broker of the cluster over the admin protocol, because the gRPC endpoint reports no offsets. The consumers
+ * use pop, so the offset of their group moves when a message is given to a consumer, not when it is acked.
  */
 export function createWorkerProgress(
   namesrvAddr: string,
@@ -57,8 +57,8 @@ export function createWorkerProgress(
     last = { atMs: performance.now(), stats: ask() };
     return last.stats;
   };
-  // After a restart of Redis many sales wait at once. The number of received messages only grows, so a recent answer is
-  // good enough.
+  // After a restart of Redis, many sales wait at once. The number of received messages only grows, so a recent answer
+  // is good enough.
   const lately = (): Promise<QueueStats[]> =>
     last !== null && performance.now() - last.atMs < LATELY_MS ? last.stats : now();
   return {
@@ -81,7 +81,7 @@ export function createWorkerProgress(
           sales.add(properties.saleId);
           count++;
         }
-        if (count < end - stats.received) return null; // the broker has removed some
+        if (count < end - stats.received) return null; // the broker has removed some of them
       }
       return sales;
     },
@@ -89,7 +89,8 @@ export function createWorkerProgress(
 }
 
 async function statsOf(broker: RemotingAddress, { topic, group }: Consumed): Promise<QueueStats[]> {
-  // A topic that the broker does not have is an error here: without queues, everything would seem to be received.
+  // If the broker does not have a topic, that is an error here: without queues, everything would seem to have been
+  // received.
   const queues = await readGroupQueues(broker, group, topic, []);
   const prefix = `${addressOf(broker)}/${topic}/`;
   return queues.map(({ queueId, end, given: received }) => ({

@@ -3,10 +3,10 @@ import { metricMakers } from '../../core/metric-makers.js';
 
 export type ScheduleMetrics = ReturnType<typeof createScheduleMetrics>;
 
-/** The most sales named. A single sale is enough for an alert. */
+/** Maximum number of sales named. A single sale is enough for an alert. */
 const SALES_MAX = 100;
 
-/** Creates the metrics of the keeper about the sales that it runs. */
+/** Creates the keeper's metrics about the sales that it runs. */
 export function createScheduleMetrics(registry: Registry) {
   const { gauge } = metricMakers(registry);
   const missing = gauge(

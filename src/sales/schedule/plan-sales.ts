@@ -5,7 +5,7 @@ import type { Readiness } from './readiness.js';
 export const PLAN_STATUSES = ['waits', 'ready', 'not_ready', 'by_hand', 'selling', 'paused', 'over', 'missed'] as const;
 /**
  * - `waits`: the keeper warms it later
- * - `ready`, `not_ready`: it starts soon, or should have started; `missing` says what it lacks
+ * - `ready`, `not_ready`: it starts soon or should have started; `missing` says what it lacks
  * - `by_hand`: an operator has to warm or open it
  * - `selling`, `paused`, `over`: as named; a sale that is over and not closed waits for the keeper or an operator
  * - `missed`: its window is over and it was never warmed
@@ -15,9 +15,9 @@ type PlanStatus = (typeof PLAN_STATUSES)[number];
 export interface PlannedSale {
   readonly sale: Sale;
   readonly status: PlanStatus;
-  /** A sentence for each thing missing. */
+  /** One sentence for each thing that is missing. */
   readonly missing: readonly string[];
-  /** When the keeper warms the sale, Unix ms. Null if the keeper does not. */
+  /** When the keeper warms the sale, Unix ms. Null if an operator warms it. */
   readonly warmsAtMs: number | null;
 }
 
@@ -28,7 +28,7 @@ export interface PlanPorts {
   readonly nowMs: () => number;
 }
 
-/** The most sales shown. */
+/** Maximum number of sales shown. */
 const SALES_MAX = 1000;
 
 /**

@@ -4,10 +4,10 @@ import type { SaleSnapshotCache } from '../../core/ports/sale-repository.js';
 import type { StockStore, StoredSale } from '../../core/ports/stock-store.js';
 
 /**
- * A precondition for selling as planned.
- * - `stock`: the data in Redis is missing, in repair, or differs from MySQL; the sale would sell wrongly and is not
+ * A condition that must be met before a sale can sell as planned.
+ * - `stock`: the data in Redis is missing, in repair, or different from MySQL; the sale would sell wrongly and is not
  *   opened
- * - `apis`: the data that apis read differs from MySQL, for some seconds at most
+ * - `apis`: the data that apis read differs from MySQL, for at most some seconds
  * - `topics`: the broker cannot be reached, or lacks a topic; purchases get 503
  */
 type Need = 'stock' | 'apis' | 'topics';
@@ -25,9 +25,8 @@ export interface Readiness {
 }
 
 /**
- * Checks a sale that is warm or further. If no api has asked for its snapshot yet, the snapshot is put where apis read
- * it.
- * @param topics returns the problem with the topics that a sale needs, or null; never rejects
+ * Checks a sale that has been warmed. If no api has asked for its snapshot yet, stores the snapshot where apis read it.
+ * @param topics returns what is wrong with the topics that a sale needs, or null; never rejects
  * @throws OperationalError redis
  */
 export async function readinessOf(
@@ -57,8 +56,8 @@ export async function readinessOf(
 }
 
 /**
- * Finds the first problem, since later problems follow from it.
- * @returns null if there is no problem
+ * Finds only the first problem, because later problems follow from it.
+ * @returns null if there is none
  */
 function stockProblem(sale: Sale, stored: readonly (StoredSale | null)[]): string | null {
   const of = (bucket: number): string => (sale.buckets === 1 ? '' : ` (bucket ${bucket} of ${sale.buckets})`);

@@ -11,13 +11,13 @@ import type { Missing, Readiness } from './readiness.js';
 
 const ACTOR = 'keeper';
 
-/** Sales per read. A run goes through all due sales. */
+/** Number of sales per read. A run goes through all due sales. */
 const SALES_PER_READ = 500;
 const READS_MAX = 20;
 const SALES_AT_ONCE = 16;
-/** Time after which a run begins no further sale. The next run starts with the sales that open first. */
+/** After this time, a run does not begin another sale. The next run starts with the sales that open first. */
 const RUN_MAX_MS = 10_000;
-/** Minimum time before its opening at which a warm sale is opened in Redis, whose own clock then admits buyers. */
+/** A warm sale is opened in Redis at least this long before its opening. Redis then admits buyers by its own clock. */
 const AHEAD_MS = 30_000;
 
 export interface RunSchedulePorts {
@@ -31,21 +31,21 @@ export interface RunSchedulePorts {
 
 /**
  * Runs the sales that have a warm time (docs/decisions/0025): warms, checks, opens and closes each sale at its time. A
- * step happens only if the sale has not changed since it was read, so two keepers, or a keeper and an operator, never
- * undo each other's work. Sales that open first come first, and sales whose step failed come last. A Redis server that
- * does not answer therefore delays only its own sales, and an opening does not wait for a thousand later sales.
+ * step is taken only if the sale has not changed since it was read, so two keepers, or a keeper and an operator, never
+ * undo each other's work. The sales that open first come first, and sales whose step failed come last. Therefore a
+ * Redis server that does not answer delays only its own sales, and an opening does not wait for a thousand later sales.
  * @param everyMs the pause between two runs
  */
 export function runSchedule(ports: RunSchedulePorts, { everyMs }: { readonly everyMs: number }): Job {
   const { schedule, readiness, clock, metrics, log } = ports;
   const aheadMs = Math.max(AHEAD_MS, 3 * everyMs);
-  /** The things missing when each sale was last checked. */
+  /** What each sale lacked when it was last checked. */
   let lacking = new Map<string, readonly Missing[]>();
-  /** Sales whose last step failed, oldest try first. */
+  /** Sales whose last step failed. The sale that was tried longest ago comes first. */
   const failing = new Set<string>();
   let reportedBefore = new Map<string, string>();
 
-  /** @returns the things missing; empty for a sale that does not have to start any more */
+  /** @returns what the sale lacks; empty for a sale that no longer has to start */
   const advance = async (sale: Sale): Promise<readonly Missing[]> => {
     if (sale.state === 'draft') {
       const warmed = await ports.sales.warm(sale.saleId, ACTOR, sale);
@@ -103,7 +103,7 @@ async function allDue(schedule: RunSchedulePorts['schedule']): Promise<Sale[]> {
   return due;
 }
 
-/** Sorts due sales: next to open first, then sales to be closed, then sales whose last step failed. */
+/** Sorts due sales: first the sales that open next, then sales to close, then sales whose last step failed. */
 function inTurn(due: readonly Sale[], failing: ReadonlySet<string>): Sale[] {
   const startsMs = ({ state, opensAtMs }: Sale): number =>
     state === 'draft' || state === 'warm' ? opensAtMs : Number.MAX_SAFE_INTEGER;
@@ -119,7 +119,7 @@ const failed = (error: unknown): Missing => {
 };
 
 /**
- * Logs once what is missing, and once that no units are missing any more.
+ * Logs once what is missing, and once when nothing is missing any more.
  * @returns the logged texts by sale
  */
 function reported(

@@ -13,12 +13,12 @@ interface FinishTransfersPorts {
   readonly metrics: { overdue(state: 'units_in_transfer', count: number, oldestMs: number): void };
 }
 
-/** The most closed sales, latest closing first. */
+/** Maximum number of closed sales; those that closed last come first. */
 const CLOSED_MAX = 100;
 
 /**
- * Finishes transfers that a dead process left open. Leaves a sale in repair alone: the repair counts all units of the
- * sale and drops its transfers.
+ * Finishes transfers that a dead process left open. Leaves a sale in repair alone, because the repair counts all units
+ * of the sale and drops its transfers.
  * @param options `afterMs`: age at which the process that began a transfer counts as dead; `overdueMs`: age at which a
  * transfer is overdue
  */
@@ -33,7 +33,8 @@ export function finishTransfers(
       const overdueMs: number[] = [];
       const faults = new BucketFaults();
       const inBuckets = listed.filter(({ buckets }) => buckets > 1);
-      // a bucket that does not answer must not keep the units of other sales in transit, nor delay those sales
+      // If a bucket does not answer, units of other sales must not stay in transit for long, nor may those sales be
+      // delayed.
       await faults.forEach(inBuckets, finishOf);
       metrics.overdue('units_in_transfer', overdueMs.length, Math.max(0, ...overdueMs));
       faults.throwIfAny();

@@ -2,7 +2,7 @@ import { bucketName, type HomeBucket, openTransfers, unitsInTransit, type SaleBu
 import type { TransferStore } from '../../core/ports/transfer-store.js';
 import { countUnitsLeft, finishTransfer, readStock, type StockReading, unitsIn } from './read-stock.js';
 
-/** Units that purchases want at a bucket that lacks them. */
+/** The units that purchases need in a bucket that has too few. */
 export interface WantedUnits {
   /** Units of the smallest purchase. Fewer are of no use. */
   readonly least: number;
@@ -10,22 +10,22 @@ export interface WantedUnits {
   readonly all: number;
 }
 
-/** Other processes may be faster each time. After that the next precheck answers. */
+/** Other processes may be faster each time. After this many tries, the next precheck gives the answer. */
 const TRIES_MAX = 3;
 
 /**
- * - `gathered`: the bucket had at least `least` units, or others took them: try again
+ * - `gathered`: the bucket had at least `least` units, but others may have taken them, so try again
  * - `counted`: all buckets together have fewer than `least`; the units stay where they are
  * - `unsure`: a bucket is not loaded, in repair or needs repair
- * - `moving`: units moved between the buckets during every count; try again
+ * - `moving`: units moved between the buckets during every count, so try again
  */
 export type Gathered =
   | { readonly outcome: 'gathered' | 'unsure' | 'moving' }
   | { readonly outcome: 'counted'; readonly unitsLeft: number };
 
 /**
- * Fetches units for a bucket that has too few, from the fullest buckets first, until it has enough or each bucket was
- * asked. If this process dies, another process finishes the open transfer.
+ * Fetches units for a bucket that has too few, from the fullest buckets first, until it has enough or every bucket has
+ * been asked. If this process dies, another one finishes the open transfer.
  * @throws OperationalError redis; units in transit arrive later
  */
 export async function gatherUnits(home: HomeBucket, wanted: WantedUnits, store: TransferStore): Promise<Gathered> {
@@ -40,11 +40,13 @@ export async function gatherUnits(home: HomeBucket, wanted: WantedUnits, store: 
   return { outcome: 'gathered' };
 }
 
-/** Whether all units together are enough. If not, none are moved: other purchases may find the units where they are. */
+/**
+ * Whether all units together are enough. If not, none are moved, so that other purchases find the units where they are.
+ */
 const isEnough = (reading: StockReading, { least }: WantedUnits): boolean =>
   unitsIn(reading) + unitsInTransit(reading.buckets) >= least;
 
-/** @returns units left in the bucket when it has enough or each other bucket was asked */
+/** @returns units left in the bucket once it has enough or every other bucket has been asked */
 async function askAll(
   home: HomeBucket,
   reading: StockReading,
@@ -65,7 +67,7 @@ async function askAll(
 
 /**
  * Finishes transfers that are already on their way to the bucket.
- * @returns units left there
+ * @returns units left in that bucket
  */
 async function receive(home: HomeBucket, { epoch, buckets }: StockReading, store: TransferStore): Promise<number> {
   let have = buckets[home.bucket]?.unitsLeft ?? 0;
@@ -95,8 +97,8 @@ export class UnitFetcher {
   }
 
   /**
-   * Fetches units. A call during a fetch waits for that fetch and returns if it gathered units. A result without units
-   * counts only if its fetch began after the call.
+   * Fetches units. A call during a fetch waits for that fetch, and returns if it gathered units. If it gathered none,
+   * that counts only if the fetch began after the call.
    * @throws OperationalError redis
    */
   async fetch(home: HomeBucket, wanted: WantedUnits): Promise<Gathered> {

@@ -8,19 +8,17 @@ import {
 } from '../../core/bucket.js';
 import type { BucketState, TransferStore } from '../../core/ports/transfer-store.js';
 
-/** A sale and its number of buckets. */
-
-/** Every bucket of a sale, in order, all of one epoch. The buckets were not read at the same moment. */
+/** Every bucket of a sale, in order, all of the same epoch. The buckets were not read at the same moment. */
 export interface StockReading {
   readonly epoch: number;
   readonly buckets: readonly BucketState[];
 }
 
-/** Readings after which the answer is `moving`: if units move this much, some are left. */
+/** Number of readings after which the answer is `moving`. If units move this much, some must be left. */
 const READINGS_MAX = 5;
 
 /**
- * @returns null if a bucket cannot be trusted, or the epochs differ: the sale is being repaired
+ * @returns null if a bucket cannot be trusted, or if the epochs differ because the sale is being repaired
  * @throws OperationalError redis
  */
 export async function readStock(sale: SaleBuckets, store: TransferStore): Promise<StockReading | null> {
@@ -34,9 +32,9 @@ export async function readStock(sale: SaleBuckets, store: TransferStore): Promis
 
 /**
  * Counts the units left in all buckets of a sale. Finishes open transfers first. Two readings are as good as a reading
- * at a single moment if no unit moved from bucket to bucket between them: every unit left was in a bucket all that time
- * and was counted there once. Purchases and releases in between count as later.
- * @returns the larger of the two sums; `unsure` when a bucket cannot be trusted, `moving` when units moved each time
+ * at a single moment if no unit moved between buckets in the meantime: every unit left was then in the same bucket all
+ * that time and was counted once. Purchases and releases in between count as later.
+ * @returns the larger of the two sums; `unsure` if a bucket cannot be trusted, `moving` if units moved each time
  * @throws OperationalError redis
  */
 export async function countUnitsLeft(sale: SaleBuckets, store: TransferStore): Promise<number | 'unsure' | 'moving'> {
@@ -54,12 +52,12 @@ export async function countUnitsLeft(sale: SaleBuckets, store: TransferStore): P
   return 'moving';
 }
 
-/** Sums the units in the buckets, without units in transit. */
+/** Sums the units in the buckets. Units in transit are not counted. */
 export const unitsIn = ({ buckets }: StockReading): number =>
   buckets.reduce((sum, { unitsLeft }) => sum + unitsLeft, 0);
 
 /**
- * Finishes all open transfers, also those of other processes.
+ * Finishes all open transfers, including other processes' transfers.
  * @throws OperationalError redis
  */
 export async function finishAll(saleId: string, { epoch, buckets }: StockReading, store: TransferStore): Promise<void> {
@@ -67,9 +65,9 @@ export async function finishAll(saleId: string, { epoch, buckets }: StockReading
 }
 
 /**
- * Runs the last two steps of a transfer in their order: the source bucket may forget the transfer only after the units
- * have arrived.
- * @returns units left in the target bucket, or null if a bucket is locked and the transfer stays open
+ * Runs the last two steps of a transfer in order: the source bucket may forget the transfer only after the units have
+ * arrived.
+ * @returns units left in the target bucket; null if a bucket is locked, and the transfer stays open
  * @throws OperationalError redis; the transfer stays open
  */
 export async function finishTransfer(

@@ -2,7 +2,7 @@ import { isCurrency } from '../../amount-text.js';
 import { PUBLIC_ALGORITHMS } from '../../public-key.js';
 import { fixed, integer, issuerList, keyList, networks, origins, text, url, word, type Keys } from '../key.js';
 
-// Settings of the api alone: HTTP, admission, and the purchase itself.
+// Settings that only the api has: HTTP, admission, and the purchase itself.
 
 export const http = {
   host: text({
@@ -28,9 +28,9 @@ export const http = {
     min: 1,
     max: 100000,
   }),
-  /** Enough for a client on a bad line, which needs a second or two. A slow attacker gets no more. */
+  /** Enough for a client on a bad line, which needs a second or two. A slow-request attack gets no more time either. */
   headersTimeoutMs: fixed('HTTP_HEADERS_TIMEOUT_MS', 5000),
-  /** Above `headersTimeoutMs`: a body comes after its headers. */
+  /** Longer than `headersTimeoutMs`, because the body follows the headers. */
   requestTimeoutMs: fixed('HTTP_REQUEST_TIMEOUT_MS', 10_000),
   keepAliveTimeoutMs: integer({
     env: 'HTTP_KEEP_ALIVE_TIMEOUT_MS',
@@ -111,7 +111,8 @@ export const operators = {
     minLength: 1,
     range: 'address',
   }),
-  // The default follows the ports of worker (9101) and keeper (9102). Prometheus gives 9100 to its node exporter.
+  // The default port continues the series of worker (9101) and keeper (9102). Prometheus uses 9100 for its node
+  // exporter.
   port: integer({
     env: 'OPERATORS_PORT',
     doc: 'Port on which the api serves operators and monitoring. 0 picks a free port.',
@@ -120,9 +121,9 @@ export const operators = {
     min: 0,
     max: 65535,
   }),
-  /** Limit per address. A console sends a few. */
+  /** Limit per address. A console sends only a few requests per second. */
   requestsPerSecond: fixed('OPERATORS_REQUESTS_PER_SECOND', 200),
-  /** An hour. A second of a busy sale takes some hundred bytes of Redis. */
+  /** One hour. Each second of a busy sale takes a few hundred bytes of Redis. */
   consoleHistoryMs: fixed('CONSOLE_HISTORY_MS', 3_600_000),
 } as const satisfies Keys;
 
@@ -206,7 +207,7 @@ export const auth = {
     min: 60000,
     max: 31536000000,
   }),
-  /** Maximum number of verified tokens in memory, some 500 bytes each. */
+  /** Maximum number of verified tokens in memory. Each takes about 500 bytes. */
   cacheMax: fixed('JWT_CACHE_MAX', 20_000),
 } as const satisfies Keys;
 
@@ -252,8 +253,8 @@ export const batch = {
   /** Limit per sale and bucket. A higher limit only moves the queue from the api into Redis and the broker. */
   inFlightMax: fixed('BATCH_IN_FLIGHT_MAX', 3),
   /**
-   * Interval between two batches below a quarter of `sizeMax`, per sale and bucket: a buyer does not notice, and
-   * batches fill.
+   * Minimum interval between batches smaller than a quarter of `sizeMax`, per sale and bucket. Too short for a buyer to
+   * notice, long enough for batches to fill.
    */
   gatherMs: fixed('BATCH_GATHER_MS', 25),
   queueMax: integer({
@@ -264,7 +265,7 @@ export const batch = {
     min: 1,
     max: 1000000,
   }),
-  /** A purchase that waits longer gets `overloaded`. At least twice `gatherMs`. */
+  /** A purchase that waits longer than this gets `overloaded`. At least twice `gatherMs`. */
   waitMaxMs: fixed('BATCH_WAIT_MAX_MS', 2000),
 } as const satisfies Keys;
 

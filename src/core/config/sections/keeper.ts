@@ -6,14 +6,14 @@ export const keeper = {
   /** Longer than a check-back takes. */
   redriveAfterMs: fixed('REDRIVE_AFTER_MS', 60_000),
   /**
-   * Pause between two runs of a job. Jobs that only watch or tidy pause up to five times as long while they find
-   * nothing.
+   * Pause between two runs of a job. Jobs that only watch or clean up pause up to five times as long while they find
+   * nothing to do.
    */
   everyMs: fixed('KEEPER_EVERY_MS', 2000),
   expireSweepEveryMs: fixed('EXPIRE_SWEEP_EVERY_MS', 2000),
-  /** Maximum delay of order notifications and of released units. */
+  /** Determines the maximum delay of order notifications and of released units. */
   outboxEveryMs: fixed('OUTBOX_EVERY_MS', 500),
-  /** Longer than three tries of a send: after that another keeper takes the rows. */
+  /** Longer than three attempts to send. When the lease expires, another keeper takes the rows. */
   outboxLeaseMs: fixed('OUTBOX_LEASE_MS', 20_000),
   outboxKeepMs: integer({
     env: 'OUTBOX_KEEP_MS',
@@ -75,9 +75,9 @@ export const reconcile = {
     words: ['true', 'false'],
     fallback: 'false',
   }),
-  /** Longer than a re-drive: anything younger may be on its way, and is not compared. */
+  /** Longer than a re-drive takes. Younger batches may still be on their way and are not compared. */
   safeAgeMs: fixed('RECONCILE_SAFE_AGE_MS', 120_000),
-  /** Age at which reconcile removes the markers of a closed sale. 0 means MARKER_LIFE_MS. */
+  /** Age at which reconcile removes the markers of a closed sale. 0 stands for MARKER_LIFE_MS. */
   markerAgeMs: fixed('RECONCILE_MARKER_AGE_MS', 0),
   keepMs: integer({
     env: 'RECONCILE_KEEP_MS',
@@ -87,8 +87,8 @@ export const reconcile = {
     min: 60000,
     max: 31536000000,
   }),
-  /** First pause. Doubles with each of five attempts. */
+  /** Pause before the first retry. Doubles with each of five attempts. */
   retryFirstMs: fixed('COMPENSATE_RETRY_FIRST_MS', 60_000),
-  /** A compensation is due again this long after its keeper died. */
+  /** If a keeper dies during a compensation, the compensation is due again after this time. */
   leaseMs: fixed('COMPENSATE_LEASE_MS', 60_000),
 } as const satisfies Keys;

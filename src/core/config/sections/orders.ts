@@ -21,7 +21,10 @@ export const worker = {
     min: 1000,
     max: 43200000,
   }),
-  /** Pause before the second try of a batch that MySQL refuses. The next pauses are 5, 15, 30 and 60 times as long. */
+  /**
+   * Pause before the second attempt to write a batch that MySQL refused. The next pauses are 5, 15, 30 and 60 times as
+   * long.
+   */
   retryFirstMs: fixed('WORKER_RETRY_FIRST_MS', 1000),
 } as const satisfies Keys;
 
@@ -34,7 +37,7 @@ export const order = {
     min: 1000,
     max: 86400000,
   }),
-  /** A worker that dies blocks its slot for order ids for this time. There are far more slots than workers. */
+  /** If a worker dies, its slot for order ids stays blocked for this long. There are far more slots than workers. */
   slotLeaseMs: fixed('ORDER_SLOT_LEASE_MS', 60_000),
 } as const satisfies Keys;
 
@@ -84,7 +87,7 @@ export const payment = {
 } as const satisfies Keys;
 
 export const notifications = {
-  /** A purchase that a buyer waits for is read again after this time, in case its notification was lost. */
+  /** If a buyer waits for a purchase, the api reads it again after this time, in case its notification was lost. */
   pollMaxMs: fixed('NOTIFICATIONS_POLL_MAX_MS', 5000),
   streamsMax: integer({
     env: 'EVENTS_STREAMS_MAX',
@@ -94,7 +97,7 @@ export const notifications = {
     min: 0,
     max: 100000,
   }),
-  /** Maximum life of a stream. Its client then connects again, perhaps to another api. */
+  /** Maximum lifetime of a stream. Its client then reconnects, perhaps to another api. */
   streamMaxMs: fixed('EVENTS_STREAM_MAX_MS', 300_000),
   heartbeatMs: integer({
     env: 'EVENTS_HEARTBEAT_MS',
@@ -104,6 +107,6 @@ export const notifications = {
     min: 100,
     max: 30000,
   }),
-  /** How long a client waits before it connects again. */
+  /** How long a client waits before it reconnects. */
   retryMs: fixed('EVENTS_RETRY_MS', 2000),
 } as const satisfies Keys;

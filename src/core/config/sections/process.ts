@@ -1,6 +1,6 @@
 import { fixed, integer, share, text, url, word, type Keys } from '../key.js';
 
-// Settings of every program.
+// Settings of all programs.
 
 /** Worker and keeper have different ports by default, so that both run on one machine without a setting. */
 const metricsOf = <const Port extends number>(port: Port) =>
@@ -34,11 +34,11 @@ export const metrics = {
     minLength: 16,
     range: '16 characters or more',
   }),
-  /** A collected page of /metrics is served again for this time: buyers wait while a page is collected. */
+  /** How long a collected page of /metrics is reused. Collecting it delays buyers. */
   cacheMs: fixed('METRICS_CACHE_MS', 1000),
 } as const satisfies Keys;
 
-/** OpenTelemetry defines the names that begin with OTEL. Its exporter reads more of them (docs/monitoring.md). */
+/** OpenTelemetry defines the names that begin with OTEL. Its exporter reads further variables (docs/monitoring.md). */
 export const tracing = {
   endpoint: url({
     env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
@@ -51,7 +51,7 @@ export const tracing = {
     doc: 'Share of purchases that an api traces if the caller sends no `traceparent`. With a `traceparent`, the caller decides.',
     fallback: 0.01,
   }),
-  /** Spans wait at most this long to be sent together. */
+  /** Maximum time that spans wait so that they can be sent together. */
   sendEveryMs: fixed('OTEL_BSP_SCHEDULE_DELAY', 1000),
   queueMax: integer({
     env: 'OTEL_BSP_MAX_QUEUE_SIZE',

@@ -3,9 +3,9 @@ import { fixed, text, type Keys } from '../key.js';
 // Settings of a repair, which rebuilds sales whose data Redis may have lost.
 
 export const repair = {
-  /** Buyers of a sale that Redis has lost get 503 until a check finds it. */
+  /** Pause between two checks. Buyers of a sale that Redis has lost get 503 until a check finds the loss. */
   everyMs: fixed('REPAIR_EVERY_MS', 500),
-  /** Workers have finished with a sale when they have written nothing of it for this time. */
+  /** Once workers have written nothing of a sale for this time, the repair assumes that they have finished with it. */
   quietMs: fixed('REPAIR_QUIET_MS', 1500),
   namesrv: text({
     env: 'NAMESRV_ADDR',
@@ -14,8 +14,11 @@ export const repair = {
     minLength: 3,
     range: 'host:port; separate several with semicolons',
   }),
-  /** A repair waits at most this long for the workers. Later batches get units only while some are left. */
+  /** Maximum time that a repair waits for the workers. Batches that arrive later get units only while some are left. */
   waitMaxMs: fixed('REPAIR_WAIT_MAX_MS', 15_000),
-  /** Another keeper then takes over from a keeper that died. `load.ts` keeps it above MYSQL_QUERY_TIMEOUT_MS. */
+  /**
+   * When the lease of a dead keeper expires, another keeper takes over. `load.ts` keeps the lease longer than
+   * MYSQL_QUERY_TIMEOUT_MS.
+   */
   leaseMs: fixed('REPAIR_LEASE_MS', 15_000),
 } as const satisfies Keys;

@@ -1,7 +1,7 @@
 import { CELLS_MAX } from '../../cell.js';
 import { endpoints, fixed, integer, keyList, password, pem, text, url, word, type Keys, type UrlForm } from '../key.js';
 
-// Settings of the servers that every program needs.
+// Settings of the servers that all programs need.
 
 /** `user:password@` with unusual characters percent-encoded, and hosts with or without a port, separated by commas. */
 const WORD = /([A-Za-z0-9._~!$&*+=-]|%[0-9A-Fa-f]{2})*/.source;
@@ -19,9 +19,9 @@ const CLUSTER_URL: UrlForm = {
 };
 
 /**
- * @param prefix begins the names.
- * @param servers the servers with these certificates.
- * @param address the variable that names their hosts
+ * @param prefix begins the names of the variables
+ * @param servers the servers that have these certificates
+ * @param address the variable that contains their hosts
  */
 const tlsKeys = (prefix: string, servers: string, address: string) =>
   ({
@@ -114,16 +114,16 @@ export const rocketmq = {
     words: ['handed_out', 'endpoint'],
     fallback: 'handed_out',
   }),
-  /** Timeout of a half message, a commit or a rollback. The client sends up to three times. */
+  /** Timeout of a half message, a commit or a rollback. The client makes up to three attempts. */
   requestTimeoutMs: fixed('ROCKETMQ_REQUEST_TIMEOUT_MS', 3000),
   /**
-   * A receive waits this long for a message, and so does a program that stops. A proxy with default settings waits no
-   * less.
+   * How long a receive waits for a message, and therefore how long a program may take to stop. A proxy with default
+   * settings accepts no shorter wait.
    */
   receiveWaitMs: fixed('ROCKETMQ_RECEIVE_WAIT_MS', 5000),
-  /** Timeout of one try to start a client, which may hang. */
+  /** Timeout of one attempt to start a client, because an attempt may hang. */
   startTimeoutMs: fixed('ROCKETMQ_START_TIMEOUT_MS', 20_000),
-  /** Maximum number of check-backs answered at once: the client starts all of them together. */
+  /** Maximum number of check-backs that we answer at once, because the client starts all of them together. */
   checksInParallel: fixed('ROCKETMQ_CHECKS_IN_PARALLEL', 32),
 } as const satisfies Keys;
 
