@@ -32,8 +32,6 @@ const ROWS_PER_INSERT = 1_000;
 const ROWS_PER_TAKE = 2_000;
 
 /** What was sent to endpoints and what will be. @throws OperationalError mysql */
-export type DeliveryStore = ReturnType<typeof createDeliveryStore>;
-
 export function createDeliveryStore(pool: MysqlPool) {
   return {
     /** Stores what each endpoint must get. Has no effect on what is stored already. */

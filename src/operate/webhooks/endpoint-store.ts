@@ -24,8 +24,6 @@ const newSecret = (): string => `whsec_${randomBytes(32).toString('base64url')}`
  * Endpoints of webhooks. A change writes an entry of `actor` to the audit log, and returns the endpoint with its secret if
  * that is new. @throws OperationalError mysql
  */
-export type EndpointStore = ReturnType<typeof createEndpointStore>;
-
 export function createEndpointStore(pool: MysqlPool) {
   return {
     /** At most ENDPOINTS_MAX, oldest first. */
@@ -49,14 +47,11 @@ export function createEndpointStore(pool: MysqlPool) {
         if (found === null) return null;
         const { url, events, state } = changes;
         const columns = withoutUndefined({ url, events: events?.join(','), state, state_since: state && now() });
-        const secrets = {
-          secret: newSecret(),
-          secret_before: found.secret,
-          secret_before_until: inMs(SECRET_BEFORE_MS),
-        };
         const anew = { failures: 0, failing_since: null, available_at: now() };
         const isRenewed = changes.newSecret === true;
-        await execute(tx, endpoint(endpointId).update({ ...columns, ...(isRenewed ? secrets : {}), ...anew }));
+        const replaced = { secret_before: found.secret, secret_before_until: inMs(SECRET_BEFORE_MS) };
+        const secrets = isRenewed ? { secret: newSecret(), ...replaced } : {};
+        await execute(tx, endpoint(endpointId).update({ ...columns, ...secrets, ...anew }));
         if ((state ?? found.state) === 'active') await wake(tx, endpointId);
         const before = { url: found.url, events: found.events.split(','), state: found.state };
         const after = withoutUndefined(changes);
@@ -81,23 +76,16 @@ export function createEndpointStore(pool: MysqlPool) {
       await execute(pool, endpoint(id).update(well));
     },
 
-    /**
-     * Notes an attempt in which the receiver failed.
-     * @param restMs pause of the endpoint
-     * @returns whether this has paused the endpoint
-     */
+    /** Notes an attempt in which the receiver failed, and lets it rest. @returns whether this has paused the endpoint */
     async noteTrouble(endpointId: string, error: string, restMs: number): Promise<boolean> {
-      const trouble = {
-        failing_since: knex.raw('COALESCE(failing_since, UTC_TIMESTAMP(3))'),
-        last_error: error.slice(0, ERROR_MAX),
-        failures: knex.raw('failures + 1'),
-        available_at: inMs(restMs),
-      };
-      await execute(pool, endpoint(endpointId).update(trouble));
-      const long = endpoint(endpointId)
-        .where({ state: 'active' })
-        .whereRaw(`failing_since < UTC_TIMESTAMP(3) - ${FAILING_MAX}`);
-      return (await execute(pool, long.update({ state: 'failed', state_since: now() }))).affectedRows > 0;
+      await pool.execute(
+        `UPDATE webhook_endpoints SET failing_since = COALESCE(failing_since, UTC_TIMESTAMP(3)), last_error = ?,
+            failures = failures + 1, available_at = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND WHERE id = CAST(? AS UNSIGNED)`,
+        [error.slice(0, ERROR_MAX), restMs * 1000, endpointId],
+      );
+      const paused = `UPDATE webhook_endpoints SET state = 'failed', state_since = UTC_TIMESTAMP(3)
+        WHERE id = CAST(? AS UNSIGNED) AND state = 'active' AND failing_since < UTC_TIMESTAMP(3) - ${FAILING_MAX}`;
+      return (await pool.execute(paused, [endpointId])).affectedRows > 0;
     },
 
     /** Forgets secrets that have signed long enough beside their successors. */

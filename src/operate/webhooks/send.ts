@@ -4,8 +4,8 @@ import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { NetworkSet } from '../../admission/lists/network-set.js';
 import type { WebhookTest } from '../../contract/webhooks.js';
-import type { Clock } from '../../core/ports/clock.js';
 import { signatureOf } from '../../http/webhook-signature.js';
+import type { WebhookEndpointRow } from '../../mysql/tables.js';
 import { createCheckedLookup, flawOfUrl, WrongAddress } from './addresses.js';
 
 /** A whole call: look-up, connection and answer. */
@@ -17,18 +17,9 @@ const IDLE_MAX_MS = 10_000;
 const NOT_ABOUT_THE_EVENT: ReadonlySet<number> = new Set([401, 403, 404, 408, 410, 425, 429]);
 
 /** The body of a call. */
-interface WebhookEvent {
-  readonly id: string;
-  readonly type: string;
-  readonly [field: string]: string | number;
-}
-
-interface Receiver {
-  readonly url: string;
-  readonly secret: string;
-  /** Signs too, until the receiver knows the new secret. */
-  readonly secret_before: string | null;
-}
+type WebhookEvent = Readonly<Record<string, string | number>> & { readonly id: string };
+/** `secret_before` signs too, until the receiver knows the new secret. */
+type Receiver = Pick<WebhookEndpointRow, 'url' | 'secret' | 'secret_before'>;
 
 /**
  * - `delivered`: the receiver answered 2xx
@@ -48,7 +39,7 @@ export type SendWebhook = (receiver: Receiver, event: WebhookEvent) => Promise<S
  */
 export function createWebhookSender(
   allowed: NetworkSet,
-  clock: Pick<Clock, 'nowMs'>,
+  nowMs: () => number,
   callMaxMs = CALL_MAX_MS,
   nameServers?: readonly string[],
 ): SendWebhook {
@@ -73,7 +64,7 @@ export function createWebhookSender(
         'content-length': Buffer.byteLength(body),
         'user-agent': 'Seckill-Webhook',
         'webhook-id': event.id,
-        'webhook-signature': signatureOf(secrets, body, clock.nowMs()),
+        'webhook-signature': signatureOf(secrets, body, nowMs()),
       },
     };
     try {

@@ -29,7 +29,7 @@ describe('admin webhooks', () => {
     const found = (endpointId: string) => endpointId === '3';
     server = await startServer(
       new FakeServices({
-        webhooks: {
+        webhooks: partial({
           list: async () => [ENDPOINT],
           create: async (...args) => (calls.push(args), args[0].url.endsWith('/full') ? null : WITH_SECRET),
           edit: async (...args) => (
@@ -37,7 +37,7 @@ describe('admin webhooks', () => {
             found(args[0]) ? (args[1].newSecret ? WITH_SECRET : ENDPOINT) : null
           ),
           remove: async (...args) => (calls.push(args), found(args[0])),
-        },
+        }),
         webhookDeliveries: partial({ resend: async (...args) => (calls.push(args), args[1].length) }),
         flawOfWebhook: (url) => (url.startsWith('https://') ? null : 'must begin with https://'),
         testWebhook: async (id) => (found(id) ? { outcome: 'failed', detail: 'ECONNREFUSED' } : null),

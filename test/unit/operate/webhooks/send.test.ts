@@ -47,12 +47,7 @@ describe('send a webhook', () => {
   });
   const urlOf = (host = '127.0.0.1'): string => `http://${host}:${(server.address() as AddressInfo).port}/hook`;
   const send = (url = urlOf(), allowed = HERE, secret_before: string | null = null): Promise<Sent> =>
-    createWebhookSender(
-      allowed,
-      { nowMs: () => NOW_MS },
-      SHORT_MS,
-      nameServers,
-    )({ url, secret: SECRET, secret_before }, EVENT);
+    createWebhookSender(allowed, () => NOW_MS, SHORT_MS, nameServers)({ url, secret: SECRET, secret_before }, EVENT);
   const status = (code: number, headers = {}): void => {
     answer = (_, res) => void res.writeHead(code, headers).end();
   };
@@ -168,7 +163,7 @@ describe('send a webhook', () => {
     status(204);
     names['silent.example'] = null;
     names['shop.example'] = '127.0.0.1';
-    const sender = createWebhookSender(HERE, { nowMs: () => NOW_MS }, SHORT_MS, nameServers);
+    const sender = createWebhookSender(HERE, () => NOW_MS, SHORT_MS, nameServers);
     const to = (host: string) => sender({ url: urlOf(host), secret: SECRET, secret_before: null }, EVENT);
     const silent = Array.from({ length: 8 }, () => to('silent.example'));
     expect((await to('shop.example')).outcome, 'another host').to.equal('delivered');
