@@ -131,7 +131,7 @@ const DROPPED: Readonly<Record<DropReason, string>> = {
   too_old: `SELECT id, endpoint_id FROM webhook_deliveries
     WHERE state = 'due' AND ${OLDER(DELIVER_WITHIN_DAYS)} ORDER BY created_at LIMIT ?`,
   removed: `SELECT d.id, d.endpoint_id FROM (SELECT DISTINCT endpoint_id FROM webhook_deliveries) AS named
-    JOIN webhook_deliveries AS d FORCE INDEX (due) ON d.endpoint_id = named.endpoint_id AND d.state = 'due'
+    STRAIGHT_JOIN webhook_deliveries AS d FORCE INDEX (due) ON d.endpoint_id = named.endpoint_id AND d.state = 'due'
     WHERE named.endpoint_id NOT IN (SELECT id FROM webhook_endpoints) LIMIT ?`,
 };
 
