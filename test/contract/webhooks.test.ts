@@ -176,6 +176,17 @@ describe('contract webhooks on MySQL', () => {
     expect(await createDueWork(world.pool)(), 'none waits').to.not.include('webhook');
   });
 
+  it('tries an event again soon after its receiver is back, when it was down for long', async () => {
+    const endpointId = await endpoint();
+    await publish(await happened('order.created', '1'));
+    await world.pool.execute('UPDATE webhook_deliveries SET attempts = 30');
+    receive = () => FAILED;
+    await run();
+    const [delivery] = await deliveries().list(endpointId, { state: 'due', limit: 1 });
+    const waitsMs = Date.parse(delivery?.nextTry ?? '') - systemClock.nowMs();
+    expect(waitsMs).to.be.within(0, 100_000);
+  });
+
   it('does not repeat a rejected event when other events are delivered, nor pause the endpoint', async () => {
     const endpointId = await endpoint();
     const rejection = await happened('order.created', '3');
