@@ -10,7 +10,10 @@ export const webhookChanges = z
     url: url.optional(),
     events: events.optional(),
     state: z.enum(['active', 'paused']).optional(),
-    newSecret: z.literal(true).optional().meta({ description: 'replaces the secret' }),
+    newSecret: z
+      .literal(true)
+      .optional()
+      .meta({ description: 'replaces the secret; the previous one signs too for a day' }),
   })
   .refine((body) => Object.keys(body).length > 0, { error: 'must change something' })
   .meta({ id: 'WebhookChanges' });
@@ -25,11 +28,16 @@ export const webhook = z
       .meta({ description: '`failed`: paused by the keeper, because nothing was delivered for a day' }),
     failingSince: time.nullable().meta({ description: 'null: the last attempt succeeded' }),
     lastError: text.nullable(),
+    previousSecretUntil: time
+      .nullable()
+      .meta({ description: 'until then the previous secret signs too; null: only the secret signs' }),
     createdAt: time,
     secret: text.optional().meta({ description: 'signs the events; present only when it is new' }),
   })
   .meta({ id: 'Webhook' });
 export const webhookList = z.object({ webhooks: z.array(webhook) });
+
+export const DELIVERY_STATES = ['due', 'delivered', 'dropped'] as const;
 
 const webhookDelivery = z
   .object({
@@ -39,7 +47,9 @@ const webhookDelivery = z
     orderId: text,
     saleId: text,
     at: time,
-    state: z.enum(['due', 'delivered', 'dropped']).meta({ description: '`dropped`: not delivered within a week' }),
+    state: z
+      .enum(DELIVERY_STATES)
+      .meta({ description: '`dropped`: not delivered within a week, or its endpoint was removed' }),
     attempts: count,
     lastError: text.nullable(),
     nextTry: time.nullable().meta({ description: 'null unless it is due' }),
@@ -52,6 +62,8 @@ export const webhookTest = z.object({
 });
 export const resentWebhooks = z.object({ resent: count });
 
+export type NewWebhook = BodyOf<typeof newWebhook>;
+export type WebhookChanges = BodyOf<typeof webhookChanges>;
 export type Webhook = BodyOf<typeof webhook>;
 export type WebhookTest = BodyOf<typeof webhookTest>;
 export type WebhookDelivery = BodyOf<typeof webhookDelivery>;

@@ -38,10 +38,10 @@ export function createWebhookVerifier(secrets: readonly string[], nowMs = Date.n
   };
 }
 
-/** Signs one of our own messages in the same format. */
-export function signatureOf(secret: string, body: string, nowMs: number): string {
+/** Signs a message of ours in the same format, once with each secret. */
+export function signatureOf(secrets: readonly string[], body: string, nowMs: number): string {
   const seconds = String(Math.floor(nowMs / 1000));
-  return `t=${seconds},v1=${hmac(secret, seconds, body).toString('hex')}`;
+  return [`t=${seconds}`, ...secrets.map((secret) => `v1=${hmac(secret, seconds, body).toString('hex')}`)].join();
 }
 
 /** Returns null if the header does not have the format above. */

@@ -559,6 +559,10 @@ const WEBHOOK_ENDPOINTS = `CREATE TABLE IF NOT EXISTS webhook_endpoints (
   created_at DATETIME(3) NOT NULL ${NOW}
 ) ${TABLE}`;
 
+const SECRET_BEFORE = `ALTER TABLE webhook_endpoints
+  ADD COLUMN secret_before ${ID} NULL,
+  ADD COLUMN secret_before_until DATETIME(3) NULL`;
+
 /** The index `due` serves the keeper, `list` serves operators, and `aged` serves the removal of old rows. */
 const WEBHOOK_DELIVERIES = `CREATE TABLE IF NOT EXISTS webhook_deliveries (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
@@ -762,4 +766,8 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0029-coupon-codes', up: couponCodes },
   { name: '0030-notifications-and-webhooks', up: notices },
   { name: '0031-witness', up: (changes) => changes.create(WITNESS_FINDINGS, WITNESS_POSITION) },
+  {
+    name: '0034-webhook-secret-before',
+    up: (changes) => changes.alter('webhook_endpoints', SECRET_BEFORE, { column: 'secret_before' }),
+  },
 ];

@@ -482,6 +482,9 @@ export interface WebhookEndpointRow {
   readonly id: string;
   readonly url: string;
   readonly secret: string;
+  /** Signs too, until then. */
+  readonly secret_before: string | null;
+  readonly secret_before_until: Date | null;
   /** Types of events, separated by commas. */
   readonly events: string;
   readonly state: 'active' | 'paused' | 'failed';

@@ -46,10 +46,11 @@ export function notifyBuyers(
 const REMOVED_PER_STEP = 1_000;
 const REMOVE_STEPS_MAX = 600;
 
-export const tidyNotifications = (stored: Pick<StoredNotifications, 'removeOld'>): Job => ({
+/** @param stopping ends a run early */
+export const tidyNotifications = (stored: Pick<StoredNotifications, 'removeOld'>, stopping: AbortSignal): Job => ({
   name: 'tidy-notifications',
   async runOnce(): Promise<void> {
-    for (let steps = 1; steps <= REMOVE_STEPS_MAX; steps++) {
+    for (let steps = 1; steps <= REMOVE_STEPS_MAX && !stopping.aborted; steps++) {
       if ((await stored.removeOld(REMOVED_PER_STEP)) < REMOVED_PER_STEP) return;
     }
   },

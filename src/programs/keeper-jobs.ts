@@ -151,6 +151,8 @@ interface OpenedKeeper extends ReconcileServices, Rebuilding {
   /** If null, refunds wait for an operator and become overdue. */
   readonly provider: PaymentProvider | null;
   readonly clocks: ClockWatch;
+  /** Aborts when the keeper stops. */
+  readonly stopping: AbortSignal;
   readonly tracing: Tracing;
   readonly metrics: OrderJobMetrics & RecoveryMetrics & SaleMetrics & ScheduleMetrics & WebhookMetrics;
   readonly log: Log;
@@ -309,7 +311,8 @@ function outboxJobs(keeper: Keeper): PlannedJob[] {
 
 /** Ends unpaid orders, and handles order events. */
 function orderJobs(keeper: Keeper): PlannedJob[] {
-  const { config, redis, mysql, broker, leases, owner, transitions, clocks, tracing, due, metrics, log } = keeper;
+  const { config, redis, mysql, broker, leases, owner, transitions, clocks, stopping, tracing, due, metrics, log } =
+    keeper;
   const ready = takesWrites(leases, owner, clock);
   const consumer = { ready, deadLetters: createDeadLetterParking(mysql), tracing, clock, log, metrics };
   const groupOf = (group: Group) => ({ group, topic: GROUP_TOPICS[group], invisibleMs: INVISIBLE_MS });
@@ -353,7 +356,7 @@ function orderJobs(keeper: Keeper): PlannedJob[] {
         groupOf(GROUPS.notifier),
       ),
     ),
-    [TIDY_EVERY_MS, tidyNotifications(stored)],
+    [TIDY_EVERY_MS, tidyNotifications(stored, stopping)],
   ];
 }
 

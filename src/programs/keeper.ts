@@ -111,6 +111,7 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
     ...(await openReconcile(connections)),
     ...rebuilding,
     clocks,
+    stopping: stopping.signal,
     tracing,
     metrics,
     log,

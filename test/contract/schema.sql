@@ -449,6 +449,8 @@ CREATE TABLE webhook_endpoints (
   available_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   last_error varchar(200) COLLATE utf8mb4_bin
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  secret_before varchar(64) COLLATE ascii_bin
+  secret_before_until datetime(3)
   PRIMARY KEY (id)
 );
 

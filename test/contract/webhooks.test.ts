@@ -22,6 +22,8 @@ describe('contract webhooks on MySQL', () => {
   let world: MysqlWorld;
   let sent: string[];
   let logged: unknown[];
+  let dropped: Record<string, number>;
+  let stopping: AbortController;
   let receive: (url: string, id: string) => Sent | Promise<Sent>;
   before(async () => {
     world = await ownMysqlWorld();
@@ -31,7 +33,8 @@ describe('contract webhooks on MySQL', () => {
     for (const table of ['webhook_endpoints', 'webhook_deliveries', 'outbox', 'job_leases', 'audit_log']) {
       await world.pool.execute(`DELETE FROM ${table}`);
     }
-    [sent, logged] = [[], []];
+    [sent, logged, dropped] = [[], [], {}];
+    stopping = new AbortController();
     receive = () => DELIVERED;
   });
 
@@ -51,15 +54,21 @@ describe('contract webhooks on MySQL', () => {
     },
     config: { keeper: { outboxEveryMs: 500 } },
     due: (_: unknown, job: Job) => job,
+    stopping: stopping.signal,
     clock: systemClock,
-    metrics: { webhookTried: () => undefined },
+    metrics: {
+      webhookTried: () => undefined,
+      webhooksDropped: (reason: string, events: number) => void (dropped[reason] = (dropped[reason] ?? 0) + events),
+    },
     log: {
-      ...{ debug: () => undefined, info: () => undefined, warn: () => undefined },
+      ...{ debug: () => undefined, info: () => undefined },
+      warn: (fields: object) => void logged.push(fields),
       error: (fields: object) => void logged.push(fields),
     },
   });
   /** A run of the loop of one endpoint. */
   const run = (of = webhookJobs(keeper())): Promise<unknown> => of[0]?.[1].runOnce() ?? expect.fail();
+  const tidy = (): Promise<unknown> => webhookJobs(keeper()).at(-1)?.[1].runOnce() ?? expect.fail();
   /** An outbox row with its event. */
   const happened = async (type: OrderEventType, ...orders: string[]): Promise<OrderEvent> => {
     const kind = type === 'order.created' ? 'batch_recorded' : 'orders_moved';
@@ -160,11 +169,22 @@ describe('contract webhooks on MySQL', () => {
     await run();
     expect(sent.length, 'one probe').to.equal(tried + 1);
     receive = () => DELIVERED;
-    await world.pool.execute('UPDATE webhook_endpoints SET available_at = UTC_TIMESTAMP(3)');
+    await elapse();
     await run();
     await run();
     expect(new Set(sent).size).to.equal(200);
     expect(await createDueWork(world.pool)(), 'none waits').to.not.include('webhook');
+  });
+
+  it('tries an event again soon after its receiver is back, when it was down for long', async () => {
+    const endpointId = await endpoint();
+    await publish(await happened('order.created', '1'));
+    await world.pool.execute('UPDATE webhook_deliveries SET attempts = 30');
+    receive = () => FAILED;
+    await run();
+    const [delivery] = await deliveries().list(endpointId, { state: 'due', limit: 1 });
+    const waitsMs = Date.parse(delivery?.nextTry ?? '') - systemClock.nowMs();
+    expect(waitsMs).to.be.within(0, 100_000);
   });
 
   it('does not repeat a rejected event when other events are delivered, nor pause the endpoint', async () => {
@@ -173,7 +193,7 @@ describe('contract webhooks on MySQL', () => {
     receive = (_, id) => (id === idOf(rejection, '3') ? REJECTED : DELIVERED);
     await publish(rejection);
     await run();
-    expect(await endpoints().find(endpointId)).to.include({ lastError: 'status 422', failingSinceMs: null });
+    expect(await endpoints().find(endpointId)).to.include({ last_error: 'status 422', failing_since: null });
     await world.pool.execute(
       "UPDATE webhook_deliveries SET available_at = UTC_TIMESTAMP(3) + INTERVAL 1 HOUR WHERE state = 'due'",
     );
@@ -185,7 +205,7 @@ describe('contract webhooks on MySQL', () => {
       'it waits',
     ).to.have.length(1);
     expect(await createDueWork(world.pool)()).to.not.include('webhook');
-    expect(await endpoints().find(endpointId)).to.include({ state: 'active', lastError: null });
+    expect(await endpoints().find(endpointId)).to.include({ state: 'active', last_error: null });
   });
 
   it('sends events of a sale although an event of another sale cannot be published', async () => {
@@ -244,7 +264,7 @@ describe('contract webhooks on MySQL', () => {
     await endpoints().edit(endpointId, { state: 'active' }, 'root');
     await run();
     expect(sent).to.have.length(3);
-    expect((await endpoints().list())[0]).to.include({ state: 'active', lastError: null, failingSinceMs: null });
+    expect((await endpoints().list())[0]).to.include({ state: 'active', lastError: null, failingSince: null });
   });
 
   it('audits changes without the secret, and keeps the number of endpoints bounded', async () => {
@@ -286,9 +306,56 @@ describe('contract webhooks on MySQL', () => {
     const aged = (days: number): Promise<unknown> =>
       world.pool.execute(`UPDATE webhook_deliveries SET created_at = UTC_TIMESTAMP(3) - INTERVAL ${days} DAY`);
     await aged(8);
-    expect(await deliveries().tidy(1000)).to.equal(1);
+    await tidy();
+    await tidy();
     expect(await deliveries().list(endpointId, { state: 'dropped', limit: 10 })).to.have.length(1);
+    expect(dropped).to.deep.equal({ too_old: 1, removed: 0 });
+    expect(logged, 'once').to.deep.equal([{ endpointId, reason: 'too_old', events: 1 }]);
     await aged(31);
-    expect(await deliveries().tidy(1000)).to.equal(4);
+    await tidy();
+    expect(await deliveries().list(endpointId, { limit: 10 })).to.deep.equal([]);
+  });
+
+  it('drops and counts what a removed endpoint did not get', async () => {
+    const [removed, kept] = [await endpoint(), await endpoint('https://b.example/')];
+    await publish(await happened('order.created', '1', '2'));
+    await endpoints().remove(removed, 'ann');
+    await tidy();
+    expect(dropped).to.deep.equal({ too_old: 0, removed: 2 });
+    expect(logged).to.deep.equal([{ endpointId: removed, reason: 'removed', events: 2 }]);
+    const due = async (endpointId: string) => (await deliveries().list(endpointId, { state: 'due', limit: 10 })).length;
+    expect([await due(removed), await due(kept)]).to.deep.equal([0, 2]);
+  });
+
+  it('begins no call after the keeper is told to stop, and leaves the rest to the next keeper', async () => {
+    const endpointId = await endpoint();
+    const orders = Array.from({ length: 300 }, (_, index) => String(index + 1));
+    await publish(await happened('order.created', ...orders));
+    receive = () => {
+      if (sent.length === 100) stopping.abort();
+      return DELIVERED;
+    };
+    await run();
+    expect(sent.length).to.be.within(100, 100 + 8);
+    const told = sent.length;
+    expect(await deliveries().list(endpointId, { state: 'delivered', limit: 1000 })).to.have.length(told);
+    stopping = new AbortController();
+    await run();
+    expect(new Set(sent).size).to.equal(300);
+    expect(sent, 'none twice').to.have.length(300);
+  });
+
+  it('signs with the replaced secret too for a day', async () => {
+    const endpointId = await endpoint();
+    const { secret } = (await endpoints().find(endpointId)) ?? expect.fail();
+    const renewed = await endpoints().edit(endpointId, { newSecret: true }, 'ann');
+    expect(await endpoints().find(endpointId)).to.include({ secret: renewed?.secret, secret_before: secret });
+    const until = Date.parse(renewed?.previousSecretUntil ?? '') - systemClock.nowMs();
+    expect(until).to.be.within(86_400_000 - 600_000, 86_400_000 + 600_000);
+    await tidy();
+    expect(await endpoints().find(endpointId)).to.include({ secret_before: secret });
+    await world.pool.execute('UPDATE webhook_endpoints SET secret_before_until = UTC_TIMESTAMP(3)');
+    await tidy();
+    expect(await endpoints().find(endpointId)).to.include({ secret: renewed?.secret, secret_before: null });
   });
 });

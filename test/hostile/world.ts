@@ -343,7 +343,7 @@ export class HostileWorld extends ReconcileWorld {
           remove: async () => false,
         }),
       ),
-      webhookDeliveries: { list: async () => [], resend: async () => 0 },
+      webhookDeliveries: partial({ list: async () => [], resend: async () => 0 }),
       flawOfWebhook: () => null,
       testWebhook: async () => null,
       rules: this.#seen(rules),

@@ -1,42 +1,28 @@
+import { isoTime } from '../../contract/fields.js';
+import { DELIVERY_STATES, type WebhookDelivery } from '../../contract/webhooks.js';
 import { assert } from '../../core/errors.js';
 import { groupBy } from '../../core/group-by.js';
-import type { OrderEvent, OrderEventType } from '../../core/order-event.js';
+import type { OrderEvent } from '../../core/order-event.js';
 import { insertAudit } from '../../mysql/audit-log.js';
 import { WEBHOOK_OVER as OVER, WEBHOOKS_DUE } from '../../mysql/due-work.js';
 import { bigint, execute, knex, now, select } from '../../mysql/knex.js';
 import { idIn } from '../../mysql/move-orders.js';
 import type { MysqlPool } from '../../mysql/pool.js';
 import type { WebhookDeliveryRow } from '../../mysql/tables.js';
-import type { WebhookEndpoint } from './endpoint-store.js';
-
-/** `dropped`: not delivered within a week. */
-export const DELIVERY_STATES = ['due', 'delivered', 'dropped'] as const;
-type DeliveryState = (typeof DELIVERY_STATES)[number];
-
-/** An event of one order for one endpoint. Times are Unix ms on the clock of MySQL. */
-export interface WebhookDelivery {
-  readonly deliveryId: string;
-  /** The same in every attempt and for every endpoint. */
-  readonly eventId: string;
-  readonly type: OrderEventType;
-  readonly orderId: string;
-  readonly saleId: string;
-  readonly atMs: number;
-  readonly state: DeliveryState;
-  readonly attempts: number;
-  readonly lastError: string | null;
-  readonly nextTryMs: number;
-}
 
 /** The events of one order that can be sent now, in their order. */
 export type DueOrder = readonly [WebhookDelivery, ...WebhookDelivery[]];
 
 /** Deliveries in this state, before this one; absent: in any state, the newest. */
 export interface DeliveryFilter {
-  readonly state?: DeliveryState | undefined;
+  readonly state?: WebhookDelivery['state'] | undefined;
   readonly before?: string | undefined;
   readonly limit: number;
 }
+
+/** Why an event is dropped: it could not be delivered in time, or its endpoint was removed. */
+export const DROP_REASONS = ['too_old', 'removed'] as const;
+export type DropReason = (typeof DROP_REASONS)[number];
 
 const DELIVER_WITHIN_DAYS = 7;
 const KEPT_DAYS = 30;
@@ -46,14 +32,15 @@ const ROWS_PER_INSERT = 1_000;
 const ROWS_PER_TAKE = 2_000;
 
 /** What was sent to endpoints and what will be. @throws OperationalError mysql */
-export type DeliveryStore = ReturnType<typeof createDeliveryStore>;
-
 export function createDeliveryStore(pool: MysqlPool) {
   return {
     /** Stores what each endpoint must get. Has no effect on what is stored already. */
-    async plan(events: readonly OrderEvent[], endpoints: readonly WebhookEndpoint[]): Promise<void> {
-      const rows = endpoints.flatMap((endpoint) =>
-        events.filter(({ type }) => endpoint.events.includes(type)).flatMap((event) => rowsOf(endpoint, event)),
+    async plan(
+      events: readonly OrderEvent[],
+      endpoints: readonly { readonly endpointId: string; readonly events: readonly string[] }[],
+    ): Promise<void> {
+      const rows = endpoints.flatMap(({ endpointId, events: types }) =>
+        events.filter(({ type }) => types.includes(type)).flatMap((event) => rowsOf(endpointId, event)),
       );
       for (let from = 0; from < rows.length; from += ROWS_PER_INSERT) {
         const some = knex('webhook_deliveries').insert(rows.slice(from, from + ROWS_PER_INSERT));
@@ -65,8 +52,18 @@ export function createDeliveryStore(pool: MysqlPool) {
     endpointsDue: async (): Promise<string[]> =>
       (await pool.query<{ readonly id: string }>(`SELECT e.id FROM ${WEBHOOKS_DUE} ORDER BY e.id`)).map(({ id }) => id),
 
-    /** @param max orders */
-    due: (endpointId: string, max: number) => due(pool, endpointId, max),
+    /** @param max orders @returns `isFull`: more may be due */
+    async due(endpointId: string, max: number): Promise<{ orders: DueOrder[]; isFull: boolean }> {
+      const values = [endpointId, max, endpointId];
+      const rows = await pool.query<WebhookDeliveryRow & { readonly is_over: number | string }>(DUE, values);
+      const orders: DueOrder[] = [];
+      for (const [head, ...more] of groupBy(rows, (row) => row.order_id).values()) {
+        if (head === undefined) continue;
+        if (Number(head.is_over) === 1) orders.push([deliveryOf(head), ...more.map(deliveryOf)]);
+        else await waitFor(pool, head);
+      }
+      return { orders, isFull: rows.length >= max };
+    },
 
     async markDelivered(deliveryIds: readonly string[]): Promise<void> {
       if (deliveryIds.length === 0) return;
@@ -88,16 +85,15 @@ export function createDeliveryStore(pool: MysqlPool) {
 
     /** Newest first. */
     async list(endpointId: string, { state, before, limit }: DeliveryFilter): Promise<WebhookDelivery[]> {
-      const rows: WebhookDeliveryRow[] = [];
-      // A statement per state: across states no index has the order, and MySQL would scan the table.
-      for (const one of state === undefined ? DELIVERY_STATES : [state]) {
+      // A part per state: across states no index has the order, and MySQL would scan the table.
+      const parts = (state === undefined ? DELIVERY_STATES : [state]).map((one) => {
         const table = knex.raw('webhook_deliveries FORCE INDEX (list)');
-        const page = knex.from(table).where('endpoint_id', bigint(endpointId)).where({ state: one });
+        const page = knex.select('*').from(table).where('endpoint_id', bigint(endpointId)).where({ state: one });
         if (before !== undefined) void page.where('id', '<', bigint(before));
-        const columns = page.select<WebhookDeliveryRow[]>('*').orderBy('id', 'desc').limit(limit);
-        rows.push(...(await select(pool, columns)));
-      }
-      const newestFirst = rows.toSorted((a, b) => (BigInt(a.id) < BigInt(b.id) ? 1 : -1));
+        return page.orderBy('id', 'desc').limit(limit);
+      });
+      const rows = await Promise.all(parts.map((page): Promise<WebhookDeliveryRow[]> => select(pool, page)));
+      const newestFirst = rows.flat().toSorted((a, b) => (BigInt(a.id) < BigInt(b.id) ? 1 : -1));
       return newestFirst.slice(0, limit).map(deliveryOf);
     },
 
@@ -114,21 +110,32 @@ export function createDeliveryStore(pool: MysqlPool) {
         return found.length;
       }),
 
-    /** Drops events that are too old to be sent, and removes old rows. @returns the number of changed rows */
-    async tidy(max: number): Promise<number> {
-      const old = (state: DeliveryState, days: number): string =>
-        `state = '${state}' AND created_at < UTC_TIMESTAMP(3) - INTERVAL ${days} DAY ORDER BY created_at LIMIT ${max}`;
-      const dropping = `UPDATE webhook_deliveries SET state = 'dropped' WHERE ${old('due', DELIVER_WITHIN_DAYS)}`;
-      let changed = (await pool.execute(dropping)).affectedRows;
-      for (const state of ['delivered', 'dropped'] as const) {
-        changed += (await pool.execute(`DELETE FROM webhook_deliveries WHERE ${old(state, KEPT_DAYS)}`)).affectedRows;
-      }
-      return changed;
+    /** Drops events that will not be sent. @returns the endpoint of each */
+    async drop(reason: DropReason, max: number): Promise<string[]> {
+      const rows = await pool.query<{ readonly id: string; readonly endpoint_id: string }>(DROPPED[reason], [max]);
+      if (rows.length === 0) return [];
+      const these = `${idIn(rows.map(({ id }) => id))} AND state = 'due'`;
+      await pool.execute(`UPDATE webhook_deliveries SET state = 'dropped' WHERE ${these}`);
+      return rows.map(({ endpoint_id }) => endpoint_id);
     },
+
+    /** Removes what was delivered or dropped a month ago. @returns the number of rows */
+    removeOld: async (max: number): Promise<number> => (await pool.execute(REMOVE_OLD, [max])).affectedRows,
   };
 }
 
-function rowsOf({ endpointId }: WebhookEndpoint, { eventId, type, saleId, orders, atMs }: OrderEvent) {
+const OLDER = (days: number): string => `created_at < UTC_TIMESTAMP(3) - INTERVAL ${days} DAY`;
+const REMOVE_OLD = `DELETE FROM webhook_deliveries
+  WHERE state IN ('delivered', 'dropped') AND ${OLDER(KEPT_DAYS)} ORDER BY state, created_at LIMIT ?`;
+const DROPPED: Readonly<Record<DropReason, string>> = {
+  too_old: `SELECT id, endpoint_id FROM webhook_deliveries
+    WHERE state = 'due' AND ${OLDER(DELIVER_WITHIN_DAYS)} ORDER BY created_at LIMIT ?`,
+  removed: `SELECT d.id, d.endpoint_id FROM (SELECT DISTINCT endpoint_id FROM webhook_deliveries) AS named
+    STRAIGHT_JOIN webhook_deliveries AS d FORCE INDEX (due) ON d.endpoint_id = named.endpoint_id AND d.state = 'due'
+    WHERE named.endpoint_id NOT IN (SELECT id FROM webhook_endpoints) LIMIT ?`,
+};
+
+function rowsOf(endpointId: string, { eventId, type, saleId, orders, atMs }: OrderEvent) {
   const [, sequence] = /^([1-9][0-9]*)-/.exec(eventId) ?? [];
   assert(sequence !== undefined, `event ${eventId} has no number`);
   const event = { endpoint_id: endpointId, sequence, type, sale_id: saleId, happened_at: new Date(atMs) };
@@ -143,40 +150,18 @@ function rowsOf({ endpointId }: WebhookEndpoint, { eventId, type, saleId, orders
 const COMPLETE = `NOT EXISTS (SELECT 1 FROM undone
   WHERE undone.first_id <= d.sequence AND (undone.sale_id = d.sale_id OR undone.sale_id IS NULL))`;
 
-interface Due {
-  readonly orders: readonly DueOrder[];
-  /** More may be due. */
-  readonly isFull: boolean;
-}
-
-async function due(pool: MysqlPool, endpointId: string, max: number): Promise<Due> {
-  const rows = await pool.query<
-    WebhookDeliveryRow & { readonly is_over: number | string; readonly candidates: number | string }
-  >(
-    `WITH undone AS (
-        SELECT sale_id, MIN(id) AS first_id FROM outbox
-          WHERE kind IN ('batch_recorded', 'orders_moved') AND done_at IS NULL GROUP BY sale_id)
-      SELECT d.*, ${OVER} AS is_over, orders_due.candidates
-      FROM (SELECT order_id, COUNT(*) AS candidates FROM (
-          SELECT d.order_id FROM webhook_deliveries AS d
-            WHERE d.endpoint_id = CAST(? AS UNSIGNED) AND d.state = 'due' AND ${OVER} AND ${COMPLETE}
-            ORDER BY d.available_at, d.id LIMIT ?
-        ) AS first_due GROUP BY order_id) AS orders_due
-      JOIN webhook_deliveries AS d ON d.endpoint_id = CAST(? AS UNSIGNED) AND d.order_id = orders_due.order_id
-      WHERE d.state = 'due' AND ${COMPLETE}
-      ORDER BY d.order_id, d.sequence LIMIT ${ROWS_PER_TAKE}`,
-    [endpointId, max, endpointId],
-  );
-  const orders: DueOrder[] = [];
-  let candidates = 0;
-  for (const [head, ...more] of groupBy(rows, (row) => row.order_id).values()) {
-    if (head === undefined) continue;
-    candidates += Number(head.candidates);
-    if (Number(head.is_over) === 1) orders.push([deliveryOf(head), ...more.map(deliveryOf)]);
-    else await waitFor(pool, head);
-  }
-  return { orders, isFull: candidates === max || rows.length === ROWS_PER_TAKE };
-}
+const DUE = `WITH undone AS (
+    SELECT sale_id, MIN(id) AS first_id FROM outbox
+      WHERE kind IN ('batch_recorded', 'orders_moved') AND done_at IS NULL GROUP BY sale_id)
+  SELECT d.*, ${OVER} AS is_over
+  FROM (SELECT DISTINCT order_id FROM (
+      SELECT d.order_id FROM webhook_deliveries AS d
+        WHERE d.endpoint_id = CAST(? AS UNSIGNED) AND d.state = 'due' AND ${OVER} AND ${COMPLETE}
+        ORDER BY d.available_at, d.id LIMIT ?
+    ) AS first_due) AS orders_due
+  JOIN webhook_deliveries AS d ON d.endpoint_id = CAST(? AS UNSIGNED) AND d.order_id = orders_due.order_id
+  WHERE d.state = 'due' AND ${COMPLETE}
+  ORDER BY d.order_id, d.sequence LIMIT ${ROWS_PER_TAKE}`;
 
 /** Events that came while an earlier event of their order waits for another attempt wait as long. */
 async function waitFor(pool: MysqlPool, head: WebhookDeliveryRow): Promise<void> {
@@ -191,9 +176,9 @@ const deliveryOf = (row: WebhookDeliveryRow): WebhookDelivery => ({
   type: row.type,
   orderId: row.order_id,
   saleId: row.sale_id,
-  atMs: row.happened_at.getTime(),
+  at: isoTime(row.happened_at.getTime()),
   state: row.state,
   attempts: row.attempts,
   lastError: row.last_error,
-  nextTryMs: row.available_at.getTime(),
+  nextTry: row.state === 'due' ? isoTime(row.available_at.getTime()) : null,
 });

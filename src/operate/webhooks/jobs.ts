@@ -8,7 +8,7 @@ import type { JobLeases } from '../../core/ports/job-leases.js';
 import type { Log } from '../../core/ports/log.js';
 import { recent } from '../../core/recent.js';
 import type { MysqlPool } from '../../mysql/pool.js';
-import { createDeliveryStore, type DueOrder, type WebhookDelivery } from './delivery-store.js';
+import { createDeliveryStore, DROP_REASONS, type DropReason, type DueOrder } from './delivery-store.js';
 import { createEndpointStore, ENDPOINTS_MAX } from './endpoint-store.js';
 import type { SendWebhook, Sent } from './send.js';
 
@@ -36,13 +36,14 @@ const TIDY_STEPS_MAX = 600;
 export type WebhookMetrics = ReturnType<typeof createWebhookMetrics>;
 
 export function createWebhookMetrics(registry: Registry) {
-  const tries = new Counter({
-    name: 'seckill_webhook_tries_total',
-    help: 'Attempts to deliver an event to a webhook endpoint, by outcome.',
-    labelNames: ['outcome'],
-    registers: [registry],
-  });
-  return { webhookTried: (outcome: Sent['outcome']): void => tries.labels(outcome).inc() };
+  const counter = <L extends string>(name: string, label: L, help: string): Counter<L> =>
+    new Counter({ name, help, labelNames: [label], registers: [registry] });
+  const tries = counter('seckill_webhook_tries_total', 'outcome', 'Attempts to deliver an event to an endpoint.');
+  const dropped = counter('seckill_webhook_dropped_total', 'reason', 'Events that an endpoint will not get.');
+  return {
+    webhookTried: (outcome: Sent['outcome']): void => tries.inc({ outcome }),
+    webhooksDropped: (reason: DropReason, events: number): void => dropped.inc({ reason }, events),
+  };
 }
 
 interface Keeper {
@@ -52,6 +53,8 @@ interface Keeper {
   readonly sendWebhook: SendWebhook;
   readonly config: { readonly keeper: { readonly outboxEveryMs: number } };
   readonly due: (work: DueWork, job: Job) => Job;
+  /** Aborts when the keeper stops: no call begins any more. */
+  readonly stopping: AbortSignal;
   readonly clock: Clock;
   readonly metrics: WebhookMetrics;
   readonly log: Log;
@@ -71,7 +74,7 @@ export function planningWebhooks(events: OrderEventChannel, { mysql, clock }: Ke
 
 /** Delivers events, with a loop for each endpoint, so that a slow endpoint delays no other. */
 export function webhookJobs(keeper: Keeper): PlannedJob[] {
-  const { mysql, due, config } = keeper;
+  const { mysql, due, config, stopping } = keeper;
   const deliveries = createDeliveryStore(mysql);
   const busy = new Set<string>();
   const deliver: Job = {
@@ -81,75 +84,97 @@ export function webhookJobs(keeper: Keeper): PlannedJob[] {
       if (endpointId === undefined) return;
       busy.add(endpointId);
       try {
-        for (let takes = 1; takes <= TAKES_MAX; takes++) {
+        for (let takes = 1; takes <= TAKES_MAX && !stopping.aborted; takes++) {
           const taken = await take(endpointId, keeper);
-          if (taken !== 'more') return taken === 'nothing' ? 'idle' : undefined;
+          if (taken !== 'more') return taken;
         }
       } finally {
         busy.delete(endpointId);
       }
     },
   };
-  const tidy: Job = {
-    name: 'tidy-webhooks',
-    async runOnce(): Promise<void> {
-      for (let steps = 1; steps <= TIDY_STEPS_MAX; steps++) if ((await deliveries.tidy(TIDY_ROWS)) < TIDY_ROWS) return;
-    },
-  };
+  const tidy: Job = { name: 'tidy-webhooks', runOnce: () => tidyUp(keeper) };
   return [
     ...Array.from({ length: ENDPOINTS_MAX }, (): PlannedJob => [config.keeper.outboxEveryMs, due('webhook', deliver)]),
     [TIDY_EVERY_MS, tidy],
   ];
 }
 
-/** Sends the events of some orders. @returns `more` if more can be sent at once, `nothing` if no event could be sent */
-async function take(endpointId: string, keeper: Keeper): Promise<'more' | 'some' | 'nothing'> {
-  const { mysql, leases, owner, sendWebhook, clock, metrics, log } = keeper;
+/** Sends the events of some orders. @returns `more` if more can be sent at once, `idle` if no event could be sent */
+async function take(endpointId: string, keeper: Keeper): Promise<'more' | 'idle' | void> {
+  const { mysql, leases, owner, sendWebhook, stopping, clock, metrics, log } = keeper;
   const deliveries = createDeliveryStore(mysql);
   const endpoints = createEndpointStore(mysql);
   const startedMs = clock.monotonicMs();
-  if (!(await leases.hold(LEASE, owner, LEASE_MS))) return 'nothing';
+  if (!(await leases.hold(LEASE, owner, LEASE_MS))) return 'idle';
   const endpoint = await endpoints.find(endpointId);
-  if (endpoint?.state !== 'active') return 'nothing';
+  if (endpoint?.state !== 'active') return 'idle';
   const max = endpoint.failures > 0 ? 1 : ORDERS_PER_TAKE; // a receiver in trouble is only probed
   const { orders, isFull } = await deliveries.due(endpointId, max);
   const delivered: string[] = [];
-  const undelivered: { readonly delivery: WebhookDelivery; readonly sent: Sent }[] = [];
-  const isDown = (): boolean => delivered.length === 0 && undelivered.some(({ sent }) => sent.outcome === 'failed');
+  const undelivered: { readonly delivery: DueOrder[0]; readonly sent: Sent }[] = [];
+  const failure = (): Sent | undefined =>
+    delivered.length > 0 ? undefined : undelivered.find(({ sent }) => sent.outcome === 'failed')?.sent;
+  const isOver = (): boolean =>
+    stopping.aborted || failure() !== undefined || clock.monotonicMs() - startedMs > TAKE_MAX_MS;
 
-  /** Sends the events of one order, one after the other, up to the first that is not delivered. */
-  const sendOrder = async (order: DueOrder): Promise<void> => {
-    for (const delivery of order) {
-      if (isDown() || clock.monotonicMs() - startedMs > TAKE_MAX_MS) return;
-      const { eventId: id, type, saleId, orderId, atMs: at } = delivery;
-      const sent = await sendWebhook(endpoint, { id, type, saleId, orderId, at });
-      metrics.webhookTried(sent.outcome);
-      if (sent.outcome !== 'delivered') return void undelivered.push({ delivery, sent });
-      delivered.push(delivery.deliveryId);
-    }
-  };
   const queue = orders.values();
+  /** Sends the events of each order one after the other, up to the first that is not delivered. */
   const lane = async (): Promise<void> => {
-    for (const order of queue) await sendOrder(order);
+    for (const order of queue) {
+      for (const delivery of order) {
+        if (isOver()) return;
+        const { eventId: id, type, saleId, orderId, at } = delivery;
+        const sent = await sendWebhook(endpoint, { id, type, saleId, orderId, at: Date.parse(at) });
+        metrics.webhookTried(sent.outcome);
+        if (sent.outcome === 'delivered') delivered.push(delivery.deliveryId);
+        else undelivered.push({ delivery, sent });
+        if (sent.outcome !== 'delivered') break;
+      }
+    }
   };
   await Promise.all(Array.from({ length: LANES }, lane));
 
   await deliveries.markDelivered(delivered);
+  const down = failure();
   for (const { delivery, sent } of undelivered) {
-    const delayMs = jittered(doublingDelayMs(delivery.attempts + 1, RETRY_FIRST_MS, RETRY_MAX_MS));
+    // If the receiver is down, this says nothing about the event, which must be due again when the receiver is back.
+    const maxMs = down !== undefined && sent.outcome === 'failed' ? REST_MAX_MS : RETRY_MAX_MS;
+    const delayMs = jittered(doublingDelayMs(delivery.attempts + 1, RETRY_FIRST_MS, maxMs));
     await deliveries.postpone(endpointId, delivery, delayMs, sent.detail);
   }
-  if (isDown()) {
-    const detail = undelivered.find(({ sent }) => sent.outcome === 'failed')?.sent.detail ?? '';
+  if (down !== undefined) {
     const restMs = doublingDelayMs(endpoint.failures + 1, RETRY_FIRST_MS, REST_MAX_MS);
+    const { detail } = down;
     if (await endpoints.noteTrouble(endpointId, detail, restMs)) log.error({ endpointId, detail }, PAUSED);
-    return 'some';
+    return;
   }
-  const hasAnswered = delivered.length + undelivered.length > 0;
-  if (hasAnswered)
-    await endpoints.noteAnswer(endpoint, delivered.length > 0 ? null : (undelivered[0]?.sent.detail ?? null));
-  if (isFull) return 'more';
-  return hasAnswered ? 'some' : 'nothing';
+  const lastError = delivered.length > 0 ? null : undelivered[0]?.sent.detail;
+  if (lastError !== undefined) await endpoints.noteAnswer(endpoint, lastError);
+  return isFull ? 'more' : lastError === undefined ? 'idle' : undefined;
+}
+
+/** Drops events that will not be sent, removes old rows, and forgets replaced secrets. One keeper counts what is dropped. */
+async function tidyUp({ mysql, leases, owner, stopping, metrics, log }: Keeper): Promise<void> {
+  if (!(await leases.hold('tidy-webhooks', owner, TIDY_EVERY_MS))) return;
+  const { drop, removeOld } = createDeliveryStore(mysql);
+  /** @param step returns the number of rows that it changed */
+  const repeat = async (step: () => Promise<number>): Promise<void> => {
+    for (let steps = 1; steps <= TIDY_STEPS_MAX && !stopping.aborted; steps++) if ((await step()) < TIDY_ROWS) return;
+  };
+  for (const reason of DROP_REASONS) {
+    const events = new Map<string, number>();
+    await repeat(async () => {
+      const dropped = await drop(reason, TIDY_ROWS);
+      for (const endpointId of dropped) events.set(endpointId, (events.get(endpointId) ?? 0) + 1);
+      metrics.webhooksDropped(reason, dropped.length);
+      return dropped.length;
+    });
+    for (const [endpointId, count] of events) log.warn({ endpointId, reason, events: count }, DROPPED);
+  }
+  await repeat(() => removeOld(TIDY_ROWS));
+  await createEndpointStore(mysql).forgetSecrets();
 }
 
 const PAUSED = 'nothing was delivered to a webhook endpoint for a day, so it is paused; run seckill webhooks list';
+const DROPPED = 'events of a webhook endpoint are dropped';

@@ -4,26 +4,20 @@ import type { Section } from '../../core/config/schema.js';
 import type { Connections } from '../../process/connections.js';
 import { systemClock as clock } from '../../process/system-clock.js';
 import { flawOfUrl } from './addresses.js';
-import { createDeliveryStore, type DeliveryStore } from './delivery-store.js';
-import { createEndpointStore, type EndpointStore } from './endpoint-store.js';
+import { createDeliveryStore } from './delivery-store.js';
+import { createEndpointStore } from './endpoint-store.js';
 import { createWebhookSender, type SendWebhook, type Sent } from './send.js';
-
-/** The services that the routes and commands of webhooks need. */
-export interface WebhookServices {
-  readonly webhooks: Pick<EndpointStore, 'list' | 'create' | 'edit' | 'remove'>;
-  readonly webhookDeliveries: Pick<DeliveryStore, 'list' | 'resend'>;
-  /** Says why a URL cannot be an endpoint, as a predicate. Null: it can. */
-  readonly flawOfWebhook: (url: string) => string | null;
-  /** Sends an event of type `webhook.test` now. @returns null: there is no such endpoint */
-  readonly testWebhook: (endpointId: string) => Promise<Sent | null>;
-}
 
 const networksOf = ({ webhookNetworks }: Section<'keeper'>): NetworkSet =>
   new NetworkSet(webhookNetworks.split(',').filter((text) => text !== ''));
 
-export const openSender = (config: Section<'keeper'>): SendWebhook => createWebhookSender(networksOf(config), clock);
+export const openSender = (config: Section<'keeper'>): SendWebhook =>
+  createWebhookSender(networksOf(config), () => clock.nowMs());
 
-export function openWebhooks(connections: Connections<'mysql' | 'redis' | 'keeper'>): WebhookServices {
+/** The services that the routes and commands of webhooks need. */
+export type WebhookServices = ReturnType<typeof openWebhooks>;
+
+export function openWebhooks(connections: Connections<'mysql' | 'redis' | 'keeper'>) {
   const mysql = connections.mysql();
   const { keeper } = connections.config;
   const networks = networksOf(keeper);
@@ -32,8 +26,10 @@ export function openWebhooks(connections: Connections<'mysql' | 'redis' | 'keepe
   return {
     webhooks,
     webhookDeliveries: createDeliveryStore(mysql),
-    flawOfWebhook: (url) => flawOfUrl(url, networks),
-    async testWebhook(endpointId) {
+    /** Says why a URL cannot be an endpoint, as a predicate. Null: it can. */
+    flawOfWebhook: (url: string) => flawOfUrl(url, networks),
+    /** Sends an event of type `webhook.test` now. @returns null: there is no such endpoint */
+    async testWebhook(endpointId: string): Promise<Sent | null> {
       const endpoint = await webhooks.find(endpointId);
       const id = `test-${randomBytes(9).toString('base64url')}`;
       return endpoint === null ? null : send(endpoint, { id, type: 'webhook.test', at: clock.nowMs() });

@@ -554,6 +554,7 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     state: pick(['active', 'failed', 'paused'] as const, index),
     failingSince: index % 3 === 1 ? iso(nowMs - 90_000_000) : null,
     lastError: index % 3 === 1 ? 'no answer within 5 s' : null,
+    previousSecretUntil: null,
     createdAt: iso(nowMs - 900_000_000),
   });
   const webhookDelivery = (index: number): WebhookDelivery => ({

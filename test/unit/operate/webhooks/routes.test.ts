@@ -1,20 +1,20 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { WebhookEndpoint } from '../../../../src/operate/webhooks/endpoint-store.js';
+import type { Webhook } from '../../../../src/contract/webhooks.js';
 import { partial } from '../../../helpers/partial.js';
 import { bearer, FakeServices, startServer, type Started } from '../../http/http-harness.js';
 
-const ENDPOINT: WebhookEndpoint = {
+const ENDPOINT: Webhook = {
   endpointId: '3',
   url: 'https://shop.example/events',
-  secret: 'whsec_once',
   events: ['order.paid'],
   state: 'active',
-  failures: 2,
-  failingSinceMs: Date.UTC(2030, 0, 1),
+  failingSince: '2030-01-01T00:00:00.000Z',
   lastError: 'status 500',
-  createdAtMs: Date.UTC(2029, 0, 1),
+  previousSecretUntil: null,
+  createdAt: '2029-01-01T00:00:00.000Z',
 };
+const WITH_SECRET: Webhook = { ...ENDPOINT, secret: 'whsec_once' };
 
 describe('admin webhooks', () => {
   let server: Started;
@@ -29,12 +29,15 @@ describe('admin webhooks', () => {
     const found = (endpointId: string) => endpointId === '3';
     server = await startServer(
       new FakeServices({
-        webhooks: {
+        webhooks: partial({
           list: async () => [ENDPOINT],
-          create: async (...args) => (calls.push(args), args[0].url.endsWith('/full') ? null : ENDPOINT),
-          edit: async (...args) => (calls.push(args), found(args[0]) ? ENDPOINT : null),
+          create: async (...args) => (calls.push(args), args[0].url.endsWith('/full') ? null : WITH_SECRET),
+          edit: async (...args) => (
+            calls.push(args),
+            found(args[0]) ? (args[1].newSecret ? WITH_SECRET : ENDPOINT) : null
+          ),
           remove: async (...args) => (calls.push(args), found(args[0])),
-        },
+        }),
         webhookDeliveries: partial({ resend: async (...args) => (calls.push(args), args[1].length) }),
         flawOfWebhook: (url) => (url.startsWith('https://') ? null : 'must begin with https://'),
         testWebhook: async (id) => (found(id) ? { outcome: 'failed', detail: 'ECONNREFUSED' } : null),

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { createSocket, type Socket } from 'node:dgram';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { NetworkSet } from '../../../../src/admission/lists/network-set.js';
@@ -15,9 +16,20 @@ describe('send a webhook', () => {
   let server: Server;
   let answer: (req: IncomingMessage, res: ServerResponse, body: string) => void;
   let requests: { readonly req: IncomingMessage; readonly body: string }[];
+  let dns: Socket;
+  let nameServers: string[];
+  /** IPv4 address by name; null: no answer. Unknown names do not exist. */
+  let names: Record<string, string | null>;
+  let questions: string[];
 
   beforeEach(async () => {
-    requests = [];
+    [requests, questions, names] = [[], [], {}];
+    dns = createSocket('udp4', (message, { port }) => {
+      const reply = replyTo(message, names, questions);
+      if (reply !== null) dns.send(reply, port, '127.0.0.1');
+    });
+    await new Promise<void>((resolve) => dns.bind(0, '127.0.0.1', resolve));
+    nameServers = [`127.0.0.1:${dns.address().port}`];
     server = createServer((req, res) => {
       let body = '';
       req.on('data', (part: Buffer) => (body += part));
@@ -29,12 +41,13 @@ describe('send a webhook', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   });
   afterEach(() => {
+    dns.close();
     server.closeAllConnections();
     server.close();
   });
   const urlOf = (host = '127.0.0.1'): string => `http://${host}:${(server.address() as AddressInfo).port}/hook`;
-  const send = (url = urlOf(), allowed = HERE): Promise<Sent> =>
-    createWebhookSender(allowed, { nowMs: () => NOW_MS }, SHORT_MS)({ url, secret: SECRET }, EVENT);
+  const send = (url = urlOf(), allowed = HERE, secret_before: string | null = null): Promise<Sent> =>
+    createWebhookSender(allowed, () => NOW_MS, SHORT_MS, nameServers)({ url, secret: SECRET, secret_before }, EVENT);
   const status = (code: number, headers = {}): void => {
     answer = (_, res) => void res.writeHead(code, headers).end();
   };
@@ -48,6 +61,20 @@ describe('send a webhook', () => {
     expect(verifier.verify(req.headers['webhook-signature'], `${body} `)).to.equal('invalid');
     expect(req.headers).to.include({ 'webhook-id': EVENT.id, 'content-type': 'application/json' });
     expect(JSON.parse(body)).to.deep.equal(EVENT);
+  });
+
+  it('signs with the previous secret too, so that a receiver may know either', async () => {
+    status(204);
+    await send(urlOf(), HERE, 'whsec_before');
+    const [{ req, body } = expect.fail()] = requests;
+    for (const [secret, verdict] of [
+      [SECRET, 'good'],
+      ['whsec_before', 'good'],
+      ['whsec_another', 'invalid'],
+    ] as const) {
+      const verifier = createWebhookVerifier([secret], () => NOW_MS);
+      expect(verifier.verify(req.headers['webhook-signature'], body), secret).to.equal(verdict);
+    }
   });
 
   it('tells an event that is rejected from a receiver in trouble', async () => {
@@ -118,4 +145,57 @@ describe('send a webhook', () => {
     expect(secure.detail).to.match(/^the host has the address (127\.0\.0\.1|::1), which is not a public address$/);
     expect(requests).to.have.length(1);
   });
+
+  it('connects to the address that DNS knows, and asks the system about a name that DNS does not know', async () => {
+    status(204);
+    names['shop.example'] = '127.0.0.1';
+    expect((await send(urlOf('shop.example'))).outcome).to.equal('delivered');
+    names['shop.example'] = '10.0.0.1';
+    expect(await send(urlOf('shop.example'))).to.deep.equal({
+      outcome: 'failed',
+      detail: 'the host has the address 10.0.0.1, which may only be called with https',
+    });
+    expect((await send(urlOf('localhost'))).outcome).to.equal('delivered');
+    expect(requests).to.have.length(2);
+  });
+
+  it('ends within its time when a name server is silent, and asks once for all calls of a host', async () => {
+    status(204);
+    names['silent.example'] = null;
+    names['shop.example'] = '127.0.0.1';
+    const sender = createWebhookSender(HERE, () => NOW_MS, SHORT_MS, nameServers);
+    const to = (host: string) => sender({ url: urlOf(host), secret: SECRET, secret_before: null }, EVENT);
+    const silent = Array.from({ length: 8 }, () => to('silent.example'));
+    expect((await to('shop.example')).outcome, 'another host').to.equal('delivered');
+    for (const sent of await Promise.all(silent)) {
+      expect(sent).to.deep.equal({ outcome: 'failed', detail: 'no answer within 0.3 s' });
+    }
+    expect(questions.filter((name) => name === 'silent.example')).to.have.length(2);
+  });
 });
+
+const DNS_HEADER_BYTES = 12;
+const TYPE_A = 1;
+
+/** Answers a question of DNS with a name's IPv4 address, with nothing for IPv6, or that there is no such name. */
+function replyTo(message: Buffer, names: Record<string, string | null>, questions: string[]): Buffer | null {
+  const labels: string[] = [];
+  let at = DNS_HEADER_BYTES;
+  for (let length = message[at] ?? 0; length > 0; length = message[at] ?? 0) {
+    labels.push(message.toString('latin1', at + 1, at + 1 + length));
+    at += 1 + length;
+  }
+  const name = labels.join('.').toLowerCase();
+  questions.push(name);
+  const address = names[name];
+  if (address === null) return null;
+  const answers = address !== undefined && message.readUInt16BE(at + 1) === TYPE_A ? 1 : 0;
+  const head = Buffer.alloc(DNS_HEADER_BYTES);
+  message.copy(head, 0, 0, 2);
+  head.writeUInt16BE(address === undefined ? 0x8183 : 0x8180, 2);
+  head.writeUInt16BE(1, 4);
+  head.writeUInt16BE(answers, 6);
+  const answer = Buffer.from('c00c00010001000000000004', 'hex');
+  const octets = Buffer.from((address ?? '').split('.').map(Number));
+  return Buffer.concat([head, message.subarray(DNS_HEADER_BYTES, at + 5), ...(answers === 1 ? [answer, octets] : [])]);
+}
