@@ -75,7 +75,7 @@ export function createAdmissionMetrics(registry: Registry) {
   });
   const breakerRefusals = new Counter({
     name: 'seckill_admission_breaker_refusals_total',
-    help: 'Times that an open breaker asked for a smaller answer, or would have (dry_run).',
+    help: 'Number of times that an open breaker asked for a reduced answer, or would have (dry_run).',
     labelNames: ['dependency', 'mode'],
     registers,
   });
@@ -130,12 +130,12 @@ export function createRoomMetrics(registry: Registry): RoomMetrics {
   const registers = [registry];
   const admitted = new Counter({
     name: 'seckill_admission_queue_admitted_total',
-    help: 'Buyers whose turn in a waiting room came, in all processes, while buyers waited. Buyers whom an operator let in do not count.',
+    help: 'Buyers whose turn in a waiting room came, in all processes, while buyers waited. Buyers whom an operator admitted do not count.',
     registers,
   });
   const ordered = new Counter({
     name: 'seckill_admission_queue_ordered_total',
-    help: 'Buyers whom the rules order to admit, by the clock of this process, while buyers waited.',
+    help: 'Buyers that should have been admitted according to the rules, by the clock of this process, while buyers waited.',
     registers,
   });
   const waiting = ({ joined, admitted }: Line): number => sum(joined) - sum(admitted);

@@ -62,7 +62,7 @@ async function voidSale(saleId: string, flags: VoidFlags): Promise<void> {
         const step = await orders.voidNext(saleId, after, wish, operatorName());
         if (step.outcome === 'not_found') throw new CliError(`there is no sale ${saleId}.`);
         if (step.outcome !== 'done')
-          throw new CliError(`sale ${saleId} is open. Pause or close it first, or new orders follow.`);
+          throw new CliError(`sale ${saleId} is open. Pause or close it first, or new orders will keep arriving.`);
         cancelled += step.cancelled;
         refunding += step.refunding;
         refundCents += step.refundCents;
