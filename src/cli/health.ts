@@ -58,7 +58,7 @@ async function askOne(address: string, asked: Asked): Promise<{ readonly isYes: 
   } catch (error) {
     const { cause, message } = error as Error;
     const { code } = (cause ?? {}) as NodeJS.ErrnoException;
-    return { isYes: false, sentence: `nobody answers at ${address} (${code ?? message})` };
+    return { isYes: false, sentence: `no answer from ${address} (${code ?? message})` };
   }
 }
 

@@ -39,7 +39,7 @@ export function migrateCommand(): Command {
   return new Command('migrate')
     .description('create or update the tables in the database of MYSQL_URL; safe to repeat and to run twice at once')
     .option('--dry-run', 'show what is missing; change nothing')
-    .option('--allow-locks', 'also change large tables that must be locked meanwhile; only while no sale runs')
+    .option('--allow-locks', 'also change large tables, even if they must be locked for it; only while no sale runs')
     .option('--json', 'print one JSON line: {"applied": [names of migrations], "newer": [names of a later release]}')
     .addHelpText('after', MIGRATE_EXAMPLES)
     .action(runMigrate);
@@ -82,9 +82,9 @@ function locksSentence({ statement, table, locks, rows, bytes }: PlannedStatemen
     case 'none':
       return statement.startsWith('CREATE') ? 'new table: blocks nothing' : `${table} is new: blocks nothing`;
     case 'short':
-      return `${table} has ${size}: its writers continue if the server can do that; otherwise they wait while it is copied`;
+      return `${table} has ${size}: writes continue if the server can alter it online; otherwise they wait while the table is copied`;
     case 'online':
-      return `${table} has ${size}: its writers continue; if the server cannot do that, migrate stops here`;
+      return `${table} has ${size}: writes continue; if the server cannot alter it online, migrate stops here`;
     case 'rows':
       return `writes rows, in short transactions over ${table} (${size})`;
     default:

@@ -85,7 +85,7 @@ function readEvent(item: unknown): OrderEvent | string {
   if (!isCount(at)) return 'at is not a time in ms';
   if (!areOrderIds(orders)) return 'orders is not a filled list of order ids';
   if (metadata === undefined) return { eventId, type, saleId, orders, atMs: at };
-  if (!isMetadataOf(metadata, orders)) return 'metadata is not that of these orders';
+  if (!isMetadataOf(metadata, orders)) return 'metadata does not belong to these orders';
   return { eventId, type, saleId, orders, atMs: at, metadata };
 }
 

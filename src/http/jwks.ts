@@ -56,7 +56,7 @@ export class Jwks implements IssuerKeys {
     this.#outage = new OutageLog(
       parts.log,
       {
-        begins: 'the keys of the issuer cannot be read; those that are known go on',
+        begins: 'the keys of the issuer cannot be read; known keys stay in use',
         ends: 'the keys of the issuer can be read again',
       },
       { issuer: of.issuer, url: of.jwksUrl },

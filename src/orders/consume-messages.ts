@@ -116,7 +116,7 @@ async function handleOrGiveBack(
     const givenBack = outage ? [delivery, ...behind] : [delivery];
     await Promise.all(givenBack.map((one) => retry(one, options)));
     if (outage) throw error;
-    const said = isLast ? 'last attempt failed, the message is a dead letter now' : 'message not handled';
+    const said = isLast ? 'the last attempt failed; the message is now a dead letter' : 'message not handled';
     ports.log.error({ err: error, messageId: delivery.messageId, group: options.group }, said);
   }
 }

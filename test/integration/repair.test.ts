@@ -85,7 +85,7 @@ describe('repair of a sale after Redis lost it', () => {
     await lock({ saleId: other.saleId, bucket: 0 }, 'another', 600_000);
     const [idle, busy] = await Promise.all([cli(sale.saleId), cli(other.saleId)]);
     expect([idle.code, idle.stdout]).to.match(/^0,Sale \d+ needs no repair/);
-    expect([busy.code, busy.stderr]).to.match(/^1,seckill: another repair works on sale/);
+    expect([busy.code, busy.stderr]).to.match(/^1,seckill: another repair of sale/);
     const forced = await cli(sale.saleId, '--force', '--json');
     expect(forced.code, forced.stderr).to.equal(0);
     expect(forced.lines.map(({ step, outcome }) => step ?? outcome)).to.deep.equal([

@@ -36,7 +36,7 @@ export class Seals {
    * @throws RangeError if there is no key, or if the fields are too long
    */
   seal(what: SealOf, fields: readonly (string | number)[]): string {
-    if (this.#first === undefined) throw new RangeError('no key is set to seal with');
+    if (this.#first === undefined) throw new RangeError('no sealing key is set');
     const shown = [this.#first, ...fields].join('.');
     const sealed = `${shown}.${this.#mac(this.#first, what, shown)}`;
     if (sealed.length > SEALED_LENGTH_MAX) throw new RangeError('only a short text can be sealed');
@@ -61,7 +61,7 @@ export class Seals {
    */
   lot(saleId: string, userId: string): number {
     const mac = this.#mac(this.#first ?? '', { kind: 'queue-lot', saleId, userId }, '');
-    if (mac === null) throw new RangeError('no key is set to draw a random value');
+    if (mac === null) throw new RangeError('no sealing key is set, so no random value can be drawn');
     return Buffer.from(mac, 'base64url').readUIntBE(0, LOT_BYTES) / 2 ** (8 * LOT_BYTES);
   }
 

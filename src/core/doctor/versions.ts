@@ -22,7 +22,7 @@ export const SUPPORTED_VERSIONS = {
     name: 'RocketMQ',
     least: '5.0',
     tried: ['5.3.3', '5.4.0'],
-    avoid: { '5.5.0': 'after its first half message, one of its threads uses a whole core for ever' },
+    avoid: { '5.5.0': 'after its first half message, one of its threads uses a whole core forever' },
   },
 } as const satisfies Record<string, Supported>;
 

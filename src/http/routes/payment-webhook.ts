@@ -70,7 +70,7 @@ export const paymentWebhook = defineRoute({
   answers: {
     200: {
       description:
-        'recorded: the order is paid, or the money is owed back; `noted`: looked after; `ignored`: nothing that concerns an order',
+        'recorded: the order is paid, or the money is owed back; `noted`: stored as a case for an operator; `ignored`: does not concern an order',
       schema: z.object({
         outcome: z.enum(['paid', 'refund_due', 'noted', 'ignored']),
         orderId: text.optional(),

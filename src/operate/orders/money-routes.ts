@@ -155,7 +155,7 @@ export const voidSale = defineRoute({
       case 'not_found':
         return problem('not_found');
       case 'sale_open':
-        return problem('wrong_state', { detail: 'Pause or close the sale first, or new orders follow.' });
+        return problem('wrong_state', { detail: 'Pause or close the sale first, or new orders will keep arriving.' });
       case 'no_place':
         return problem('bad_request', { detail: 'after is not the `next` of an earlier call.' });
       default:

@@ -27,7 +27,7 @@ Exit codes: 0 printed, 2 wrong usage or an unreadable file.`;
 
 export function planCommand(): Command {
   return new Command('plan')
-    .description('compute the processes and servers that a sale needs, and the limit that comes next')
+    .description('compute the processes and servers that a sale needs, and the limit that it would reach first')
     .requiredOption('--tries <count>', 'purchase attempts per second at the peak', parseWhole(1, MOST))
     .requiredOption('--winners <count>', 'attempts that get a unit, all in the first second', count)
     .option('--readers <count>', 'open sale pages', count, 0)
@@ -75,7 +75,7 @@ export function planText({ load: { tries, winners, readers }, lines, limits }: P
       column(`  ${what}`, figure(value).padStart(11), unit, `${rule} [${source}]`),
     ),
     '',
-    'Limits, the next one first, with the share that this load uses:',
+    'Limits in the order in which they are reached, with the share that this load uses:',
     ...limits.flatMap(({ what, share, rule, source, todo }) => [
       `  ${figure(share * 100).padStart(7)} %  ${what}: ${rule} [${source}]`,
       ...(share > 0.5 ? [`            ${todo}`] : []),

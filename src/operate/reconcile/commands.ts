@@ -175,7 +175,7 @@ function sentenceOf(result: SaleResolved, dryRun: boolean): string {
     case 'not_loaded':
       return `Sale ${result.saleId}: a keeper must rebuild it in Redis first. Start a keeper, or give --wait more time.`;
     case 'taken':
-      return `Sale ${result.saleId}: ${result.owner} compares it until ${isoTime(result.untilMs)}.`;
+      return `Sale ${result.saleId}: ${result.owner} is comparing it, until ${isoTime(result.untilMs)} at most.`;
     case 'not_found':
       return `Sale ${result.saleId}: does not exist.`;
     default:
@@ -224,7 +224,7 @@ function printSale(result: SaleResult): void {
     case 'not_found':
       return print(saleLine(result.saleId, 'not_found'));
     case 'taken':
-      return print(saleLine(result.saleId, 'taken', `${result.owner} compares it until ${isoTime(result.untilMs)}`));
+      return print(saleLine(result.saleId, 'taken', `${result.owner} is comparing it, until ${isoTime(result.untilMs)} at most`));
     case 'failed':
       return print(saleLine(result.saleId, 'failed', result.error.message));
     case 'compared': {

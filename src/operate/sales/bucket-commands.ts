@@ -54,7 +54,7 @@ function stepSentence(step: RepairStep): string {
     case 'locked':
       return 'Locked: nobody can buy. Waiting for the workers.';
     case 'quiet':
-      return 'The workers are done, or their time is over.';
+      return 'The workers have finished, or the wait for them is over.';
     case 'epoch':
       return `Epoch ${step.epoch} begins. Batches of older epochs must reacquire their units.`;
     case 'staged': {
@@ -75,7 +75,7 @@ function endSentence(saleId: string, end: OrderedRepair): string {
     case 'not_needed':
       return `Sale ${saleId} needs no repair; nothing was changed. Use --force to rebuild it anyway.`;
     case 'busy':
-      throw new CliError(`another repair works on sale ${saleId}; it ends within seconds.`);
+      throw new CliError(`another repair of sale ${saleId} is running; it ends within seconds.`);
     case 'superseded':
       throw new CliError(`another repair took over sale ${saleId}, or Redis was restarted. Check again in a minute.`);
     case 'not_found':

@@ -200,7 +200,7 @@ function saleOf(verb: string, saleId: string, answer: SaleAdminAnswer): Sale {
 
 /** Says what happens to a sale that was moved while Redis has lost it or is rebuilding it. */
 export const inRepairSentence = ({ saleId, state }: Pick<Sale, 'saleId' | 'state'>): string =>
-  `Sale ${saleId} is ${state}. Redis is rebuilding its stock, or has lost it and the keeper rebuilds it: until then nobody can buy.`;
+  `Sale ${saleId} is ${state}. Its stock in Redis is being rebuilt, or is lost and will be rebuilt by the keeper. Until then, nobody can buy.`;
 
 /** Says why the sale cannot make this move, and names the command that helps, if there is one. */
 export function wrongStateSentence(verb: string, { saleId, state }: Pick<Sale, 'saleId' | 'state'>): string {

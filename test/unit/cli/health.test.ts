@@ -63,7 +63,7 @@ describe('seckill health', () => {
 
   it('fails and names the addresses it asked when no server answers', async () => {
     const error = await refusal(askHealth([nobody], 'alive'));
-    expect(error).to.be.instanceOf(CliError).with.property('message', `nobody answers at ${nobody} (ECONNREFUSED)`);
+    expect(error).to.be.instanceOf(CliError).with.property('message', `no answer from ${nobody} (ECONNREFUSED)`);
   });
 
   it('asks the address in the settings, and the loopback address when the program listens on 0.0.0.0', async () => {

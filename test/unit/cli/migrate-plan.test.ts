@@ -43,11 +43,11 @@ describe('seckill migrate --dry-run', () => {
   -- gifts is new: blocks nothing
 
   ALTER TABLE sales ADD COLUMN gift INT;
-  -- sales has 40 rows, 0.1 MB: its writers continue if the server can do that; otherwise they wait while it is copied
+  -- sales has 40 rows, 0.1 MB: writes continue if the server can alter it online; otherwise they wait while the table is copied
 
 0024-gifts-of-orders
   ALTER TABLE orders ADD COLUMN gift INT;
-  -- orders has 9000000 rows, 3000.0 MB: its writers continue; if the server cannot do that, migrate stops here
+  -- orders has 9000000 rows, 3000.0 MB: writes continue; if the server cannot alter it online, migrate stops here
 
   UPDATE orders SET gift = 1;
   -- writes rows, in short transactions over orders (9000000 rows, 3000.0 MB)

@@ -66,7 +66,7 @@ describe('keeper: messages of a consumer group', () => {
       world.clock.advance(120_000);
     }
     expect(world.consumed.map(([, verdict]) => verdict)).to.deep.equal(['failed', 'failed', 'dead_letter']);
-    expect(world.errors.at(-1)).to.equal('last attempt failed, the message is a dead letter now');
+    expect(world.errors.at(-1)).to.equal('the last attempt failed; the message is now a dead letter');
   });
 
   it('records a span for a message of a recorded trace and ends it with the message', async () => {

@@ -42,12 +42,12 @@ export const http = {
   }),
   trustedProxies: networks({
     env: 'HTTP_TRUSTED_PROXIES',
-    doc: 'Networks of your own proxies. The api believes only the part of X-Forwarded-For that these proxies add. Not set: it ignores the header.',
+    doc: 'Networks of your own proxies. The api trusts only the part of X-Forwarded-For that these proxies add. Not set: it ignores the header.',
     optional: true,
   }),
   connectionsPerAddressMax: integer({
     env: 'HTTP_CONNECTIONS_PER_ADDRESS_MAX',
-    doc: 'Maximum number of open connections of one client address. An IPv6 /64 network counts as one address, and a /56 network may have four times as many. 0 disables the limit.',
+    doc: 'Maximum number of open connections from one client address. An IPv6 /64 network counts as one address, and a /56 network may have four times as many. 0 disables the limit.',
     unit: 'connections',
     fallback: 100,
     min: 0,
@@ -55,7 +55,7 @@ export const http = {
   }),
   requestsPerAddressMax: integer({
     env: 'HTTP_REQUESTS_PER_ADDRESS_MAX',
-    doc: 'Maximum number of requests of one client address to one api in ten seconds. The api answers further requests `rate_limited`. 0 disables the limit.',
+    doc: 'Maximum number of requests from one client address to one api in ten seconds. The api refuses further requests with 429 `rate_limited`. 0 disables the limit.',
     unit: 'requests',
     fallback: 3000,
     min: 0,
@@ -63,12 +63,12 @@ export const http = {
   }),
   unlimitedNetworks: networks({
     env: 'HTTP_UNLIMITED_NETWORKS',
-    doc: 'Networks whose addresses have no limits per address. List a proxy here if HTTP_TRUSTED_PROXIES does not name it, because it looks like a single client.',
+    doc: 'Networks whose addresses are exempt from the limits per address. List a proxy here if HTTP_TRUSTED_PROXIES does not name it, because to the api it looks like a single client.',
     fallback: '127.0.0.0/8,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,169.254.0.0/16,::1,fc00::/7,fe80::/10',
   }),
   drainMs: integer({
     env: 'HTTP_DRAIN_MS',
-    doc: 'Time after SIGTERM in which the api answers open requests. It then closes their connections.',
+    doc: 'How long after SIGTERM the api still answers open requests. It then closes their connections.',
     unit: 'ms',
     fallback: 8000,
     min: 0,
@@ -92,7 +92,7 @@ export const shop = {
   }),
   signInUrl: url({
     env: 'SHOP_SIGN_IN_URL',
-    doc: 'Address to which a sale page sends buyers to sign in. The page replaces `{saleId}` in it. Not set: the page says that the shop signs buyers in.',
+    doc: 'Address to which a sale page sends buyers to sign in. The page replaces `{saleId}` in it. Not set: the page tells buyers to sign in at the shop.',
     protocols: ['https:', 'http:'],
     optional: true,
   }),
@@ -130,7 +130,7 @@ export const operators = {
 export const accessLog = {
   kind: word({
     env: 'ACCESS_LOG',
-    doc: 'Answers that the access log records: none (`off`), those with 4xx or 5xx (`refusals`), one in ACCESS_LOG_SAMPLE_EVERY (`sampled`), or all.',
+    doc: 'Answers that the access log records: none (`off`), answers with 4xx or 5xx (`refusals`), one in ACCESS_LOG_SAMPLE_EVERY (`sampled`), or all.',
     words: ['off', 'refusals', 'sampled', 'all'],
     fallback: 'off',
   }),
@@ -143,7 +143,7 @@ export const accessLog = {
   }),
   sampleEvery: integer({
     env: 'ACCESS_LOG_SAMPLE_EVERY',
-    doc: 'The access log records one in this number of answers. Only ACCESS_LOG=sampled uses it.',
+    doc: 'With ACCESS_LOG=sampled, the access log records one in every this many answers.',
     unit: 'answers',
     fallback: 100,
     min: 1,
@@ -163,13 +163,13 @@ export const traceIds = {
 export const auth = {
   algorithm: word({
     env: 'JWT_ALGORITHM',
-    doc: 'Only algorithm accepted for tokens that JWT_SECRET checks.',
+    doc: 'The only algorithm that is accepted for tokens verified with JWT_SECRET.',
     words: ['HS256', ...PUBLIC_ALGORITHMS],
     fallback: 'HS256',
   }),
   key: text({
     env: 'JWT_SECRET',
-    doc: 'Key that checks tokens. HS256: a shared secret, for tokens whose `kid` JWT_KEYS does not name. Other algorithms: a public key in PEM. Set at least one of JWT_SECRET, JWT_KEYS and JWT_ISSUERS.',
+    doc: 'Key for verifying tokens. HS256: a shared secret, for tokens with a `kid` that is not in JWT_KEYS. Other algorithms: a public key in PEM. Set at least one of JWT_SECRET, JWT_KEYS and JWT_ISSUERS.',
     minLength: 32,
     optional: true,
     secret: true,
@@ -177,19 +177,19 @@ export const auth = {
   }),
   keys: keyList({
     env: 'JWT_KEYS',
-    doc: 'HS256 keys by the `kid` of the token. With two keys, tokens of both stay valid while you change the key. The command line signs its tokens with the first key.',
+    doc: 'HS256 keys by the `kid` of the token. With two keys, tokens signed with either are valid while you change the key. The command line signs its tokens with the first key.',
     optional: true,
   }),
   issuer: text({
     env: 'JWT_ISSUER',
-    doc: 'Required `iss` of tokens that JWT_SECRET or JWT_KEYS check. Not set: any value.',
+    doc: 'Required `iss` of tokens verified with JWT_SECRET or JWT_KEYS. Not set: any value.',
     optional: true,
     minLength: 1,
     range: 'text',
   }),
   audience: text({
     env: 'JWT_AUDIENCE',
-    doc: 'Required entry in `aud` of tokens that JWT_SECRET or JWT_KEYS check. Not set: any value.',
+    doc: 'Required entry in `aud` of tokens verified with JWT_SECRET or JWT_KEYS. Not set: any value.',
     optional: true,
     minLength: 1,
     range: 'text',
@@ -201,7 +201,7 @@ export const auth = {
   }),
   lifeMaxMs: integer({
     env: 'JWT_LIFE_MAX_MS',
-    doc: 'Maximum lifetime of a token, from `iat` to `exp`. The api refuses tokens with a longer lifetime, so that a leaked token expires in time.',
+    doc: 'Maximum lifetime of a token, from `iat` to `exp`. The api refuses tokens with a longer lifetime, so that a leaked token does not stay valid for long.',
     unit: 'ms',
     fallback: 86400000,
     min: 60000,
@@ -214,12 +214,12 @@ export const auth = {
 export const admission = {
   signKeys: keyList({
     env: 'ADMISSION_SIGN_KEYS',
-    doc: 'Keys that may sign requests. The rules name the keys that the api accepts now. Not set: the api refuses rules that need a signing key.',
+    doc: 'Keys with which requests may be signed. The rules name the keys that the api accepts at present. Not set: the api refuses rules that need a signing key.',
     optional: true,
   }),
   sealKeys: keyList({
     env: 'ADMISSION_SEAL_KEYS',
-    doc: 'Keys that seal purchase tokens, tickets and passes. Every api needs the same keys: it seals with the first and accepts all. Not set: the api refuses rules that need a sealing key.',
+    doc: 'Keys that seal purchase tokens, tickets and passes. Every api needs the same keys: it seals with the first key and accepts all of them. Not set: the api refuses rules that need a sealing key.',
     optional: true,
   }),
 } as const satisfies Keys;
@@ -227,7 +227,7 @@ export const admission = {
 export const hotSales = {
   perSecond: integer({
     env: 'HOT_SALE_PER_SECOND',
-    doc: 'A sale with this many purchase attempts per second, or more, is reported as hot (10 s average over all apis). 0 disables the report and HOT_SALE_AUTO.',
+    doc: 'A sale is reported as hot if it has at least this many purchase attempts per second (10 s average over all apis). 0 disables the report and HOT_SALE_AUTO.',
     unit: 'purchases a second',
     fallback: 2000,
     min: 0,
@@ -259,7 +259,7 @@ export const batch = {
   gatherMs: fixed('BATCH_GATHER_MS', 25),
   queueMax: integer({
     env: 'BATCH_QUEUE_MAX',
-    doc: 'Maximum number of purchases that wait for a batch in one api. The api answers further purchases `overloaded`.',
+    doc: 'Maximum number of purchases that wait for a batch in one api. The api refuses further purchases with 503 `overloaded`.',
     unit: 'purchases',
     fallback: 8192,
     min: 1,

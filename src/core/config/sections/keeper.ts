@@ -25,7 +25,7 @@ export const keeper = {
   }),
   retireAfterMs: integer({
     env: 'RETIRE_AFTER_MS',
-    doc: 'Time from the end of a sale until it leaves Redis, and MySQL answers for it. Must be longer than the broker keeps a half message (72 h by default). 0 keeps every sale in Redis.',
+    doc: 'How long a sale stays in Redis after its end. From then on, MySQL answers for it. Must be longer than the broker keeps a half message (72 h by default). 0 keeps every sale in Redis.',
     unit: 'ms',
     fallback: 604800000,
     min: 0,
@@ -33,7 +33,7 @@ export const keeper = {
   }),
   archiveAfterMs: integer({
     env: 'ARCHIVE_AFTER_MS',
-    doc: 'Time from when a sale leaves Redis until its orders move to the archive, where they can still be found. 0 disables the archive.',
+    doc: 'How long the orders of a sale stay in the main tables after it has left Redis. They then move to the archive, where they can still be found. 0 disables the archive.',
     unit: 'ms',
     fallback: 604800000,
     min: 0,
@@ -41,7 +41,7 @@ export const keeper = {
   }),
   archivePerSecond: integer({
     env: 'ARCHIVE_PER_SECOND',
-    doc: 'Maximum number of orders that one keeper archives in a second. A low number leaves MySQL free for running sales.',
+    doc: 'Maximum number of orders that one keeper archives per second. A low number leaves more of MySQL for running sales.',
     unit: 'orders',
     fallback: 1000,
     min: 1,
@@ -55,7 +55,7 @@ export const keeper = {
   }),
   webhookNetworks: networks({
     env: 'WEBHOOK_NETWORKS',
-    doc: 'Private networks where webhook endpoints may be, also with http. Not set: only public addresses with https.',
+    doc: 'Private networks in which webhook endpoints are allowed, even over http. Not set: only public addresses over https.',
     optional: true,
   }),
 } as const satisfies Keys;

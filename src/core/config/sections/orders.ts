@@ -5,7 +5,7 @@ import { fixed, integer, text, url, word, type Keys } from '../key.js';
 export const worker = {
   loops: integer({
     env: 'WORKER_LOOPS',
-    doc: 'Number of loops in which one worker consumes messages of a topic.',
+    doc: 'Number of parallel loops in which one worker consumes the messages of a topic.',
     unit: 'loops',
     fallback: 2,
     min: 1,
@@ -15,7 +15,7 @@ export const worker = {
   receiveMax: fixed('WORKER_RECEIVE_MAX', 16),
   invisibleMs: integer({
     env: 'WORKER_INVISIBLE_MS',
-    doc: 'Time after which the broker delivers a message again if its worker died. Must be at least twice MYSQL_QUERY_TIMEOUT_MS, and no less than minInvisibleTimeMillsForRecv of the RocketMQ proxy (10,000 by default).',
+    doc: 'If a worker dies, the broker delivers its messages again after this time. Must be at least twice MYSQL_QUERY_TIMEOUT_MS, and no less than minInvisibleTimeMillsForRecv of the RocketMQ proxy (10,000 by default).',
     unit: 'ms',
     fallback: 30000,
     min: 1000,
@@ -31,7 +31,7 @@ export const worker = {
 export const order = {
   paymentWindowMs: integer({
     env: 'ORDER_PAYMENT_WINDOW_MS',
-    doc: 'Time that a buyer has to pay. An unpaid order then expires.',
+    doc: 'How long a buyer has to pay. After that, an unpaid order expires.',
     unit: 'ms',
     fallback: 900000,
     min: 1000,
@@ -72,7 +72,7 @@ export const payment = {
   }),
   webhookSecretBefore: text({
     env: 'PAYMENT_WEBHOOK_SECRET_BEFORE',
-    doc: 'Previous secret of the webhook, accepted while you change the secret. Remove it when the provider signs with the new secret.',
+    doc: 'Previous secret of the webhook, which is still accepted while you change the secret. Remove it once the provider signs with the new one.',
     optional: true,
     minLength: 32,
     secret: true,
@@ -80,7 +80,7 @@ export const payment = {
   }),
   webhookMode: word({
     env: 'PAYMENT_WEBHOOK_MODE',
-    doc: 'Payments that the webhook accepts: real money (`live`, in a call `"live": true`), or the test mode of the provider (`test`).',
+    doc: 'Payments that the webhook accepts: real money (`live`; such a call has `"live": true`), or the provider's test mode (`test`).',
     words: ['live', 'test'],
     fallback: 'live',
   }),
@@ -91,7 +91,7 @@ export const notifications = {
   pollMaxMs: fixed('NOTIFICATIONS_POLL_MAX_MS', 5000),
   streamsMax: integer({
     env: 'EVENTS_STREAMS_MAX',
-    doc: 'Maximum number of open event streams at one api. The api answers further streams 503 `overloaded`. Must be below HTTP_CONNECTIONS_MAX, because each stream is a connection.',
+    doc: 'Maximum number of open event streams at one api. The api refuses further streams with 503 `overloaded`. Must be lower than HTTP_CONNECTIONS_MAX, because each stream is a connection.',
     unit: 'streams',
     fallback: 4000,
     min: 0,
@@ -101,7 +101,7 @@ export const notifications = {
   streamMaxMs: fixed('EVENTS_STREAM_MAX_MS', 300_000),
   heartbeatMs: integer({
     env: 'EVENTS_HEARTBEAT_MS',
-    doc: 'Pause between two comments that keep an event stream alive. The api also checks the token of the stream again each time. Must be shorter than the idle timeout of every proxy.',
+    doc: 'Pause between two comments that keep an event stream alive. Each time, the api also checks the token of the stream again. Must be shorter than the idle timeout of every proxy.',
     unit: 'ms',
     fallback: 15000,
     min: 100,

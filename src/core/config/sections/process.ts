@@ -42,13 +42,13 @@ export const metrics = {
 export const tracing = {
   endpoint: url({
     env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
-    doc: 'Collector that receives spans, as OTLP over HTTP in JSON, at /v1/traces below this address. Not set: no spans are recorded.',
+    doc: 'Address of the collector that receives spans. They are sent as OTLP over HTTP in JSON to /v1/traces below this address. Not set: no spans are recorded.',
     protocols: ['http:', 'https:'],
     optional: true,
   }),
   sampledShare: share({
     env: 'OTEL_TRACES_SAMPLER_ARG',
-    doc: 'Share of purchases that an api traces if the caller sends no `traceparent`. With a `traceparent`, the caller decides.',
+    doc: 'Fraction of purchases that an api traces if the caller sends no `traceparent`. If there is one, the caller decides.',
     fallback: 0.01,
   }),
   /** Maximum time that spans wait so that they can be sent together. */

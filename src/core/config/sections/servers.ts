@@ -48,7 +48,7 @@ const tlsKeys = (prefix: string, servers: string, address: string) =>
 export const redis = {
   url: url({
     env: 'REDIS_URL',
-    doc: 'Redis that holds the stock: one server, a master that sentinels name, or a cluster (name some of its servers). `rediss` uses TLS for all connections, including those to sentinels. User and password are those of Redis, not of the sentinels.',
+    doc: 'Redis that holds the stock: one server, a master that sentinels name, or a cluster (name some of its servers). `rediss` uses TLS for all connections, including those to sentinels. User and password are for Redis, not for the sentinels.',
     protocols: ['redis:', 'rediss:'],
     forms: [SENTINEL_URL, CLUSTER_URL],
     secret: true,
@@ -71,7 +71,7 @@ export const redis = {
   ...tlsKeys('REDIS_TLS', 'Redis and its sentinels', 'REDIS_URL'),
   replyTimeoutMs: integer({
     env: 'REDIS_REPLY_TIMEOUT_MS',
-    doc: 'Time limit for a reply of Redis. After it, the outcome of the command is unknown.',
+    doc: 'Time limit for a reply of Redis. After that, the outcome of the command is unknown.',
     unit: 'ms',
     fallback: 1500,
     min: 50,
@@ -95,7 +95,7 @@ export const redis = {
   }),
   waitReplicasMs: integer({
     env: 'REDIS_WAIT_REPLICAS_MS',
-    doc: 'Time limit for the replicas of REDIS_WAIT_REPLICAS. After it, the buyer gets `outcome_unknown`, and the order is still made.',
+    doc: 'Time limit for the replicas of REDIS_WAIT_REPLICAS. After that, the buyer gets `outcome_unknown`, but the order is still created.',
     unit: 'ms',
     fallback: 500,
     min: 10,
@@ -145,7 +145,7 @@ export const brokerAccess = {
   }),
   tls: word({
     env: 'ROCKETMQ_TLS',
-    doc: 'Connections to RocketMQ that use TLS: none (`off`), those to the gRPC proxy (`grpc`), or also the admin connections to name servers and brokers (`on`).',
+    doc: 'Connections to RocketMQ that use TLS: none (`off`), connections to the gRPC proxy (`grpc`), or also the admin connections to name servers and brokers (`on`).',
     words: ['off', 'grpc', 'on'],
     fallback: 'off',
   }),
@@ -155,7 +155,7 @@ export const brokerAccess = {
 export const messages = {
   keys: keyList({
     env: 'MESSAGE_KEYS',
-    doc: 'Keys that sign messages in the broker. Every program needs the same keys: it signs with the first and accepts all.',
+    doc: 'Keys that sign messages in the broker. Every program needs the same keys: it signs with the first key and accepts all of them.',
   }),
   unsigned: word({
     env: 'MESSAGE_UNSIGNED',
