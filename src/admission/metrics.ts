@@ -38,7 +38,7 @@ export function createAdmissionMetrics(registry: Registry) {
   });
   const canaryAnswers = new Counter({
     name: 'seckill_admission_canary_answers_total',
-    help: 'Answers to users while a canary of rules runs: to users whom the canary judges (tried), and to the others.',
+    help: 'Answers to purchases while a canary of rules runs: of users whom the canary judges (tried), and of the others.',
     labelNames: ['users', 'answer'],
     registers,
   });
@@ -87,6 +87,11 @@ export function createAdmissionMetrics(registry: Registry) {
     breaker.labels(dependency).set(BREAKER_LEVELS.closed); // an alert on a rise needs the value before it
     quorum.labels(dependency).set(0);
   }
+  const canaryAnswersTo = (users: string) => ({
+    accepted: canaryAnswers.labels(users, 'accepted'),
+    refused: canaryAnswers.labels(users, 'refused'),
+  });
+  const canaryCounted = { tried: canaryAnswersTo('tried'), others: canaryAnswersTo('others') };
   const countedBy = { redis: counted.labels('redis'), local: counted.labels('local') };
   return {
     /** @param word the reason, such as `denied` or `nonce_used` */
@@ -100,7 +105,7 @@ export function createAdmissionMetrics(registry: Registry) {
       rulesRefused.inc();
     },
     canaryAnswered: (users: 'tried' | 'others', answer: 'accepted' | 'refused'): void =>
-      canaryAnswers.labels(users, answer).inc(),
+      canaryCounted[users][answer].inc(),
     /** @param by Redis for all processes, or this process alone */
     requestsCounted: (by: 'redis' | 'local', requests: number): void => countedBy[by].inc(requests),
     /** @param limit the limit with the longest wait */
