@@ -62,9 +62,8 @@ describe('rules beside a release without canaries', () => {
   it('are the rules in force, in the same form as ever, while a canary runs', async () => {
     const current = await begin();
     for (const text of [await inMysql(), await inRedis()]) {
-      const { success, data } = previousRules.safeParse(JSON.parse(text));
-      expect(success, text).to.equal(true);
-      expect(data?.lists).to.have.nested.property('users.deny').that.deep.equals([]);
+      const { lists } = previousRules.parse(JSON.parse(text));
+      expect(lists).to.have.nested.property('users.deny').that.deep.equals([]);
     }
     await current.runOnce();
     expect(current.of(TRIED).lists.users.deny, 'in this release').to.deep.equal([TRIED]);
