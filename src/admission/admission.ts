@@ -40,7 +40,7 @@ export class Admission {
     return this.#ask(0, userId, (layer) => layer.buyer(request, userId));
   }
 
-  /** Records the answer to a buyer, to compare a canary with the main rules. */
+  /** Notes the answer to a purchase, to compare a canary of rules with the rules in force. */
   answered(userId: string, word: string): void {
     this.#current.count(userId, REFUSALS.has(word) ? 'refused' : 'accepted');
   }

@@ -34,7 +34,7 @@ export function createAdmissionMetrics(registry: Registry) {
   );
   const canaryAnswers = counter(
     'seckill_admission_canary_answers_total',
-    'Answers to users while a canary of rules runs: to users whom the canary judges (tried), and to the others.',
+    'Answers to purchases while a canary of rules runs: to users whom the canary judges (tried), and to the others.',
     ['users', 'answer'],
   );
   const counted = counter(
@@ -75,6 +75,16 @@ export function createAdmissionMetrics(registry: Registry) {
     breaker.labels(dependency).set(BREAKER_LEVELS.closed); // an alert on a rise needs the value before it
     quorum.labels(dependency).set(0);
   }
+  const canaryAnswersTo = (users: string) => ({
+    accepted: canaryAnswers.labels(users, 'accepted'),
+    refused: canaryAnswers.labels(users, 'refused'),
+  });
+  const canaryCounted = { tried: canaryAnswersTo('tried'), others: canaryAnswersTo('others') };
+  const canaryAnswersTo = (users: string) => ({
+    accepted: canaryAnswers.labels(users, 'accepted'),
+    refused: canaryAnswers.labels(users, 'refused'),
+  });
+  const canaryCounted = { tried: canaryAnswersTo('tried'), others: canaryAnswersTo('others') };
   const countedBy = { redis: counted.labels('redis'), local: counted.labels('local') };
   return {
     /** @param word the reason, such as `denied` or `nonce_used` */
@@ -88,7 +98,7 @@ export function createAdmissionMetrics(registry: Registry) {
       rulesRefused.inc();
     },
     canaryAnswered: (users: 'tried' | 'others', answer: 'accepted' | 'refused'): void =>
-      canaryAnswers.labels(users, answer).inc(),
+      canaryCounted[users][answer].inc(),
     /** @param by which side counted: `redis`, for all processes, or `local`, for this process alone */
     requestsCounted: (by: 'redis' | 'local', requests: number): void => countedBy[by].inc(requests),
     /** @param limit the limit with the longest wait */

@@ -56,7 +56,7 @@ const canary = canaryTerms
   .required()
   .extend({
     since: count.meta({ description: 'the version that began the canary' }),
-    tried: answerCount.meta({ description: 'answers to the users of the canary, in all running apis' }),
+    tried: answerCount.meta({ description: 'answers to purchases of its users, in all running apis' }),
     others: answerCount,
   })
   .meta({ id: 'RulesCanary' });

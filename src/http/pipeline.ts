@@ -269,10 +269,9 @@ export class Pipeline {
     traceIdFor(exchange);
     if (exchange.span !== null) endSpan(exchange, exchange.span, answer);
     exchange.counter.answered(answer, tookMs);
-    if (exchange.admitted !== null && exchange.userId !== '') {
-      this.#services.admission.answered(exchange.userId, answer.word);
-    }
     if (exchange.counter.route === 'purchase') {
+      const isJudged = exchange.admitted !== null && exchange.userId !== '';
+      if (isJudged) this.#services.admission.answered(exchange.userId, answer.word);
       this.#services.saleAnswers.count((exchange.params as { readonly saleId: string }).saleId, answer.word);
     }
     this.#services.accessLog?.note(exchange, answer, tookMs);

@@ -264,6 +264,9 @@ const ENTRY_RULES = `CREATE TABLE IF NOT EXISTS entry_rules (
   created_at DATETIME(3) NOT NULL ${NOW}
 ) ${TABLE}`;
 
+/** Beside the rules, because the previous release would refuse rules that contain it. Null: no canary runs. */
+const RULES_CANARY = `ALTER TABLE entry_rules ADD COLUMN canary_json ${LONG_TEXT} NULL`;
+
 /** Where the orders of a sale are in `orders` (src/mysql/order-ranges.ts). */
 const ORDER_RANGES = `CREATE TABLE IF NOT EXISTS order_ranges (
   sale_id BIGINT UNSIGNED NOT NULL,
@@ -766,6 +769,10 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0029-coupon-codes', up: couponCodes },
   { name: '0030-notifications-and-webhooks', up: notices },
   { name: '0031-witness', up: (changes) => changes.create(WITNESS_FINDINGS, WITNESS_POSITION) },
+  {
+    name: '0032-rules-canary',
+    up: (changes) => changes.alter('entry_rules', RULES_CANARY, { column: 'canary_json' }),
+  },
   {
     name: '0034-webhook-secret-before',
     up: (changes) => changes.alter('webhook_endpoints', SECRET_BEFORE, { column: 'secret_before' }),

@@ -70,9 +70,9 @@ async function skipIds(tx: Transaction, table: string, row: object, ids: bigint)
 }
 
 /**
- * Publishes the rules again under a higher version. Apis follow the highest version that they hear of, even if only
- * from Redis. If Redis had a version that MySQL has lost, they would follow it and ignore the versions that are
- * published next.
+ * Publishes the rules again under a higher version. APIs follow the highest version that they hear of, also from Redis.
+ * If Redis had a version that MySQL has lost, they would follow it and ignore every version published next. A canary
+ * ends.
  */
 async function publishRulesAgain(tx: Transaction, actor: string): Promise<number> {
   const newest = knex('entry_rules').select('version', 'rules_json').orderBy('version', 'desc').limit(1);

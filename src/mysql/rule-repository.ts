@@ -1,4 +1,4 @@
-import type { RuleChange, RuleEvent, RuleRepository, StoredRules, StoreOutcome } from '../core/ports/rules.js';
+import type { RuleChange, RuleRepository, StoredInForce, StoredRules, StoreOutcome } from '../core/ports/rules.js';
 import { actorColumn, insertAudit } from './audit-log.js';
 import { MysqlError } from './errors.js';
 import { ageOf, execute, knex, readJson, select } from './knex.js';
@@ -12,7 +12,35 @@ export function createRuleRepository(pool: MysqlPool): RuleRepository {
       const [row] = await select(pool, knex('entry_rules').select('version', 'rules_json').where({ version }));
       return row === undefined ? null : { version, rules: readJson(row.rules_json) };
     },
-    store: (rules, expectedVersion, actor, event) => store(pool, { rules, expectedVersion, actor, event }),
+    /** If two processes store the same version at once, the primary key refuses the second. */
+    async store(
+      rules,
+      expectedVersion,
+      actor,
+      { canary = null, action = 'rules.published', more } = {},
+    ): Promise<StoreOutcome> {
+      try {
+        return await pool.transaction(async (tx) => {
+          const before = await current(tx);
+          if (before.version !== expectedVersion) return { outcome: 'version_conflict', version: before.version };
+          const version = expectedVersion + 1;
+          const [rules_json, canary_json] = [JSON.stringify(rules), canary && JSON.stringify(canary)];
+          const row = { version, rules_json, canary_json, actor: actorColumn(actor) };
+          await execute(tx, knex('entry_rules').insert(row));
+          await insertAudit(tx, {
+            actor,
+            action,
+            subject: 'rules:admission',
+            before: { version: expectedVersion },
+            after: { version, changed: changedLayers(before.rules, rules), ...more },
+          });
+          return { outcome: 'stored', version };
+        });
+      } catch (error) {
+        if (!(error instanceof MysqlError) || error.kind !== 'duplicate') throw error;
+        return { outcome: 'version_conflict', version: (await current(pool)).version };
+      }
+    },
     async ageMs(version): Promise<number | null> {
       const age = knex('entry_rules').select<{ readonly age_us: string }[]>(ageOf('created_at')).where({ version });
       const [row] = await select(pool, age);
@@ -26,48 +54,12 @@ export function createRuleRepository(pool: MysqlPool): RuleRepository {
   };
 }
 
-async function current(on: Statements): Promise<StoredRules> {
-  const newest = knex('entry_rules').select('version', 'rules_json').orderBy('version', 'desc').limit(1);
+async function current(on: Statements): Promise<StoredInForce> {
+  const newest = knex('entry_rules').select('version', 'rules_json', 'canary_json').orderBy('version', 'desc').limit(1);
   const [row] = await select(on, newest);
-  // A row that was written by hand may not contain JSON. The code that reads it as rules will refuse it.
-  return row === undefined ? { version: 0, rules: {} } : { version: row.version, rules: readJson(row.rules_json) };
-}
-
-/** Stores a version. If two processes store the same version at once, the primary key refuses the second. */
-async function store(
-  pool: MysqlPool,
-  {
-    rules,
-    expectedVersion,
-    actor,
-    event = { action: 'rules.published' },
-  }: {
-    readonly rules: object;
-    readonly expectedVersion: number;
-    readonly actor: string;
-    readonly event?: RuleEvent | undefined;
-  },
-): Promise<StoreOutcome> {
-  try {
-    return await pool.transaction(async (tx) => {
-      const before = await current(tx);
-      if (before.version !== expectedVersion) return { outcome: 'version_conflict', version: before.version };
-      const version = expectedVersion + 1;
-      const row = { version, rules_json: JSON.stringify(rules), actor: actorColumn(actor) };
-      await execute(tx, knex('entry_rules').insert(row));
-      await insertAudit(tx, {
-        actor,
-        action: event.action,
-        subject: 'rules:admission',
-        before: { version: expectedVersion },
-        after: { version, changed: changedLayers(before.rules, rules), ...event.more },
-      });
-      return { outcome: 'stored', version };
-    });
-  } catch (error) {
-    if (!(error instanceof MysqlError) || error.kind !== 'duplicate') throw error;
-    return { outcome: 'version_conflict', version: (await current(pool)).version };
-  }
+  if (row === undefined) return { version: 0, rules: {}, canary: null };
+  // A row that was written by hand may hold no JSON. The code that reads it as rules refuses it.
+  return { version: row.version, rules: readJson(row.rules_json), canary: readJson(row.canary_json) };
 }
 
 /**

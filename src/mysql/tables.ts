@@ -449,6 +449,7 @@ interface NotificationRow {
 interface EntryRulesRow {
   readonly version: number;
   readonly rules_json: string;
+  readonly canary_json: string | null;
   readonly actor: string;
   readonly created_at: Date;
 }

@@ -62,7 +62,9 @@ export const notificationsChannel = (saleId: string): string => `sk:news:${saleI
 const ENTRY_TAG = 'sk:{entry}:';
 /** The current rules, read by every process. */
 export const RULES_KEY = `${ENTRY_TAG}rules`;
-/** The rules that each api follows: its report, and the list of processes that have a report. */
+/** The canary beside the rules. The previous release does not read it. */
+export const canaryKey = (rulesKey: string): string => `${rulesKey}:canary`;
+/** The rules that each API process follows: its report, and the processes that have a report. */
 export const RULE_REPORTERS_KEY = `${ENTRY_TAG}rules:apis`;
 
 /** Counters of the limits. Two generations of subjects take turns; see lua/take-permits-5.lua. */

@@ -1,35 +1,42 @@
 import { jsonOrText } from '../core/parse-json.js';
 import type { RuleUpdate, RuleBroadcast } from '../core/ports/rules.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
-import { RULES_KEY } from './keys.js';
+import { canaryKey, RULES_KEY } from './keys.js';
 
 /**
- * Stores the rules in Redis in a sorted set that holds a single version, with its number as score. So the newest
- * version wins, no matter in which order two publishers write, and nothing is sent to a reader that already has it.
+ * Stores the rules and their canary in Redis, each in a sorted set that holds a single version, with its number as
+ * score. So the newest version wins in whatever order two publishers write, and a reader that already has it is sent
+ * nothing.
  */
 export function createRuleBroadcast({ redis }: RedisConnection, key = RULES_KEY): RuleBroadcast {
+  const newestIn = (from: string, version: number): Promise<string[]> =>
+    redis.zrevrangebyscore(from, '+inf', `(${version}`, 'WITHSCORES', 'LIMIT', 0, 1);
+  const put = async (to: string, version: number, value: unknown): Promise<void> => {
+    await redis.zadd(to, 'GT', version, JSON.stringify(value)); // GT: the same text may be an older version too
+    await redis.zremrangebyrank(to, 0, -2);
+  };
   return {
     newerThan: (version) =>
       asOperationalError('read the rules', async () => {
-        const newer = `(${version}`;
-        const [atLeast, found] = await Promise.all([
+        const [atLeast, rules, canary] = await Promise.all([
           redis.zcount(key, version, '+inf'),
-          redis.zrevrangebyscore(key, '+inf', newer, 'WITHSCORES', 'LIMIT', 0, 1),
+          newestIn(key, version),
+          newestIn(canaryKey(key), version),
         ]);
-        return atLeast === 0 ? { is: 'behind' } : updateOf(found);
+        return atLeast === 0 ? { is: 'behind' } : updateOf(rules, canary);
       }),
 
-    async announce({ version, rules }): Promise<void> {
-      await asOperationalError('announce the rules', async () => {
-        await redis.zadd(key, version, JSON.stringify(rules));
-        await redis.zremrangebyrank(key, 0, -2);
-      });
+    async announce({ version, rules, canary }): Promise<void> {
+      await asOperationalError('announce the rules', () =>
+        Promise.all([put(canaryKey(key), version, canary), put(key, version, rules)]),
+      );
     },
   };
 }
 
-function updateOf([text, score]: readonly string[]): RuleUpdate {
-  if (text === undefined) return { is: 'level' };
-  // Someone wrote text by hand that is not JSON. It is passed on, and the reader refuses it as rules.
-  return { is: 'newer', stored: { version: Number(score), rules: jsonOrText(text) } };
+function updateOf([rules, score]: readonly string[], [canary, canaryScore]: readonly string[]): RuleUpdate {
+  if (rules === undefined) return { is: 'level' };
+  if (canary === undefined || canaryScore !== score) return { is: 'behind' };
+  // Text that is not JSON was written by hand. It is passed on, and the reader refuses it as rules.
+  return { is: 'newer', stored: { version: Number(score), rules: jsonOrText(rules), canary: jsonOrText(canary) } };
 }

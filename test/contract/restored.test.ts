@@ -68,11 +68,12 @@ describe('database restored to an earlier moment', () => {
   it('publishes the restored rules under a version above any version known to an API', async () => {
     const rules = createRuleRepository(world.pool);
     const { rulesVersion: none } = await markRestored(world.pool, 'ann');
-    expect(await rules.current()).to.deep.equal({ version: none, rules: {} });
+    expect(await rules.current()).to.deep.equal({ version: none, rules: {}, canary: null });
 
-    await rules.store({ limits: { mode: 'off' } }, none, 'ann');
+    await rules.store({ limits: { mode: 'off' } }, none, 'ann', { canary: { percent: 1 } });
     const { rulesVersion } = await markRestored(world.pool, 'bob');
-    expect(await rules.current()).to.deep.equal({ version: rulesVersion, rules: { limits: { mode: 'off' } } });
+    const restored = { version: rulesVersion, rules: { limits: { mode: 'off' } }, canary: null };
+    expect(await rules.current(), 'without the canary').to.deep.equal(restored);
     expect(rulesVersion - none).to.be.above(1000);
     expect((await rules.history(1))[0]).to.include({ actor: 'bob' });
   });

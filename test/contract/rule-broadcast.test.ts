@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { silentLog } from '../helpers/silent-log.js';
 import type { RuleBroadcast } from '../../src/core/ports/rules.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { canaryKey } from '../../src/redis/keys.js';
 import { createRuleBroadcast } from '../../src/redis/rule-broadcast.js';
 import { MemoryRuleBroadcast } from '../helpers/memory/memory-rule-repository.js';
 import { onRedisCluster } from '../helpers/redis-cluster.js';
@@ -29,7 +30,7 @@ const WORLDS = [
   ['a Redis cluster', () => onRedisCluster(redisWorld)],
 ] as const;
 
-const rules = (mode: string): object => ({ lists: { mode } });
+const announced = (version: number) => ({ version, rules: { lists: { mode: `m${version}` } }, canary: null });
 
 onEachWorld<World>('contract RuleBroadcast', WORLDS, (world) => {
   let broadcast: RuleBroadcast;
@@ -41,7 +42,8 @@ onEachWorld<World>('contract RuleBroadcast', WORLDS, (world) => {
   });
 
   it('gives announced rules unchanged to readers of an older version', async () => {
-    const stored = { version: 2, rules: { lists: { agents: { deny: ['Schlüssel "1" {x}', '🎉'] } } } };
+    const lists = { agents: { deny: ['Schlüssel "1" {x}', '🎉'] } };
+    const stored = { version: 2, rules: { lists }, canary: { percent: 1, rules: { lists } } };
     await broadcast.announce(stored);
     expect(await broadcast.newerThan(0)).to.deep.equal({ is: 'newer', stored });
     expect(await broadcast.newerThan(1)).to.deep.equal({ is: 'newer', stored });
@@ -50,15 +52,15 @@ onEachWorld<World>('contract RuleBroadcast', WORLDS, (world) => {
   });
 
   it('announces the absence of rules as version 0', async () => {
-    await broadcast.announce({ version: 0, rules: {} });
+    await broadcast.announce({ version: 0, rules: {}, canary: null });
     expect(await broadcast.newerThan(0)).to.deep.equal({ is: 'level' });
     expect(await broadcast.newerThan(1)).to.deep.equal({ is: 'behind' });
   });
 
   it('keeps the newest version, for any order and number of announcements', async () => {
     const versions = [3, 1, 4, 4, 2, 10, 9];
-    await Promise.all(versions.map((version) => broadcast.announce({ version, rules: rules(`m${version}`) })));
-    const newest = { is: 'newer', stored: { version: 10, rules: rules('m10') } };
+    await Promise.all(versions.map((version) => broadcast.announce(announced(version))));
+    const newest = { is: 'newer', stored: announced(10) };
     expect(await broadcast.newerThan(0)).to.deep.equal(newest);
     expect(await broadcast.newerThan(9)).to.deep.equal(newest);
   });
@@ -75,15 +77,30 @@ describe('rule broadcast on redis', () => {
   it('keeps one version, so that it does not grow', async () => {
     const key = freshKey();
     const broadcast = createRuleBroadcast(connection, key);
-    for (let version = 0; version < 5; version++) await broadcast.announce({ version, rules: rules(`m${version}`) });
-    expect(await connection.redis.zcard(key)).to.equal(1);
+    for (let version = 0; version < 5; version++) await broadcast.announce(announced(version));
+    expect([await connection.redis.zcard(key), await connection.redis.zcard(canaryKey(key))]).to.deep.equal([1, 1]);
   });
 
   it('passes an invalid value to the reader, who refuses it', async () => {
     const key = freshKey();
     await connection.redis.zadd(key, 7, 'no json');
+    await connection.redis.zadd(canaryKey(key), 7, 'null');
     const update = await createRuleBroadcast(connection, key).newerThan(0);
-    expect(update).to.deep.equal({ is: 'newer', stored: { version: 7, rules: 'no json' } });
+    expect(update).to.deep.equal({ is: 'newer', stored: { version: 7, rules: 'no json', canary: null } });
+  });
+
+  it('sends readers to MySQL when the previous release announced newer rules, which may have a canary', async () => {
+    const key = freshKey();
+    const broadcast = createRuleBroadcast(connection, key);
+    await broadcast.announce(announced(6));
+    await connection.redis.zadd(key, 7, '{}');
+    await connection.redis.zremrangebyrank(key, 0, -2);
+    expect([await broadcast.newerThan(6), await broadcast.newerThan(7)]).to.deep.equal([
+      { is: 'behind' },
+      { is: 'level' },
+    ]);
+    await broadcast.announce({ version: 7, rules: {}, canary: { percent: 1 } });
+    expect(await broadcast.newerThan(6)).to.have.nested.property('stored.canary.percent', 1);
   });
 
   it('reports a fault of redis when Redis is gone', async () => {
@@ -92,7 +109,7 @@ describe('rule broadcast on redis', () => {
     await gone.close();
     for (const call of [
       () => createRuleBroadcast(gone).newerThan(0),
-      () => createRuleBroadcast(gone).announce({ version: 1, rules: {} }),
+      () => createRuleBroadcast(gone).announce(announced(1)),
     ]) {
       const error = await call().catch((cause: unknown) => cause);
       expect(error).to.include({ name: 'OperationalError', dependency: 'redis', retryable: true });

@@ -43,7 +43,7 @@ const denying = (...deny: string[]): object => ({ lists: { mode: 'on', users: { 
 
 onEachFreshWorld<World>('contract RuleRepository', WORLDS, (world) => {
   it('returns version 0 and no rules before any are stored', async () => {
-    expect(await world.store.current()).to.deep.equal({ version: 0, rules: {} });
+    expect(await world.store.current()).to.deep.equal({ version: 0, rules: {}, canary: null });
     expect(await world.store.find(0)).to.equal(null);
     expect(await world.store.history(10)).to.deep.equal([]);
   });
@@ -53,7 +53,7 @@ onEachFreshWorld<World>('contract RuleRepository', WORLDS, (world) => {
     const texts = denying('Ünïcode 🎉', "' OR 1=1 --", '\\"');
     expect(await world.store.store(texts, 0, 'ann')).to.deep.equal({ outcome: 'stored', version: 1 });
     expect(await world.store.store({}, 1, 'bob')).to.deep.equal({ outcome: 'stored', version: 2 });
-    expect(await world.store.current()).to.deep.equal({ version: 2, rules: {} });
+    expect(await world.store.current()).to.deep.equal({ version: 2, rules: {}, canary: null });
     expect(await world.store.find(1)).to.deep.equal({ version: 1, rules: texts });
     expect(await world.store.find(3)).to.equal(null);
     const history = await world.store.history(10);
@@ -69,7 +69,7 @@ onEachFreshWorld<World>('contract RuleRepository', WORLDS, (world) => {
       const conflict = { outcome: 'version_conflict', version: 2 };
       expect(await world.store.store(denying('eve'), known, 'bob'), `from ${known}`).to.deep.equal(conflict);
     }
-    expect(await world.store.current()).to.deep.equal({ version: 2, rules: {} });
+    expect(await world.store.current()).to.deep.equal({ version: 2, rules: {}, canary: null });
   });
 
   it('lets one of many concurrent changes win, and returns the newest version to the others', async () => {
@@ -93,6 +93,15 @@ onEachFreshWorld<World>('contract RuleRepository', WORLDS, (world) => {
       { actor: 'ann', ...shared, before: { version: 0 }, after: { version: 1, changed: ['lists'] } },
       { actor: 'bob', ...shared, before: { version: 1 }, after: { version: 2, changed: ['other'] } },
     ]);
+  });
+
+  it('keeps a canary beside the rules of its version', async () => {
+    const canary = { percent: 1, rules: denying('bob') };
+    await world.store.store(denying('eve'), 0, 'ann', { canary });
+    expect(await world.store.current()).to.deep.equal({ version: 1, rules: denying('eve'), canary });
+    expect(await world.store.find(1)).to.deep.equal({ version: 1, rules: denying('eve') });
+    await world.store.store(denying('eve'), 1, 'ann');
+    expect(await world.store.current()).to.deep.equal({ version: 2, rules: denying('eve'), canary: null });
   });
 
   it('audits a canary by its own action with what the keeper counted, and tells the age of a version', async () => {

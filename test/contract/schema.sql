@@ -109,6 +109,7 @@ CREATE TABLE entry_rules (
   rules_json mediumtext COLLATE utf8mb4_bin NOT NULL
   actor varchar(128) COLLATE utf8mb4_bin NOT NULL
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  canary_json mediumtext COLLATE utf8mb4_bin
   PRIMARY KEY (version)
 );
 

@@ -2,7 +2,8 @@ import { expect } from 'chai';
 import { randomUUID } from 'node:crypto';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Buyers } from '../chaos/harness/buyers.js';
+import { judges } from '../../src/admission/rules/canary.js';
+import { Buyers, outcomeOf } from '../chaos/harness/buyers.js';
 import { ask } from '../chaos/harness/http.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { openSale } from '../chaos/harness/sales.js';
@@ -40,31 +41,28 @@ describe('a canary of rules at two APIs', () => {
     const url = `${apis[0]?.operatorsUrl}/admin/v1/audit?limit=1&subject=rules:admission`;
     return ((await ask(url, { token: token('root', ['viewer']) })).json.entries as never[])[0] as never;
   };
-  async function set(rules: object, ...flags: string[]): Promise<CommandEnd> {
+  async function withFile(command: 'set' | 'diff', document: object, ...flags: string[]): Promise<CommandEnd> {
     const file = join(system.stack.servers.dir, `canary-${randomUUID()}.json`);
-    await writeFile(file, JSON.stringify({ version: (await status()).version, rules }));
-    return seckill('set', file, '--wait', '30', ...flags).finally(() => rm(file));
+    await writeFile(file, JSON.stringify(document));
+    return seckill(command, file, ...flags).finally(() => rm(file));
+  }
+  const set = async (rules: object, ...flags: string[]): Promise<CommandEnd> =>
+    withFile('set', { version: (await status()).version, rules }, '--wait', '30', ...flags);
+  const diff = (rules: object): Promise<CommandEnd> => withFile('diff', { rules });
+
+  /** Buys as each user, some at a time. @returns the users whom admission refused */
+  async function buy(saleId: string, users: readonly string[]): Promise<string[]> {
+    const buyers = new Buyers(saleId, system.stack.env.JWT_SECRET, () => apis.map(({ url }) => url));
+    const outcomes = (await buyers.rush(users, 32)).map(outcomeOf);
+    expect(outcomes.filter((outcome) => outcome !== 'accepted' && outcome !== 'degraded')).to.deep.equal([]);
+    return users.filter((_, index) => outcomes[index] === 'degraded');
   }
 
-  /** Asks for the status of a purchase as each user, some at a time. @returns the users who were refused */
-  async function poll(saleId: string, users: readonly string[]): Promise<string[]> {
-    const refused: string[] = [];
-    const rest = users.entries();
-    const loop = async (): Promise<void> => {
-      for (const [index, userId] of rest) {
-        const url = `${apis[index % 2]?.url}/v1/sales/${saleId}/purchases/none`;
-        const { status } = await ask(url, { token: token(userId) });
-        if (status === 503) refused.push(userId);
-      }
-    };
-    await Promise.all(Array.from({ length: 32 }, loop));
-    return refused;
-  }
-
-  it('rolls itself back when bad rules refuse 30 % of its users, of whom few have noticed', async () => {
-    const { saleId } = await openSale(system.stack, { stock: 1 });
+  it('rolls itself back when bad rules refuse 30 % of the purchases of its users, and no other user notices', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 1000 });
     expect((await set({ degrade: { mode: 'on' } })).code).to.equal(0);
-    const bad = { degrade: { mode: 'on', switches: { status: { level: 'L4', percent: 30 } } } };
+    const since = (await status()).version + 1;
+    const bad = { degrade: { mode: 'on', switches: { purchase: { level: 'L4', percent: 30 } } } };
     const started = await set(bad, '--canary', '1%', '--minutes', '10', '--max-refused', '+5%');
     expect([started.code, started.stdout]).to.deep.include.members([0]);
     expect(started.stdout).to.contain('1 % of the users try these rules for 10 min.');
@@ -72,28 +70,27 @@ describe('a canary of rules at two APIs', () => {
     expect(second.code).to.equal(1);
     expect(second.stderr).to.contain('`seckill rules promote` or `seckill rules rollback`');
 
-    const users = Array.from({ length: 3000 }, () => randomUUID());
-    const noticed = new Set<string>();
-    await until('it is rolled back', async () => {
-      for (const userId of await poll(saleId, users)) noticed.add(userId);
-      return (await status()).canary === null;
-    });
-    expect(noticed.size / users.length, 'share of users who noticed').to.be.within(0.0001, 0.015);
+    const users = Array.from({ length: 30_000 }, () => randomUUID());
+    const tried = users.filter((userId) => judges({ since, percent: 1 }, userId));
+    const others = users.filter((userId) => !judges({ since, percent: 1 }, userId)).slice(0, 300);
+    expect(await buy(saleId, others), 'others').to.deep.equal([]);
+    expect((await buy(saleId, tried)).length / tried.length, 'share of its users').to.be.within(0.15, 0.45);
+    await until('it is rolled back', async () => (await status()).canary === null);
     expect(await audited()).to.deep.include({ actor: 'keeper', action: 'rules.canary_rolled_back' });
     expect((await audited()).after).to.include({ why: 'refused_more' });
-    expect(await shown()).to.have.nested.property('degrade.switches.status.level', 'L0');
-    expect(await poll(saleId, users.slice(0, 100)), 'nobody is refused now').to.deep.equal([]);
+    expect(await shown()).to.have.nested.property('degrade.switches.purchase.level', 'L0');
+    await until('nobody is refused', async () => (await buy(saleId, tried)).length === 0);
   });
 
   it('is promoted by the next keeper when its keeper was killed, and its rules apply to all users', async () => {
-    const { saleId } = await openSale(system.stack, { stock: 1 });
+    const { saleId } = await openSale(system.stack, { stock: 1000 });
     const { mysql } = system.stack;
     const { version } = await status();
-    const good = { limits: { mode: 'on', status: { user: { limit: 10_000, windowMs: 10_000 } } } };
+    const good = { limits: { mode: 'on', purchase: { user: { limit: 10_000, windowMs: 10_000 } } } };
     expect((await set({})).code).to.equal(0);
     expect((await set(good, '--canary', '50%', '--minutes', '1')).code).to.equal(0);
     const users = Array.from({ length: 1000 }, () => randomUUID());
-    await poll(saleId, users);
+    expect(await buy(saleId, users)).to.deep.equal([]);
     await until('the apis have reported enough', async () => ((await status()).canary?.tried.accepted ?? 0) > 300);
     await keeper.crash();
     const began = version + 2;
@@ -107,16 +104,14 @@ describe('a canary of rules at two APIs', () => {
     keeper = await system.programs.start('keeper');
     await until('it is promoted', async () => (await status()).canary === null);
     expect(await audited()).to.deep.include({ actor: 'keeper', action: 'rules.canary_promoted' });
-    expect(await shown()).to.have.nested.property('limits.status.user.limit', 10_000);
+    expect(await shown()).to.have.nested.property('limits.purchase.user.limit', 10_000);
   });
 
   it('is ended by an operator, over HTTP and on the command line, and `rules diff` shows what changes', async () => {
     const denying = (...deny: string[]) => ({ lists: { mode: 'on', users: { deny } } });
     expect((await set(denying('eve'))).code).to.equal(0);
-    const file = join(system.stack.servers.dir, `diff-${randomUUID()}.json`);
-    await writeFile(file, JSON.stringify({ rules: denying('eve', 'bob') }));
-    const diff = await seckill('diff', file);
-    expect([diff.code, diff.stdout.trim()]).to.deep.equal([1, 'lists.users.deny: with ["bob"]']);
+    const changed = await diff(denying('eve', 'bob'));
+    expect([changed.code, changed.stdout.trim()]).to.deep.equal([1, 'lists.users.deny: with ["bob"]']);
 
     const canary = { percent: 1, minutes: 10, maxRefusedPercent: 5 };
     const url = `${apis[0]?.operatorsUrl}/admin/v1/rules`;
@@ -127,6 +122,9 @@ describe('a canary of rules at two APIs', () => {
         body: { version: (await status()).version, rules: denying('eve', 'bob'), canary },
       });
     expect((await publish()).status).to.equal(200);
+    const during = await diff(denying('eve'));
+    expect(during.code, 'the same rules, but a canary runs').to.equal(1);
+    expect(during.stderr).to.contain('A canary of rules is running.');
     expect(await publish())
       .to.deep.include({ status: 409 })
       .and.have.nested.property('json.code', 'wrong_state');
@@ -139,7 +137,7 @@ describe('a canary of rules at two APIs', () => {
 
     expect((await publish()).status).to.equal(200);
     expect((await seckill('promote', '--wait', '30')).code).to.equal(0);
-    expect((await seckill('diff', file).finally(() => rm(file))).code).to.equal(0);
+    expect((await diff(denying('eve', 'bob'))).code).to.equal(0);
     expect((await seckill('rollback')).code, 'no canary').to.equal(1);
   });
 });

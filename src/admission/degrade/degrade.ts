@@ -135,11 +135,12 @@ function switchedFor({ level, percent }: DegradeRules['switches'][Endpoint], who
 const TWO_TO_32 = 2 ** 32;
 
 /**
- * Returns a number from 0 to just below 100 for a user, the same at any time and in every process. The hash is mixed
- * again (with the last steps of MurmurHash3), because otherwise the choice would depend on the user's bucket.
+ * Returns a number from 0 to just below 100 for a user, at any time and in every process the same. The hash is mixed
+ * once more (the last steps of MurmurHash3), or the choice would depend on the bucket of the user.
+ * @param salt another salt gives other numbers
  */
-export function percentileOf(who: string): number {
-  let hash = hash32(who);
+export function percentileOf(who: string, salt = 0): number {
+  let hash = hash32(who) ^ Math.imul(salt, 0x9e3779b1);
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
   return (((hash ^ (hash >>> 16)) >>> 0) * 100) / TWO_TO_32;

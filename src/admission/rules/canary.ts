@@ -1,22 +1,22 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { plainError } from '../../core/field-errors.js';
-import type { CanaryCounts } from '../../core/ports/rules.js';
-import { percentileOf } from '../degrade/degrade.js';
+import type { CanaryCounts, StoredInForce } from '../../core/ports/rules.js';
+import { percentileOf, type Level } from '../degrade/degrade.js';
 import { ENDPOINTS } from '../layer.js';
-import { reasonsOf, ruleSet, storedRules, type Fitness, type RuleReason, type RuleSet } from './rule-set.js';
+import { parseRules, reasonsOf, ruleSet, type Fitness, type RuleReason, type RuleSet } from './rule-set.js';
 
 /** How new rules are tried by a share of users. */
 export const canaryTerms = z.strictObject({
   /** Share of users whom the new rules judge, in percent. */
   percent: z.number().gt(0).max(50),
   minutes: z.int().min(1).max(1440).default(10),
-  /** The most percentage points by which the share of refused requests may exceed that of the other users. */
+  /** The most percentage points by which the share of refused purchases may exceed that of the other users. */
   maxRefusedPercent: z.number().min(0).max(100).default(5),
 });
 export type CanaryTerms = z.infer<typeof canaryTerms>;
 
-/** New rules that a share of users tries, stored in the document of the rules in force. */
+/** New rules that a share of users tries, stored beside the rules in force. */
 const canary = canaryTerms.extend({
   /** The version that began the canary. A switch during the canary makes a newer version. */
   since: z.int().min(1),
@@ -24,52 +24,55 @@ const canary = canaryTerms.extend({
 });
 export type Canary = z.infer<typeof canary>;
 
-const document = ruleSet.extend({ canary: canary.nullable().default(null) });
-
 /** Rules in force, and the canary beside them. Null: no canary runs. */
 export interface RulesInForce {
   readonly rules: RuleSet;
   readonly canary: Canary | null;
 }
 
-/** Reads a stored document. @param unfit all well-formed rules can be used if omitted */
-export function parseStored(
-  json: unknown,
-  unfit: Fitness = () => [],
-): RulesInForce | { readonly reasons: readonly RuleReason[] } {
-  const read = document.safeParse(json, { error: plainError });
-  if (!read.success) return { reasons: reasonsOf(read.error) };
-  const { canary, ...rules } = read.data;
-  const ofCanary = canary === null ? [] : unfit(canary.rules);
-  const reasons = [...unfit(rules), ...ofCanary.map((one) => ({ ...one, path: `canary.rules.${one.path}` }))];
-  return reasons.length > 0 ? { reasons } : { rules, canary };
+/**
+ * Reads a stored canary. Whether a process has the secrets that rules need is checked for the rules in force alone: no
+ * canary changes those parts.
+ */
+export function parseCanary(json: unknown): Pick<RulesInForce, 'canary'> | { readonly reasons: readonly RuleReason[] } {
+  const read = canary.nullable().safeParse(json, { error: plainError });
+  if (read.success) return { canary: read.data };
+  return { reasons: reasonsOf(read.error).map((one) => ({ ...one, path: `canary.${one.path}` })) };
 }
 
-/** Returns the document to store. Without a canary it is the same as ever. */
-export const toStore = ({ rules, canary }: RulesInForce): object =>
-  canary === null
-    ? storedRules(rules)
-    : { ...storedRules(rules), canary: { ...canary, rules: storedRules(canary.rules) } };
+/** Reads what is stored. @param unfit all well-formed rules can be used if omitted */
+export function parseStored(
+  { rules, canary }: Omit<StoredInForce, 'version'>,
+  unfit?: Fitness,
+): RulesInForce | { readonly reasons: readonly RuleReason[] } {
+  const [inForce, tried] = [parseRules(rules, unfit), parseCanary(canary)];
+  if ('reasons' in inForce) return inForce;
+  return 'reasons' in tried ? tried : { ...inForce, ...tried };
+}
 
 /**
  * Whether the canary judges this user, in every process the same. Each canary picks other users, and a switch for a
- * share of users does not pick the same.
+ * share of users does not pick the same. Allocates nothing: it is called for each request.
  */
-export const judges = ({ since, percent }: Canary, userId: string): boolean =>
-  percentileOf(`canary ${since} ${userId}`) < percent;
+export const judges = ({ since, percent }: Pick<Canary, 'since' | 'percent'>, userId: string): boolean =>
+  percentileOf(userId, since) < percent;
 
-/** Returns the changes that a share of users cannot try, because these parts do not judge one user. */
+/** Returns the changes that purchases of a share of users do not show. */
 export function untriable(before: RuleSet, after: RuleSet): RuleReason[] {
-  const [old, changed] = [partsForAll(before), partsForAll(after)];
+  const [old, changed] = [untriedParts(before), untriedParts(after)];
   return Object.keys(old)
     .filter((path) => !isDeepStrictEqual(old[path], changed[path]))
-    .map((path) => ({ path, message: 'applies to all users: change it without a canary' }));
+    .map((path) => ({ path, message: 'does not judge the purchases of one user: change it without a canary' }));
 }
 
-/** The parts of the rules that judge a request without its user, or all users together. A part without effect is null. */
-function partsForAll({ lists, limits, breaker, degrade, sign, queue, orders }: RuleSet): Record<string, unknown> {
+/**
+ * The parts of the rules that judge a request without its user, all users together, or other requests than purchases. A
+ * part without effect is null.
+ */
+function untriedParts({ lists, limits, breaker, degrade, sign, queue, orders }: RuleSet): Record<string, unknown> {
   const list = (part: { readonly deny: readonly string[] }) => (part.deny.length > 0 ? [lists.mode, part] : null);
   const limit = (part: object | null) => part && [limits.mode, part];
+  const level = (part: { readonly level: Level }) => (part.level === 'L0' ? null : [degrade.mode, part]);
   const { replyTimeoutMs, retryEveryMs, processes } = limits;
   return {
     'lists.addresses': list(lists.addresses),
@@ -78,13 +81,18 @@ function partsForAll({ lists, limits, breaker, degrade, sign, queue, orders }: R
       ENDPOINTS.flatMap((endpoint) => [
         [`limits.${endpoint}.ip`, limit(limits[endpoint].ip)],
         [`limits.${endpoint}.global`, limit(limits[endpoint].global)],
+        ...(endpoint === 'purchase'
+          ? []
+          : [
+              [`limits.${endpoint}.user`, limit(limits[endpoint].user)],
+              [`degrade.switches.${endpoint}`, level(degrade.switches[endpoint])],
+            ]),
       ]),
     ),
     'limits.leaky': limit(limits.leaky),
     ...{ 'limits.replyTimeoutMs': replyTimeoutMs, 'limits.retryEveryMs': retryEveryMs, 'limits.processes': processes },
     breaker,
     'degrade.mode': degrade.mode === 'off', // a request without a user asks first whether it is off
-    'degrade.switches.sale': degrade.switches.sale.level === 'L0' ? null : [degrade.mode, degrade.switches.sale],
     'degrade.asked': degrade.asked,
     'degrade.cache': degrade.cache,
     sign,
@@ -94,7 +102,7 @@ function partsForAll({ lists, limits, breaker, degrade, sign, queue, orders }: R
   };
 }
 
-/** The least number of answers on each side before a canary is judged. Fewer say too little about a share. */
+/** The least number of purchases on each side before a canary is judged. Fewer say too little about a share. */
 const JUDGED_MIN = 200;
 /** Before its time is over, a canary ends only for a difference of this many standard errors: few answers vary by chance. */
 const SURE_ERRORS = 3;
@@ -102,7 +110,7 @@ const SURE_ERRORS = 3;
 /** The verdict on a canary: it continues, or the reason why it ends. */
 export type CanaryVerdict = 'continues' | 'passed' | 'refused_more' | 'too_few_answers';
 
-/** Judges a canary by the answers to its users and to the others. */
+/** Judges a canary by the answers to purchases of its users and of the others. */
 export function judgeCanary(
   { minutes, maxRefusedPercent }: CanaryTerms,
   { others, tried }: Pick<CanaryCounts, 'others' | 'tried'>,
@@ -129,7 +137,8 @@ export const addCounts = (since: number, reports: readonly (CanaryCounts | null)
     return { since, others: add('others'), tried: add('tried') };
   }, noCounts(since));
 
-export const noCounts = (since: number): CanaryCounts => ({
+/** Counts from 0, which the caller may raise. */
+export const noCounts = (since: number) => ({
   since,
   others: { accepted: 0, refused: 0 },
   tried: { accepted: 0, refused: 0 },

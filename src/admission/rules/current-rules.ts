@@ -3,18 +3,17 @@ import { OutageLog } from '../../core/outage-log.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
 import type {
-  CanaryCounts,
   RuleBroadcast,
   RuleReport,
   RuleReports,
   RuleRepository,
   RuleUpdate,
-  StoredRules,
+  StoredInForce,
 } from '../../core/ports/rules.js';
 import type { Layer, Mode, Refused } from '../layer.js';
 import type { AdmissionMetrics } from '../metrics.js';
-import { judges, noCounts, parseStored, type Canary } from './canary.js';
-import { DEFAULT_RULES, isAnyOn, type Fitness, type RuleSet } from './rule-set.js';
+import { judges, noCounts, parseCanary, type Canary } from './canary.js';
+import { DEFAULT_RULES, isAnyOn, parseRules, type Fitness, type RuleSet } from './rule-set.js';
 
 /** Interval between two reads of Redis, so that every process follows new rules well within a second. */
 const BROADCAST_POLL_MS = 250;
@@ -57,8 +56,8 @@ export class CurrentRules {
   readonly #mysqlOutage: OutageLog;
   #rules = DEFAULT_RULES;
   #canary: Canary | null = null;
-  /** The answers since the canary began. Null: no canary runs. */
-  #counts: CanaryCounts | null = null;
+  /** The answers to purchases since the canary began. Null: no canary runs. */
+  #counts: ReturnType<typeof noCounts> | null = null;
   #isAnyOn = true;
   #standing: RulesStanding = { version: null, refused: null };
   #reported: RulesStanding | null = null;
@@ -94,12 +93,11 @@ export class CurrentRules {
     return canary !== null && userId !== null && judges(canary, userId) ? canary.rules : this.#rules;
   }
 
-  /** Counts an answer to a user while a canary runs. */
+  /** Counts the answer to a purchase of a user while a canary runs. */
   count(userId: string, answer: 'accepted' | 'refused'): void {
     if (this.#canary === null || this.#counts === null) return;
     const side = judges(this.#canary, userId) ? 'tried' : 'others';
-    const counts = this.#counts[side];
-    this.#counts = { ...this.#counts, [side]: { ...counts, [answer]: counts[answer] + 1 } };
+    this.#counts[side][answer]++;
     this.#parts.metrics.canaryAnswered(side, answer);
   }
 
@@ -192,7 +190,7 @@ export class CurrentRules {
     const nowMs = clock.monotonicMs();
     if (standing === this.#reported && nowMs - this.#reportedMs < REPORT_EVERY_MS) return;
     try {
-      await reports.report({ ...reporter, ...standing, canary: this.#counts }, REPORT_LIFE_MS);
+      await reports.report({ ...reporter, ...standing, canary: structuredClone(this.#counts) }, REPORT_LIFE_MS);
       [this.#reported, this.#reportedMs] = [standing, nowMs];
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
@@ -200,7 +198,7 @@ export class CurrentRules {
     }
   }
 
-  async #announce(stored: StoredRules): Promise<void> {
+  async #announce(stored: StoredInForce): Promise<void> {
     try {
       await this.#parts.broadcast.announce(stored);
     } catch (error) {
@@ -209,11 +207,11 @@ export class CurrentRules {
     }
   }
 
-  #take({ version, rules }: StoredRules): void {
+  #take({ version, rules, canary }: StoredInForce): void {
     if (version <= this.#seen) return;
     this.#seen = version; // an unusable version is not tried again
     const { log, metrics, unfit } = this.#parts;
-    const parsed = parseStored(rules, unfit);
+    const parsed = parseRules(rules, unfit);
     if ('reasons' in parsed) {
       metrics.rulesRefused(version);
       const reasons = parsed.reasons.slice(0, REASONS_SHOWN).map(({ path, message }) => `${path} ${message}`);
@@ -225,10 +223,17 @@ export class CurrentRules {
           : 'this process cannot use the new admission rules; the current rules stay in force',
       );
     }
+    const tried = parseCanary(canary);
+    if ('reasons' in tried) {
+      log.error(
+        { version, reasons: tried.reasons },
+        'this process cannot use the canary of the admission rules; the rules in force judge all users',
+      );
+    }
     this.#rules = parsed.rules;
-    this.#canary = parsed.canary;
-    if (this.#counts?.since !== parsed.canary?.since) this.#counts = parsed.canary && noCounts(parsed.canary.since);
-    this.#isAnyOn = parsed.canary !== null || isAnyOn(parsed.rules);
+    this.#canary = 'reasons' in tried ? null : tried.canary;
+    if (this.#counts?.since !== this.#canary?.since) this.#counts = this.#canary && noCounts(this.#canary.since);
+    this.#isAnyOn = this.#canary !== null || isAnyOn(parsed.rules);
     this.#standing = { version, refused: null };
     metrics.rulesTaken(version);
     log.info({ version }, 'new admission rules are in force');

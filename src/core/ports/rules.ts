@@ -5,6 +5,12 @@ export interface StoredRules {
   readonly rules: unknown;
 }
 
+/** The newest version with its canary, which is stored apart: the previous release reads the rules without it. */
+export interface StoredInForce extends StoredRules {
+  /** JSON that the store has not checked. Null: no canary runs. */
+  readonly canary: unknown;
+}
+
 export interface RuleChange {
   readonly version: number;
   /** The actor of the entry in the audit log. */
@@ -13,9 +19,13 @@ export interface RuleChange {
   readonly atMs: number;
 }
 
-/** The entry of a new version of the rules in the audit log: its action and further details. */
-export interface RuleEvent {
-  readonly action: `rules.${'published' | 'canary_started' | 'canary_promoted' | 'canary_rolled_back'}`;
+/** What belongs to a new version besides its rules. */
+export interface VersionParts {
+  /** Null, the default: no canary runs. */
+  readonly canary?: object | null;
+  /** For the audit log. Default: `rules.published`. */
+  readonly action?: `rules.${'published' | 'canary_started' | 'canary_promoted' | 'canary_rolled_back'}`;
+  /** More about it, for the audit log. */
   readonly more?: object;
 }
 
@@ -26,11 +36,8 @@ export type StoreOutcome =
 
 /** Keeps every version of the rules. */
 export interface RuleRepository {
-  /**
-   * Returns the newest rules, or version 0 without rules if none were ever published.
-   * @throws OperationalError mysql
-   */
-  current(): Promise<StoredRules>;
+  /** Returns the newest rules; version 0 without rules when none were published. @throws OperationalError mysql */
+  current(): Promise<StoredInForce>;
 
   /**
    * Returns a version, or null if it does not exist.
@@ -39,11 +46,11 @@ export interface RuleRepository {
   find(version: number): Promise<StoredRules | null>;
 
   /**
-   * Stores new rules as version `expectedVersion + 1`, with their row in the audit log, if `expectedVersion` is the
-   * newest version.
-   * @throws OperationalError mysql; the rules may be stored nevertheless: check with `current`
+   * Stores new rules as version `expectedVersion + 1`, with their canary and their row in the audit log, if
+   * `expectedVersion` is the newest version.
+   * @throws OperationalError mysql; the rules may be stored all the same: `current` shows it
    */
-  store(rules: object, expectedVersion: number, actor: string, event?: RuleEvent): Promise<StoreOutcome>;
+  store(rules: object, expectedVersion: number, actor: string, parts?: VersionParts): Promise<StoreOutcome>;
 
   /**
    * Returns the age of a version on the clock of MySQL, or null if it does not exist.
@@ -59,21 +66,21 @@ export interface RuleRepository {
  * The answer of the broadcast to a reader of one version.
  * - `level`: no newer rules
  * - `newer`: newer rules
- * - `behind`: the broadcast does not have that version either; the caller must read the repository and announce the
- *   rules
+ * - `behind`: the broadcast does not have that version either, or has newer rules without their canary, as the previous
+ *   release announces them; the caller must read the repository and announce the rules
  */
 export type RuleUpdate =
   | { readonly is: 'level' }
-  | { readonly is: 'newer'; readonly stored: StoredRules }
+  | { readonly is: 'newer'; readonly stored: StoredInForce }
   | { readonly is: 'behind' };
 
-/** Numbers of answers to users, by whether admission refused or accepted them. */
+/** Answers to purchases, as admission refused or accepted them. */
 export interface AnswerCount {
   readonly accepted: number;
   readonly refused: number;
 }
 
-/** Numbers of answers of one api since it began to follow a canary. */
+/** The answers of one api to purchases since it follows a canary. */
 export interface CanaryCounts {
   /** The version that started the canary. */
   readonly since: number;
@@ -129,9 +136,6 @@ export interface RuleBroadcast {
   /** @throws OperationalError redis */
   newerThan(version: number): Promise<RuleUpdate>;
 
-  /**
-   * Announces these rules, unless newer rules have been announced. Safe to repeat.
-   * @throws OperationalError redis
-   */
-  announce(stored: StoredRules): Promise<void>;
+  /** Announces these rules, unless newer rules were announced. Safe to repeat. @throws OperationalError redis */
+  announce(stored: StoredInForce): Promise<void>;
 }

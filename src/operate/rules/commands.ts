@@ -70,7 +70,7 @@ Examples:
 The file holds {"version": …, "rules": {…}}; version is the version that you edited. If there is a newer version,
 \`rules set\` changes nothing: run \`rules show\` again and repeat your change. Every api reports its version once a second.
 A canary judges a share of the users, always the same users. When its time is over, the keeper promotes it. The keeper rolls it
-back if its share of refused requests is higher than that of the other users by more than --max-refused percentage points.
+back if its share of refused purchases is higher than that of the other users by more than --max-refused percentage points.
 \`rules diff\`: exit code 0 no difference, 1 differences or a running canary.
 Exit codes: 0 done, and in force in every running api; 1 not done or not in force (invalid rules, a newer version, an api that does
 not follow, or no running api); 2 wrong usage. With --wait 0, exit code 0 means only that the rules are published.`;

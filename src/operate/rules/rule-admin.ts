@@ -1,15 +1,22 @@
 import { OperationalError } from '../../core/errors.js';
 import type { Log } from '../../core/ports/log.js';
-import type { RuleBroadcast, RuleChange, RuleEvent, RuleRepository, StoredRules } from '../../core/ports/rules.js';
+import type {
+  RuleBroadcast,
+  RuleChange,
+  RuleRepository,
+  StoredInForce,
+  StoredRules,
+  VersionParts,
+} from '../../core/ports/rules.js';
 import {
+  parseCanary,
   parseStored,
-  toStore,
   untriable,
   type Canary,
   type CanaryTerms,
   type RulesInForce,
 } from '../../admission/rules/canary.js';
-import { parseRules, type Fitness, type RuleReason } from '../../admission/rules/rule-set.js';
+import { parseRules, storedRules, type Fitness, type RuleReason } from '../../admission/rules/rule-set.js';
 
 interface RuleAdminParts {
   readonly repository: RuleRepository;
@@ -60,35 +67,31 @@ export class RuleAdmin {
    */
   async show(): Promise<StoredRules> {
     const { version, rules } = await this.#parts.repository.current();
-    const parsed = parseStored(rules);
+    const parsed = parseRules(rules);
     // Rules of an older or newer program may be unreadable here. They are shown unchanged.
     return { version, rules: 'rules' in parsed ? parsed.rules : rules };
   }
 
-  /** Returns the newest version and its canary. Null: no canary, or this program cannot read the rules. */
+  /** Returns the newest version and its canary. Null: no canary, or this program cannot read it. */
   async standing(): Promise<{ readonly version: number; readonly canary: Canary | null }> {
-    const { version, rules } = await this.#parts.repository.current();
-    const parsed = parseStored(rules);
+    const { version, canary } = await this.#parts.repository.current();
+    const parsed = parseCanary(canary);
     return { version, canary: 'reasons' in parsed ? null : parsed.canary };
   }
 
   /** @throws OperationalError mysql */
   async read(): Promise<NewestRules | Unfit> {
-    const { version, rules } = await this.#parts.repository.current();
-    const parsed = parseStored(rules);
+    const { version, ...stored } = await this.#parts.repository.current();
+    const parsed = parseStored(stored);
     return 'reasons' in parsed ? { outcome: 'rules_unfit', reasons: parsed.reasons } : { version, ...parsed };
   }
 
   /**
-   * Returns the rules in force of a version as they were stored, without its canary, so that they can be published again.
-   * Null if the version does not exist.
+   * Returns the rules in force of a version as they were stored. Null if the version does not exist.
    * @throws OperationalError mysql
    */
-  async find(version: number): Promise<StoredRules | null> {
-    const stored = await this.#parts.repository.find(version);
-    if (stored === null) return null;
-    const { canary: _canary, ...rules } = stored.rules as { readonly canary?: unknown };
-    return { ...stored, rules };
+  find(version: number): Promise<StoredRules | null> {
+    return this.#parts.repository.find(version);
   }
 
   /** Returns the problems of these rules. Empty if there are none. Changes nothing. */
@@ -128,13 +131,18 @@ export class RuleAdmin {
    * Publishes rules in force, with or without a canary beside them.
    * @throws OperationalError mysql; the rules may be stored all the same, which `show` tells
    */
-  async replace(inForce: RulesInForce, version: number, actor: string, event?: RuleEvent): Promise<Replaced> {
-    const rules = toStore(inForce);
-    const read = parseStored(rules, this.#parts.unfit);
+  async replace(
+    { rules: inForce, canary }: RulesInForce,
+    version: number,
+    actor: string,
+    event: VersionParts = {},
+  ): Promise<Replaced> {
+    const rules = storedRules(inForce);
+    const read = parseStored({ rules, canary }, this.#parts.unfit);
     if ('reasons' in read) return { outcome: 'invalid', reasons: read.reasons };
-    const stored = await this.#parts.repository.store(rules, version, actor, event);
+    const stored = await this.#parts.repository.store(rules, version, actor, { ...event, canary });
     if (stored.outcome === 'version_conflict') return stored;
-    const seenAtOnce = await this.#announce({ version: stored.version, rules });
+    const seenAtOnce = await this.#announce({ version: stored.version, rules, canary });
     return { outcome: 'published', version: stored.version, seenAtOnce };
   }
 
@@ -166,7 +174,7 @@ export class RuleAdmin {
   }
 
   /** Announces stored rules. An outage of Redis does not undo the change. */
-  async #announce(stored: StoredRules): Promise<boolean> {
+  async #announce(stored: StoredInForce): Promise<boolean> {
     try {
       await this.#parts.broadcast.announce(stored);
       return true;

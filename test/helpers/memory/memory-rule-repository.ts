@@ -5,16 +5,18 @@ import type {
   RuleUpdate,
   RuleBroadcast,
   RuleChange,
-  RuleEvent,
   RuleReport,
   RuleReports,
   RuleRepository,
+  StoredInForce,
   StoredRules,
   StoreOutcome,
+  VersionParts,
 } from '../../../src/core/ports/rules.js';
 
 interface Version extends RuleChange {
   readonly json: string;
+  readonly canaryJson: string;
 }
 
 /** All versions of rules in memory. */
@@ -25,10 +27,12 @@ export class MemoryRuleRepository implements RuleRepository {
   readonly audited: AuditEntry[] = [];
   readonly #versions: Version[] = [];
 
-  async current(): Promise<StoredRules> {
+  async current(): Promise<StoredInForce> {
     this.#failIfDown();
     this.reads++;
-    return (await this.find(this.#versions.length)) ?? { version: 0, rules: {} };
+    const newest = await this.find(this.#versions.length);
+    if (newest === null) return { version: 0, rules: {}, canary: null };
+    return { ...newest, canary: JSON.parse(this.#versions.at(-1)?.canaryJson ?? 'null') as unknown };
   }
 
   async find(version: number): Promise<StoredRules | null> {
@@ -41,20 +45,21 @@ export class MemoryRuleRepository implements RuleRepository {
     rules: object,
     expectedVersion: number,
     actor: string,
-    event: RuleEvent = { action: 'rules.published' },
+    { canary = null, action = 'rules.published', more }: VersionParts = {},
   ): Promise<StoreOutcome> {
     this.#failIfDown();
     const before = await this.find(this.#versions.length);
     if (expectedVersion !== this.#versions.length)
       return { outcome: 'version_conflict', version: this.#versions.length };
     const version = this.#versions.length + 1;
-    this.#versions.push({ version, actor, atMs: Date.now(), json: JSON.stringify(rules) });
+    const [json, canaryJson] = [JSON.stringify(rules), JSON.stringify(canary)];
+    this.#versions.push({ version, actor, atMs: Date.now(), json, canaryJson });
     this.audited.push({
       actor,
-      action: event.action,
+      action,
       subject: 'rules:admission',
       before: { version: expectedVersion },
-      after: { version, changed: changed(before?.rules ?? {}, rules), ...event.more },
+      after: { version, changed: changed(before?.rules ?? {}, rules), ...more },
     });
     return { outcome: 'stored', version };
   }
@@ -88,7 +93,7 @@ export class MemoryRuleBroadcast implements RuleBroadcast {
   /** While true, every call fails as if Redis were down. */
   down = false;
   announced = 0;
-  #stored: StoredRules | null = null;
+  #stored: StoredInForce | null = null;
 
   async newerThan(version: number): Promise<RuleUpdate> {
     this.#failIfDown();
@@ -96,7 +101,7 @@ export class MemoryRuleBroadcast implements RuleBroadcast {
     return this.#stored.version === version ? { is: 'level' } : { is: 'newer', stored: this.#stored };
   }
 
-  async announce(stored: StoredRules): Promise<void> {
+  async announce(stored: StoredInForce): Promise<void> {
     this.#failIfDown();
     this.announced++;
     if (this.#stored === null || stored.version > this.#stored.version) this.#stored = stored;

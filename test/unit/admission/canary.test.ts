@@ -67,18 +67,22 @@ describe('changes that a share of users cannot try', () => {
     untriable(rulesOf(before), rulesOf(after)).map(({ path }) => path);
   const window = { limit: 5, windowMs: 1000 };
 
-  it('are those of addresses, of all buyers and of a process', () => {
+  it('are those of addresses, of all buyers, of a process and of other requests than purchases', () => {
     const after = {
       lists: { mode: 'on', addresses: { deny: ['192.0.2.1'] } },
-      limits: { mode: 'on', purchase: { ip: window, global: { ratePerSecond: 1, burst: 1 } }, processes: 2 },
+      limits: {
+        ...{ mode: 'on', processes: 2, status: { user: window } },
+        purchase: { ip: window, global: { ratePerSecond: 1, burst: 1 } },
+      },
       breaker: { mode: 'on' },
-      degrade: { mode: 'on', switches: { sale: { level: 'L1' } } },
+      degrade: { mode: 'on', switches: { sale: { level: 'L1' }, order: { level: 'L4' } } },
       queue: { mode: 'on' },
       orders: { cancelsMax: 1 },
     };
     expect(paths({}, after)).to.have.members([
       ...['lists.addresses', 'limits.purchase.ip', 'limits.purchase.global', 'limits.processes', 'breaker'],
-      ...['degrade.mode', 'degrade.switches.sale', 'queue', 'orders.cancelsMax'],
+      ...['limits.status.user', 'degrade.mode', 'degrade.switches.sale', 'degrade.switches.order'],
+      ...['queue', 'orders.cancelsMax'],
     ]);
   });
 

@@ -112,14 +112,14 @@ describe('CurrentRules', () => {
   it('refuses bad rules once with the reason, keeps the old rules, and applies later good rules', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.poll();
-    await world.broadcast.announce({ version: 2, rules: { lists: { mode: 'perhaps' }, tomorrow: {} } });
+    await world.broadcast.announce({ version: 2, rules: { lists: { mode: 'perhaps' }, tomorrow: {} }, canary: null });
     for (let polls = 0; polls < 3; polls++) await world.poll();
     expect(world.denied).to.deep.equal(['eve']);
     expect(world.current.isAnyOn).to.equal(true);
     expect(world.refused).to.equal(1);
     expect(world.warnings()).to.have.length(1);
     expect(world.warnings()[0]).to.contain('lists.mode').and.contain('tomorrow');
-    await world.broadcast.announce({ version: 3, rules: denying('bob') });
+    await world.broadcast.announce({ version: 3, rules: denying('bob'), canary: null });
     await world.poll();
     expect(world.denied).to.deep.equal(['bob']);
   });
@@ -139,6 +139,16 @@ describe('CurrentRules', () => {
       { processId: 'p1', host: 'shop-1', pid: 7, ...world.current.standing, canary: null },
     ]);
     expect(world.current.standing).to.deep.include({ version: 1 }).and.have.nested.property('refused.version', 2);
+  });
+
+  it('judges all users by the rules in force when it cannot read their canary, and logs the reason', async () => {
+    await world.repository.store(denying('eve'), 0, 'ann', { canary: { percent: 1, tomorrow: 1 } });
+    const late = world.newCurrent();
+    await late.start();
+    expect(late.of('ann')).to.equal(late.rules);
+    expect([late.rules.lists.users.deny, late.standing]).to.deep.equal([['eve'], { version: 1, refused: null }]);
+    expect(world.warnings()).to.have.length(1);
+    expect(world.warnings()[0]).to.contain('canary.tomorrow');
   });
 
   it('is not ready and admits no buyer while a starting process cannot use the newest rules [S11]', async () => {
@@ -200,7 +210,7 @@ describe('CurrentRules', () => {
     await world.admin.publish(denying('bob'), 1, 'ann');
     await world.poll();
     world.broadcast.forget();
-    await world.broadcast.announce({ version: 1, rules: denying('eve') });
+    await world.broadcast.announce({ version: 1, rules: denying('eve'), canary: null });
     world.clock.advance(1000);
     await world.poll();
     expect(world.denied).to.deep.equal(['bob']);
@@ -291,12 +301,12 @@ describe('CurrentRules', () => {
     const hanging = async () => {
       asked++;
       await new Promise<void>((resolve) => (answer = resolve));
-      return { version: 0, rules: {} };
+      return { version: 0, rules: {}, canary: null };
     };
     world.repository.current = hanging;
     world.clock.advance(10_000);
     await world.poll();
-    await world.broadcast.announce({ version: 1, rules: denying('eve') });
+    await world.broadcast.announce({ version: 1, rules: denying('eve'), canary: null });
     world.clock.advance(10_000);
     await world.poll();
     expect(world.denied).to.deep.equal(['eve']);
@@ -325,7 +335,7 @@ describe('rule admin', () => {
     const bad = { lists: { mode: 'maybe' } };
     expect(admin.check(bad).map(({ path }) => path)).to.deep.equal(['lists.mode']);
     expect(await admin.publish(bad, 0, 'ann')).to.deep.include({ outcome: 'invalid', reasons: admin.check(bad) });
-    expect(await repository.current()).to.deep.equal({ version: 0, rules: {} });
+    expect(await repository.current()).to.deep.equal({ version: 0, rules: {}, canary: null });
     expect(admin.check({})).to.deep.equal([]);
   });
 

@@ -15,6 +15,7 @@ class FakeAdmission {
   readonly requests: AdmissionRequest[] = [];
   operatorVerdict: Refused | null = null;
   readonly asked: string[] = [];
+  readonly noted: string[] = [];
 
   anonymous(one: AdmissionRequest): Verdict {
     this.requests.push(one);
@@ -27,7 +28,9 @@ class FakeAdmission {
     return this.buyerVerdict;
   }
 
-  answered(): void {}
+  answered(userId: string, word: string): void {
+    this.noted.push(`${userId} ${word}`);
+  }
 
   operator(userId: string): Refused | null {
     this.asked.push(`operator ${userId}`);
@@ -118,6 +121,15 @@ describe('admission before the routes', () => {
       expect(admission.asked).to.deep.equal([`anonymous ${route.endpoint}`]);
     });
   }
+
+  it('notes the answer to a purchase for a canary, and no other answer', async () => {
+    admission.buyerVerdict = NO;
+    await serve();
+    for (const route of BUYERS) await ask(route).expect(403);
+    admission.buyerVerdict = null;
+    await ask(PURCHASE).expect(202);
+    expect(admission.noted).to.deep.equal(['u1 denied', 'u1 accepted']);
+  });
 
   it('is not called while it is off', async () => {
     admission.isOn = false;

@@ -1018,7 +1018,7 @@ export const en = {
     load: 'Take as draft',
     rollBackHint: 'To go back, take an old version as draft and publish it as a new version.',
     canary: (percent: string, version: string) => `A canary judges ${percent} of the users since version ${version}.`,
-    canaryShares: (tried: string, others: string) => `Refused: ${tried} of its requests, ${others} of the others.`,
+    canaryShares: (tried: string, others: string) => `Refused: ${tried} of its purchases, ${others} of the others.`,
     everywhere: 'In force everywhere',
     notEverywhere: 'Not in force everywhere',
     nowhere: 'No running api has reported',

@@ -261,7 +261,7 @@ export function RulesInForce({ status }: { readonly status: RulesStatus }) {
   );
 }
 
-/** Shows a canary of rules with the shares of refused requests. `seckill rules` and the API end it. */
+/** Shows a canary of rules with the shares of refused purchases. `seckill rules` and the API end it. */
 function CanaryNote({ canary }: { readonly canary: NonNullable<RulesStatus['canary']> }) {
   const { t, f } = useWords();
   const share = ({ accepted, refused }: typeof canary.tried): string =>

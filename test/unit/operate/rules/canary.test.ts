@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { Admission } from '../../../../src/admission/admission.js';
-import { canaryTerms } from '../../../../src/admission/rules/canary.js';
+import { Lists } from '../../../../src/admission/lists/lists.js';
+import { canaryTerms, judges } from '../../../../src/admission/rules/canary.js';
 import { CurrentRules } from '../../../../src/admission/rules/current-rules.js';
 import type { CanaryCounts } from '../../../../src/core/ports/rules.js';
 import { endCanary } from '../../../../src/operate/rules/canary.js';
@@ -21,6 +22,7 @@ const denying = (...deny: string[]) => ({ lists: { mode: 'on', users: { deny } }
 const GOOD: CanaryCounts = { since: 2, others: { accepted: 900, refused: 0 }, tried: { accepted: 300, refused: 0 } };
 
 describe('a canary of rules', () => {
+  const users = Array.from({ length: 400 }, (_, index) => `u${index}`);
   let clock: SteppedClock;
   let repository: MemoryRuleRepository;
   let broadcast: MemoryRuleBroadcast;
@@ -47,16 +49,30 @@ describe('a canary of rules', () => {
   const denied = async () =>
     ((await repository.current()).rules as { lists: { users: { deny: string[] } } }).lists.users.deny;
 
-  it('judges its share of the users, counts their answers apart and reports them', async () => {
+  const follow = async (): Promise<CurrentRules> => {
     const reporter = { processId: 'p', host: 'h', pid: 1 };
     const current = new CurrentRules({
       ...{ broadcast, repository, reports, reporter, clock, metrics: noAdmissionMetrics, log: silentLog },
     });
     await current.start();
+    return current;
+  };
+
+  it('judges operators by the rules in force', async () => {
+    const [operator = ''] = users.filter((userId) => judges({ ...TERMS, since: 3 }, userId));
+    await admin.publish(denying(operator), 1, 'ann');
+    await admin.publish({}, 2, 'ann', TERMS);
+    const current = await follow();
+    const admission = new Admission(current, [new Lists((userId) => current.of(userId).lists)], noAdmissionMetrics);
+    expect(admission.buyer({ endpoint: 'purchase', address: '', agent: '' }, operator), 'as a buyer').to.equal(null);
+    expect(admission.operator(operator)).to.include({ word: 'denied' });
+  });
+
+  it('judges its share of the users, counts their answers apart and reports them', async () => {
+    const current = await follow();
     expect(current.of('bob')).to.equal(current.rules);
     await start();
     await current.runOnce();
-    const users = Array.from({ length: 400 }, (_, index) => `u${index}`);
     const tried = users.filter((userId) => current.of(userId) !== current.rules);
     expect(tried.length).to.be.within(150, 250);
     expect(current.of(tried[0] ?? '').lists.users.deny).to.deep.equal(['eve', 'bob']);
@@ -94,7 +110,7 @@ describe('a canary of rules', () => {
     const answer = await start({ ...denying('eve'), breaker: { mode: 'on' } });
     expect(answer).to.deep.equal({
       outcome: 'invalid',
-      reasons: [{ path: 'breaker', message: 'applies to all users: change it without a canary' }],
+      reasons: [{ path: 'breaker', message: 'does not judge the purchases of one user: change it without a canary' }],
     });
   });
 
@@ -154,7 +170,7 @@ describe('a canary of rules', () => {
     await judge();
     expect(await denied()).to.deep.equal(['eve']);
     expect(actions().at(-1)).to.equal('keeper rules.canary_rolled_back');
-    expect((await repository.current()).rules).to.not.have.property('canary');
+    expect((await repository.current()).canary).to.equal(null);
   });
 });
 
