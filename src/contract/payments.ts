@@ -22,7 +22,9 @@ const refund = z
   .meta({ id: 'Refund' });
 const listedRefund = refund
   .extend({
-    currency: currency.nullable().meta({ description: 'null if the payment was in a different currency from the order' }),
+    currency: currency
+      .nullable()
+      .meta({ description: 'null if the payment was in a different currency from the order' }),
   })
   .meta({ id: 'ListedRefund' });
 export const refundPage = z.object({ refunds: z.array(listedRefund), next: text.nullable() });

@@ -260,7 +260,8 @@ async function settle(tx: Transaction, { order: row, table, refund }: DueRefund)
   await noteCase(tx, { kind: 'refunded_twice', subject, ...found, detail: BEYOND }, 'open');
 }
 
-const BEYOND = 'more than the amount went back: by this refund, and in the meantime by a dispute or a refund at the provider';
+const BEYOND =
+  'more than the amount went back: by this refund, and in the meantime by a dispute or a refund at the provider';
 
 /**
  * Adds up the money that went back. A refund, a dispute and a person at the provider may together give back more than

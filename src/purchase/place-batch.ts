@@ -146,7 +146,10 @@ async function placeApart(
 ): Promise<BatchVerdict> {
   if (purchases.length === 1) {
     const { saleId } = bucket;
-    ports.log.error({ err: error, saleId, traceIds: traceIdsOf(purchases) }, 'Redis refuses a purchase, even alone in its batch');
+    ports.log.error(
+      { err: error, saleId, traceIds: traceIdsOf(purchases) },
+      'Redis refuses a purchase, even alone in its batch',
+    );
     deliver(0, REFUSED_BY_STORE);
     return 'refused_by_store';
   }

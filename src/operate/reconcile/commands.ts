@@ -224,7 +224,9 @@ function printSale(result: SaleResult): void {
     case 'not_found':
       return print(saleLine(result.saleId, 'not_found'));
     case 'taken':
-      return print(saleLine(result.saleId, 'taken', `${result.owner} is comparing it, until ${isoTime(result.untilMs)} at most`));
+      return print(
+        saleLine(result.saleId, 'taken', `${result.owner} is comparing it, until ${isoTime(result.untilMs)} at most`),
+      );
     case 'failed':
       return print(saleLine(result.saleId, 'failed', result.error.message));
     case 'compared': {

@@ -80,7 +80,7 @@ export const payment = {
   }),
   webhookMode: word({
     env: 'PAYMENT_WEBHOOK_MODE',
-    doc: 'Payments that the webhook accepts: real money (`live`; such a call has `"live": true`), or the provider's test mode (`test`).',
+    doc: 'Payments that the webhook accepts: real money (`live`; such a call has `"live": true`), or the test mode of the provider (`test`).',
     words: ['live', 'test'],
     fallback: 'live',
   }),
