@@ -489,6 +489,10 @@ const COUPON_CODES = `CREATE TABLE IF NOT EXISTS coupon_codes (
   KEY used_order (used_order)
 ) ${TABLE}`;
 
+/** A new word at the end changes no row. */
+const REVOKED_COUPONS = `ALTER TABLE coupon_codes
+  MODIFY COLUMN state ENUM('free', 'reserved', 'redeemed', 'revoked') NOT NULL DEFAULT 'free'`;
+
 async function couponCodes(changes: SchemaChanges): Promise<void> {
   await changes.alter('sales', COUPON_TERMS, { column: 'coupon' });
   await changes.create(COUPON_CODES);
@@ -750,4 +754,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0029-coupon-codes', up: couponCodes },
   { name: '0030-notifications-and-webhooks', up: notices },
   { name: '0031-witness', up: (changes) => changes.create(WITNESS_FINDINGS, WITNESS_POSITION) },
+  { name: '0033-revoked-coupons', up: (changes) => changes.alter('coupon_codes', REVOKED_COUPONS) },
 ];

@@ -71,7 +71,7 @@ describe('contract coupons on MySQL', () => {
   const on = (pool: MysqlPool) => ({
     repository: createOrderRepository(pool),
     transitions: createOrderTransitions(pool, { clock, log: silentLog }),
-    attempts: createPaymentAttempts(pool),
+    attempts: createPaymentAttempts(pool, { clock }),
     refunds: world.refunds,
     coupons: createCoupons(pool),
     provider: till.provider,

@@ -63,6 +63,12 @@ export interface PaymentProvider {
   readonly needsMethod: boolean;
 
   /**
+   * Says why the provider cannot charge a price, such as an amount below its minimum. Asks no server. A coupon that would
+   * leave such a price is refused. Absent: the limits of the provider that `PAYMENT_PROVIDER` names.
+   */
+  readonly priceFault?: PriceFault;
+
+  /**
    * Takes the money for an order. Safe to repeat: one order and key are one payment.
    * @param price of the order, in the currency of its sale: never in the currency of an account or a region
    * @param key chosen by the caller before the first try, unique for the order
