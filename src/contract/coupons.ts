@@ -17,7 +17,9 @@ const couponFields = {
   minCents: amount.meta({ description: 'amount from which on an order may use the coupon' }),
   state: z
     .enum(COUPON_STATES)
-    .meta({ description: '`reserved`: an open payment holds the coupon; `revoked`: by an operator, while it was free' }),
+    .meta({
+      description: '`reserved`: an open payment holds the coupon; `revoked`: by an operator, while it was free',
+    }),
   usedOrderId: text.nullable().meta({ description: 'the order that has reserved or redeemed the coupon' }),
   discountCents: amount.nullable().meta({ description: 'what this order was reduced by' }),
   createdAt: time,

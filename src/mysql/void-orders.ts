@@ -92,7 +92,11 @@ async function move(
     const left = found.filter(({ id }) => moved.every((one) => one.id !== id));
     const orders = left.length === 0 ? [] : await lockAll(tx, table, list, left);
     if (orders.length === 0) continue;
-    moved.push(...(await (list === 'unpaid' ? cancelAll(tx, orders, { actor, reason }) : refundAll(tx, table, orders, reason, actor))));
+    moved.push(
+      ...(await (list === 'unpaid'
+        ? cancelAll(tx, orders, { actor, reason })
+        : refundAll(tx, table, orders, reason, actor))),
+    );
   }
   if (moved.length === 0) return moved;
   const after = { list, reason, orders: moved.map(({ id }) => id) };

@@ -54,7 +54,9 @@ Reads and writes MySQL only.
 Exit codes: 0 done, 1 not done (no such coupon, it is used or expired, a payment holds it, or MySQL is down), 2 wrong usage.`;
 
 export function couponsCommand(): Command {
-  const coupons = new Command('coupons').description('find, export, redeem and revoke coupons').addHelpText('after', EXAMPLES);
+  const coupons = new Command('coupons')
+    .description('find, export, redeem and revoke coupons')
+    .addHelpText('after', EXAMPLES);
   filtered(coupons.command('list').description('print one line per coupon, newest first'))
     .option('--limit <count>', 'maximum number of coupons', parseWhole(1, LIST_MAX), LIST_DEFAULT)
     .option('--json', 'one JSON line per coupon')
@@ -145,7 +147,9 @@ async function revoke({ couponDesk }: CouponServices, flags: RevokeFlags): Promi
     after = step.next;
     if (after === null) break;
   }
-  print(json ? JSON.stringify({ dryRun, revoked, reserved }) : `${revoked} coupons ${dryRun ? 'to revoke' : 'revoked'}.`);
+  print(
+    json ? JSON.stringify({ dryRun, revoked, reserved }) : `${revoked} coupons ${dryRun ? 'to revoke' : 'revoked'}.`,
+  );
   if (reserved === 0) return;
   printError(`Open payments hold ${reserved} more. Run this again after half an hour.`);
   if (!dryRun) process.exitCode = 1;

@@ -126,7 +126,9 @@ const revokeCoupons = defineRoute({
     const answer = await couponDesk.revokeNext(wish, after ?? null, actor);
     if (answer.outcome === 'done') return json(200, 'done', answer);
     const { code } = answer;
-    return code === null ? problem('not_found') : problem('coupon_not_found', { detail: `There is no coupon ${code}.` });
+    return code === null
+      ? problem('not_found')
+      : problem('coupon_not_found', { detail: `There is no coupon ${code}.` });
   },
 });
 
