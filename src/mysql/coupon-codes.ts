@@ -179,7 +179,7 @@ export async function reserveFitting(
 
 /** Whether any coupon was ever issued. */
 export const hasCoupons = async (on: Statements): Promise<boolean> =>
-  (await select(on, knex('coupon_codes').select('code').limit(1))).length > 0;
+  (await select(on, knex('coupon_codes').select('code').orderBy('code').limit(1))).length > 0;
 
 /** Whether the order has reserved a coupon that takes off this amount. */
 export async function hasDiscount(tx: Transaction, orderId: string, discountCents: number): Promise<boolean> {
