@@ -14,8 +14,12 @@ const couponFields = {
   currency,
   valueCents: amount.nullable().meta({ description: 'the fixed discount; null: see `percent`' }),
   percent: count.nullable(),
-  minCents: amount.meta({ description: 'minimum amount of an order that uses the coupon' }),
-  state: z.enum(COUPON_STATES).meta({ description: '`reserved`: an open payment holds the coupon' }),
+  minCents: amount.meta({ description: 'amount from which on an order may use the coupon' }),
+  state: z
+    .enum(COUPON_STATES)
+    .meta({
+      description: '`reserved`: an open payment holds the coupon; `revoked`: by an operator, while it was free',
+    }),
   usedOrderId: text.nullable().meta({ description: 'the order that has reserved or redeemed the coupon' }),
   discountCents: amount.nullable().meta({ description: 'the discount that this order got' }),
   createdAt: time,
@@ -31,6 +35,12 @@ export const foundCoupon = z
   })
   .meta({ id: 'FoundCoupon' });
 export const couponsOfBuyer = z.object({ coupons: z.array(couponSchema), next: text.nullable() });
+export const revokedStep = z.object({
+  outcome: z.literal('done'),
+  revoked: count.meta({ description: 'coupons that were revoked; with `dryRun`, that would be' }),
+  reserved: count.meta({ description: 'coupons that open payments hold; revoke them again later' }),
+  next: text.nullable().meta({ description: 'pass it as `after`; null: no coupon is left' }),
+});
 export const foundCoupons = z.object({ coupons: z.array(foundCoupon), next: text.nullable() });
 
 export type CouponBody = BodyOf<typeof couponSchema>;

@@ -31,10 +31,13 @@ export function readCouponTerms(text: string): CouponTerms | null {
   return { ...value, validDays: Number(days), minCents: Number(min) };
 }
 
-/** States as MySQL stores them. `reserved`: an open charge of an order holds the coupon. */
-export type StoredCouponState = 'free' | 'reserved' | 'redeemed';
-/** `expired` means free, but no longer valid. */
-export const COUPON_STATES = ['free', 'reserved', 'redeemed', 'expired'] as const;
+/**
+ * States as MySQL stores them. `reserved`: an open charge of an order holds the coupon. `revoked`: an operator ended it
+ * while it was free.
+ */
+export type StoredCouponState = 'free' | 'reserved' | 'redeemed' | 'revoked';
+/** `expired`: free, and no longer valid. */
+export const COUPON_STATES = ['free', 'reserved', 'redeemed', 'expired', 'revoked'] as const;
 export type CouponState = (typeof COUPON_STATES)[number];
 
 export interface Coupon extends CouponValue {
@@ -79,6 +82,7 @@ export type CouponRefusal =
   | 'not_found'
   | 'expired'
   | 'redeemed'
+  | 'revoked'
   | 'in_use'
   | 'other_currency'
   | 'too_small'
@@ -90,6 +94,7 @@ export const COUPON_REFUSALS: Readonly<Record<CouponRefusal, string>> = {
   not_found: 'You have no such coupon.',
   expired: 'The coupon has expired.',
   redeemed: 'The coupon was already used.',
+  revoked: 'The coupon was revoked.',
   in_use: 'Another payment is using the coupon.',
   other_currency: 'The coupon is for another currency.',
   too_small: 'The amount of the order is too small for the coupon.',

@@ -23,17 +23,16 @@ const ACTOR_MAX = 128;
 /** Cuts an actor to the length of the columns for actors. */
 export const actorColumn = (actor: string): string => actor.slice(0, ACTOR_MAX);
 
-/** Appends an audit entry. Call it in the transaction of the change, so that both are committed, or neither. */
-export async function insertAudit(tx: Transaction, entry: AuditEntry): Promise<void> {
-  const { actor, action, subject, before, after } = entry;
-  const row = {
+/** Appends audit entries. Call it in the transaction of the change, so that both are committed or neither. */
+export async function insertAudit(tx: Transaction, ...entries: readonly AuditEntry[]): Promise<void> {
+  const rows = entries.map(({ actor, action, subject, before, after }) => ({
     actor: actorColumn(actor),
     action: storedName(action),
     subject: storedName(subject),
     before_json: JSON.stringify(before),
     after_json: JSON.stringify(after),
-  };
-  await execute(tx, knex('audit_log').insert(row));
+  }));
+  if (rows.length > 0) await execute(tx, knex('audit_log').insert(rows));
 }
 
 /** The audit log in MySQL. */

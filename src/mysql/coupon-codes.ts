@@ -1,7 +1,8 @@
 import { assert, assertNever } from '../core/errors.js';
-import { newCouponCode, readCouponTerms, type Coupon, type CouponRefusal } from '../core/coupon.js';
+import { newCouponCode, offerOf, readCouponTerms, type Coupon, type CouponRefusal } from '../core/coupon.js';
 import type { CouponFilter, Coupons } from '../core/ports/coupons.js';
 import { withoutUndefined } from '../core/without-undefined.js';
+import { insertAudit } from './audit-log.js';
 import { bigint, execute, knex, now, select } from './knex.js';
 import type { CouponUse } from '../core/ports/payment-attempts.js';
 import type { MysqlPool, Statements, Transaction } from './pool.js';
@@ -80,6 +81,7 @@ function matching({ userId, saleId, state }: CouponFilter) {
       return coupons.where({ state: 'free' }).where('expires_at', '<=', now());
     case 'reserved':
     case 'redeemed':
+    case 'revoked':
       return coupons.where({ state });
     default:
       return assertNever(state);
@@ -124,8 +126,12 @@ export async function insertCodes(
   if (rows.length > 0) await execute(tx, knex('coupon_codes').insert(rows));
 }
 
+/** For a batch of orders the index of states may seem cheaper. It would wait for the coupons of other payments. */
 const reservedBy = (orderIds: readonly string[]) =>
-  knex('coupon_codes').whereIn('used_order', orderIds.map(bigint)).where({ state: 'reserved' });
+  knex
+    .from<CouponCodeRow>(knex.raw('coupon_codes FORCE INDEX (used_order)'))
+    .whereIn('used_order', orderIds.map(bigint))
+    .where({ state: 'reserved' });
 
 const FREE = { state: 'free', used_order: null, used_key: null, discount_cents: null, redeemed_at: null } as const;
 
@@ -146,8 +152,34 @@ export async function reserveCoupon(
   const use = { state: 'reserved', used_order: orderId, used_key: key, discount_cents: String(discountCents) } as const;
   if ((await execute(tx, free.update(use))).affectedRows === 1) return 'reserved';
   const state = (await findCoupon(tx, code))?.state ?? 'not_found';
-  return state === 'redeemed' || state === 'expired' || state === 'not_found' ? state : 'in_use';
+  return state === 'free' || state === 'reserved' ? 'in_use' : state;
 }
+
+/** Maximum number of coupons of a buyer that a payment is compared with. */
+const COMPARED_MAX = 100;
+
+/**
+ * Reserves a coupon of the buyer that takes off exactly this amount, the coupon that expires first. For a payment whose
+ * reservation is gone: a restored copy has the coupon as it was before.
+ */
+export async function reserveFitting(
+  tx: Transaction,
+  order: Parameters<typeof offerOf>[1],
+  { key, discountCents }: { readonly key: string; readonly discountCents: number },
+): Promise<boolean> {
+  const { orderId, userId } = order;
+  const ofBuyer = matching({ userId, state: 'free' }).orderBy('expires_at').limit(COMPARED_MAX);
+  for (const row of await select(tx, ofBuyer)) {
+    if (offerOf(couponOf(row), order) !== discountCents) continue;
+    const use = { code: row.code, discountCents };
+    if ((await reserveCoupon(tx, { orderId, key }, use)) === 'reserved') return true;
+  }
+  return false;
+}
+
+/** Whether any coupon was ever issued. */
+export const hasCoupons = async (on: Statements): Promise<boolean> =>
+  (await select(on, knex('coupon_codes').select('code').orderBy('code').limit(1))).length > 0;
 
 /** Whether the order has reserved a coupon that takes off this amount. */
 export async function hasDiscount(tx: Transaction, orderId: string, discountCents: number): Promise<boolean> {
@@ -167,13 +199,47 @@ export async function freeReserved(tx: Transaction, orderIds: readonly string[],
   await execute(tx, (key === undefined ? reserved : reserved.where({ used_key: key })).update(FREE));
 }
 
+/** Who causes that coupons end or become free, and why. */
+export interface CouponCause {
+  readonly actor: string;
+  readonly reason: string;
+}
+
+type Ending = 'freed' | 'ended' | 'revoked';
+type EndedRow = Pick<CouponCodeRow, 'code' | 'state' | 'used_order'>;
+
+/** Writes one audit entry per coupon, in the transaction that changes them. */
+export async function auditCoupons(
+  tx: Transaction,
+  ending: Ending,
+  coupons: readonly EndedRow[],
+  { actor, reason }: CouponCause,
+): Promise<void> {
+  const entries = coupons.map(({ code, state, used_order: orderId }) => ({
+    ...{ actor, action: `coupon.${ending}`, subject: `coupon:${code}` },
+    before: { state, ...(orderId === null ? {} : { orderId }) },
+    after: { state: ending === 'freed' ? 'free' : ending === 'ended' ? 'expired' : ending, reason },
+  }));
+  await insertAudit(tx, ...entries);
+}
+
+/** Notes that an operator ends these locked orders, which frees the coupons that they have reserved. */
+export async function auditFreed(tx: Transaction, orderIds: readonly string[], cause: CouponCause): Promise<void> {
+  const reserved = reservedBy(orderIds).select<EndedRow[]>('code', 'state', 'used_order');
+  await auditCoupons(tx, 'freed', await select(tx, reserved.forUpdate()), cause);
+}
+
 /**
  * Frees the coupon of an order whose money went back in whole, and ends the coupon that the order brought, so that
  * nobody collects coupons by buying and returning.
  */
-export async function freeRedeemed(tx: Transaction, orderId: string): Promise<void> {
+export async function freeRedeemed(tx: Transaction, orderId: string, cause: CouponCause): Promise<void> {
   const redeemed = knex('coupon_codes').where({ used_order: orderId, state: 'redeemed' });
+  const freed = await select(tx, redeemed.clone().select('code', 'state', 'used_order').forUpdate());
   await execute(tx, redeemed.update(FREE));
+  await auditCoupons(tx, 'freed', freed, cause);
   const brought = knex('coupon_codes').where({ order_id: orderId, state: 'free' }).where('expires_at', '>', now());
+  const ended = await select(tx, brought.clone().select('code', 'state', 'used_order').forUpdate());
   await execute(tx, brought.update({ expires_at: now() }));
+  await auditCoupons(tx, 'ended', ended, cause);
 }

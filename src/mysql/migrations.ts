@@ -501,6 +501,10 @@ const COUPON_CODES = `CREATE TABLE IF NOT EXISTS coupon_codes (
   KEY used_order (used_order)
 ) ${TABLE}`;
 
+/** A new word at the end changes no row. */
+const REVOKED_COUPONS = `ALTER TABLE coupon_codes
+  MODIFY COLUMN state ENUM('free', 'reserved', 'redeemed', 'revoked') NOT NULL DEFAULT 'free'`;
+
 async function couponCodes(changes: SchemaChanges): Promise<void> {
   await changes.alter('sales', COUPON_TERMS, { column: 'coupon' });
   await changes.create(COUPON_CODES);
@@ -773,6 +777,7 @@ export const MIGRATIONS: readonly NamedMigration[] = [
     name: '0032-rules-canary',
     up: (changes) => changes.alter('entry_rules', RULES_CANARY, { column: 'canary_json' }),
   },
+  { name: '0033-revoked-coupons', up: (changes) => changes.alter('coupon_codes', REVOKED_COUPONS) },
   {
     name: '0034-webhook-secret-before',
     up: (changes) => changes.alter('webhook_endpoints', SECRET_BEFORE, { column: 'secret_before' }),

@@ -16,7 +16,7 @@ import type {
 } from '../core/ports/order-refunds.js';
 import { insertAudit } from './audit-log.js';
 import { findInBoth, fromOrders, type OrderTable } from './both-tables.js';
-import { freeRedeemed } from './coupon-codes.js';
+import { auditFreed, freeRedeemed } from './coupon-codes.js';
 import { bigint, execute, inMs, knex, PAUSE_MAX_MS, select, waitOver } from './knex.js';
 import { lockOrder, moveMoney, moveOrders, type LockedOrder, type LockedRow } from './move-orders.js';
 import type { MysqlPool, Statements, Transaction } from './pool.js';
@@ -52,6 +52,7 @@ export function createOrderRefunds(pool: MysqlPool, { clock }: { readonly clock:
         const state = shownState(locked.order);
         if (state === 'cancelled') return 'cancelled';
         if (!isUnpaid(state)) return { state };
+        await auditFreed(tx, [orderId], { actor, reason });
         await moveOrders(tx, [locked.order], 'cancelled');
         const entry = { before: { state }, after: { state: 'cancelled', reason } };
         await insertAudit(tx, { actor, action: 'order.cancelled', subject: `order:${orderId}`, ...entry });
@@ -250,7 +251,7 @@ async function settle(tx: Transaction, { order: row, table, refund }: DueRefund)
   await execute(tx, endOf(refund, 'refunded', null));
   const { refundedCents, beyondCents } = await refundedIn(tx, row);
   const isWhole = refundedCents === Number(row.amount_cents);
-  if (isWhole) await freeRedeemed(tx, row.id);
+  if (isWhole) await freeRedeemed(tx, row.id, refund);
   const returns = isWhole && refund.restock === 1 && table === 'orders' && !(await isClosed(tx, row.sale_id));
   await moveMoney(tx, table, [row], returns ? 'returned' : 'refunded', { refundedCents });
   if (!isWhole) await disputeAgain(tx, table, row, 'refunded', refundedCents);
@@ -403,7 +404,9 @@ async function refundedElsewhere(
   if (state !== 'paid' && state !== 'refunded') return 'does_not_fit';
   await insertDone(tx, { ...done, amountCents: newCents });
   const { refundedCents, beyondCents } = await refundedIn(tx, row);
-  if (refundedCents === Number(row.amount_cents)) await freeRedeemed(tx, row.id);
+  if (refundedCents === Number(row.amount_cents)) {
+    await freeRedeemed(tx, row.id, { actor: 'provider', reason: done.reason });
+  }
   await moveMoney(tx, table, [row], 'refunded', { refundedCents });
   return beyondCents > 0 ? 'does_not_fit' : 'recorded';
 }

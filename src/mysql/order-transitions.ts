@@ -3,7 +3,7 @@ import { isOrderId } from '../core/ids.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { CancelOutcome, OrderTransitions, Payment, PayOutcome } from '../core/ports/order-transitions.js';
-import { hasDiscount } from './coupon-codes.js';
+import { hasCoupons, hasDiscount, reserveFitting } from './coupon-codes.js';
 import { MysqlError } from './errors.js';
 import { execute, knex, now, select } from './knex.js';
 import { idIn, lockable, lockOrder, moveOrders, SaleOutOfStep, type LockedOrder } from './move-orders.js';
@@ -109,6 +109,10 @@ async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment)
       const ofSale = { ...row, sale_id: order.sale_id };
       await execute(tx, knex('payments').insert(ofSale));
       const reason = await whyNot(tx, order, payment);
+      if (reason === 'coupon_missing') {
+        await tx.rollback();
+        return reason;
+      }
       if (reason === null) {
         await moveOrders(tx, [order], 'paid', Number(order.amount_cents) - payment.amountCents);
         return 'paid';
@@ -126,18 +130,24 @@ async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment)
 }
 
 /**
- * Returns why this payment does not pay the order, or null if it does. A deadline that has passed does not count until
- * a program has expired the order. An order is paid by its full amount, or by what its reserved coupon leaves of it.
+ * Says why this payment does not pay the order, or null if it does. A passed deadline does not count until a program
+ * has expired the order. The full amount pays the order, and so does what a coupon leaves: the reserved coupon, or
+ * another one of the buyer, since a restored copy may have lost the reservation. Where coupons are issued, a smaller
+ * amount may also come from a coupon that the copy has never had. A person decides about it.
  */
-async function whyNot(tx: Transaction, order: LockedOrder, { amountCents, currency }: Payment): Promise<string | null> {
+async function whyNot(tx: Transaction, order: LockedOrder, payment: Payment): Promise<string | null> {
   if (!isUnpaid(order.state)) return order.state === 'paid' ? 'already_paid' : `order_${order.state}`;
-  if (currency !== undefined) {
-    const [sale] = await select(tx, knex('sales').select('currency').where({ id: order.sale_id }));
-    if (sale?.currency !== currency) return 'wrong_currency';
-  }
-  const discountCents = Number(order.amount_cents) - amountCents;
-  const isRight = discountCents === 0 || (discountCents > 0 && (await hasDiscount(tx, order.id, discountCents)));
-  return isRight ? null : 'wrong_amount';
+  const [sale] = await select(tx, knex('sales').select('currency').where({ id: order.sale_id }));
+  const currency = sale?.currency ?? '';
+  if (payment.currency !== undefined && payment.currency !== currency) return 'wrong_currency';
+  const orderCents = Number(order.amount_cents);
+  const discountCents = orderCents - payment.amountCents;
+  if (discountCents === 0) return null;
+  if (discountCents < 0) return 'wrong_amount';
+  if (await hasDiscount(tx, order.id, discountCents)) return null;
+  const priced = { orderId: order.id, userId: order.user_id, amountCents: orderCents, currency };
+  if (await reserveFitting(tx, priced, { key: payment.paymentId, discountCents })) return null;
+  return (await hasCoupons(tx)) ? 'coupon_missing' : 'wrong_amount';
 }
 
 /**

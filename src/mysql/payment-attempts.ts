@@ -1,6 +1,7 @@
 import { assert } from '../core/errors.js';
 import { isOrderId } from '../core/ids.js';
 import { freePaymentId, isUnpaid } from '../core/order.js';
+import type { Clock } from '../core/ports/clock.js';
 import type {
   AttemptEnd,
   AttemptName,
@@ -14,6 +15,7 @@ import { ageOf, execute, inMs, knex, msAgo, PAUSE_MAX_MS, select, waitOver } fro
 import { freeReserved, reserveCoupon } from './coupon-codes.js';
 import { lockOrder, moveOrders } from './move-orders.js';
 import type { MysqlPool, Statements, Transaction } from './pool.js';
+import { retryConflicts } from './retry-conflicts.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 const ERROR_MAX = 1000;
@@ -27,14 +29,21 @@ const OPEN = `INSERT INTO payment_attempts (order_id, sale_id, \`key\`, amount_c
   ON DUPLICATE KEY UPDATE state = 'open', version = version + 1, opened_at = UTC_TIMESTAMP(3),
     available_at = VALUES(available_at)`;
 
-/** Charges that were begun, in MySQL, whose clock decides which attempts are due. */
-export function createPaymentAttempts(pool: MysqlPool): PaymentAttempts {
+/**
+ * Charges that were begun, in MySQL, whose clock decides which attempts are due. A transaction that loses its locks is
+ * retried as a whole.
+ */
+export function createPaymentAttempts(pool: MysqlPool, { clock }: { readonly clock: Clock }): PaymentAttempts {
+  const transaction = <T>(work: (tx: Transaction) => Promise<T>): Promise<T> =>
+    retryConflicts(clock, () => pool.transaction(work));
   return {
-    open: (orderId, key, amountCents, askAfterMs, bound = null, coupon = null) =>
-      open(pool, { orderId, key }, { amountCents, askAfterMs, bound, coupon }),
+    async open(orderId, key, amountCents, askAfterMs, bound = null, coupon = null): Promise<OpenOutcome> {
+      if (!isOrderId(orderId)) return { outcome: 'wrong_state' }; // MySQL would read 12x as 12
+      return transaction((tx) => open(tx, { orderId, key }, { amountCents, askAfterMs, bound, coupon }));
+    },
     async close({ orderId, key, version }, end: AttemptEnd): Promise<void> {
       const same = { order_id: orderId, key, ...withoutUndefined({ version }) };
-      await pool.transaction(async (tx) => {
+      await transaction(async (tx) => {
         const closed = knex('payment_attempts').where(same).update({ state: end, last_error: null });
         if ((await execute(tx, closed)).affectedRows > 0) await freeReserved(tx, [orderId], key);
       });
@@ -84,39 +93,36 @@ interface Opening {
  * read after the lock was taken, so in READ COMMITTED they are up to date.
  */
 async function open(
-  pool: MysqlPool,
+  tx: Transaction,
   { orderId, key }: AttemptName,
   { amountCents, askAfterMs, bound, coupon }: Opening,
 ): Promise<OpenOutcome> {
-  if (!isOrderId(orderId)) return { outcome: 'wrong_state' }; // MySQL would read 12x as 12
-  return pool.transaction(async (tx) => {
-    const [order] = await select(
-      tx,
-      knex('orders').select('sale_id', 'state', 'user_id').where({ id: orderId }).forUpdate(),
-    );
-    if (order === undefined || !isUnpaid(order.state)) return { outcome: 'wrong_state' };
-    const ofOrder = columns().where({ order_id: orderId, state: 'open' }).whereNot({ key });
-    const [other] = await select(tx, ofOrder.limit(1));
-    if (other !== undefined) return { outcome: 'in_progress', other: attemptOf(other) };
-    const [same] = await select(tx, columns().where({ order_id: orderId, key }));
-    if (same !== undefined && Number(same.amount_cents) !== amountCents) {
-      return { outcome: 'coupon_refused', why: 'other_key' }; // a key stands for one charge, of one amount
-    }
-    if (bound !== null && (await isBeyond(tx, { orderId, key }, order.user_id, bound)) && bound.refuses()) {
-      return { outcome: 'decline_limit_reached' };
-    }
-    const attempt = { orderId, saleId: order.sale_id, key, amountCents, availableAt: inMs(askAfterMs) };
-    await execute(tx, knex.raw(OPEN, attempt));
-    if (coupon === null) return { outcome: 'opened' };
-    const why = await reserveCoupon(tx, { orderId, key }, coupon);
-    if (why !== 'reserved') {
-      await tx.rollback();
-      return { outcome: 'coupon_refused', why };
-    }
-    if (amountCents > 0) return { outcome: 'opened' };
-    await payFree(tx, { orderId, key }, coupon);
-    return { outcome: 'paid' };
-  });
+  const [order] = await select(
+    tx,
+    knex('orders').select('sale_id', 'state', 'user_id').where({ id: orderId }).forUpdate(),
+  );
+  if (order === undefined || !isUnpaid(order.state)) return { outcome: 'wrong_state' };
+  const ofOrder = columns().where({ order_id: orderId, state: 'open' }).whereNot({ key });
+  const [other] = await select(tx, ofOrder.limit(1));
+  if (other !== undefined) return { outcome: 'in_progress', other: attemptOf(other) };
+  const [same] = await select(tx, columns().where({ order_id: orderId, key }));
+  if (same !== undefined && Number(same.amount_cents) !== amountCents) {
+    return { outcome: 'coupon_refused', why: 'other_key' }; // a key is one charge, of one amount
+  }
+  if (bound !== null && (await isBeyond(tx, { orderId, key }, order.user_id, bound)) && bound.refuses()) {
+    return { outcome: 'decline_limit_reached' };
+  }
+  const attempt = { orderId, saleId: order.sale_id, key, amountCents, availableAt: inMs(askAfterMs) };
+  await execute(tx, knex.raw(OPEN, attempt));
+  if (coupon === null) return { outcome: 'opened' };
+  const why = await reserveCoupon(tx, { orderId, key }, coupon);
+  if (why !== 'reserved') {
+    await tx.rollback();
+    return { outcome: 'coupon_refused', why };
+  }
+  if (amountCents > 0) return { outcome: 'opened' };
+  await payFree(tx, { orderId, key }, coupon);
+  return { outcome: 'paid' };
 }
 
 /** Pays an order whose whole amount is covered by its coupon, and closes the attempt. */

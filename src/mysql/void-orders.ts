@@ -2,6 +2,7 @@ import type { VoidAnswer, VoidStep, VoidWish } from '../core/ports/order-refunds
 import type { OrderCursor } from '../core/ports/reconcile-repository.js';
 import { insertAudit } from './audit-log.js';
 import type { OrderTable } from './both-tables.js';
+import { auditFreed, type CouponCause } from './coupon-codes.js';
 import { execute, knex, select } from './knex.js';
 import { idIn, lockable, LOCKED_COLUMNS, moveMoney, moveOrders, type LockedOrder } from './move-orders.js';
 import { newRefund, paymentsOf } from './order-refund-rows.js';
@@ -91,7 +92,11 @@ async function move(
     const left = found.filter(({ id }) => moved.every((one) => one.id !== id));
     const orders = left.length === 0 ? [] : await lockAll(tx, table, list, left);
     if (orders.length === 0) continue;
-    moved.push(...(await (list === 'unpaid' ? cancelAll(tx, orders) : refundAll(tx, table, orders, reason, actor))));
+    moved.push(
+      ...(await (list === 'unpaid'
+        ? cancelAll(tx, orders, { actor, reason })
+        : refundAll(tx, table, orders, reason, actor))),
+    );
   }
   if (moved.length === 0) return moved;
   const after = { list, reason, orders: moved.map(({ id }) => id) };
@@ -106,7 +111,16 @@ function lockAll(tx: Transaction, table: OrderTable, list: List, found: readonly
   return select(tx, listed.orderBy('id'));
 }
 
-async function cancelAll(tx: Transaction, orders: readonly LockedOrder[]): Promise<readonly LockedOrder[]> {
+async function cancelAll(
+  tx: Transaction,
+  orders: readonly LockedOrder[],
+  cause: CouponCause,
+): Promise<readonly LockedOrder[]> {
+  await auditFreed(
+    tx,
+    orders.map(({ id }) => id),
+    cause,
+  );
   await moveOrders(tx, orders, 'cancelled');
   return orders;
 }

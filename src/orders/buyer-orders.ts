@@ -184,7 +184,7 @@ async function charge(
     }
     const moved = await ports.transitions.pay(orderId, answer.payment);
     const now = await getOrder(orderId, userId, ports.repository);
-    if (moved === 'not_found' || moved === 'payment_conflict' || now === null) {
+    if ((moved !== 'paid' && moved !== 'refund_due') || now === null) {
       const fields = { orderId, outcome: moved, ...answer.payment };
       ports.log.error(fields, 'money was taken that cannot be recorded; ask the provider');
       return { outcome: 'outcome_unknown' };

@@ -28,6 +28,7 @@ export function answersInTime(
   };
   return {
     needsMethod: provider.needsMethod,
+    ...(provider.priceFault && { priceFault: (price) => provider.priceFault?.(price) ?? null }),
     charge: (...charge) => inTime(() => provider.charge(...charge)),
     lookUp: (...charge) => inTime(() => provider.lookUp(...charge)),
     refund: (...refund) => inTime(() => provider.refund(...refund)),

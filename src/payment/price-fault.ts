@@ -1,7 +1,12 @@
 import type { Section } from '../core/config/schema.js';
-import type { PriceFault } from '../core/ports/payment-provider.js';
+import type { PaymentProvider, PriceFault } from '../core/ports/payment-provider.js';
 import { stripeFault } from './stripe-amount.js';
 
-/** Returns a function that says why the configured provider cannot charge a price. It calls no server. */
-export const priceFaultOf = ({ provider }: Pick<Section<'payment'>, 'provider'>): PriceFault =>
-  provider === 'stripe' ? stripeFault : () => null;
+/**
+ * Says why the provider cannot charge a price. Asks no server.
+ * @param opened the provider in use. In the library it may have limits of its own
+ */
+export const priceFaultOf = (
+  { provider }: Pick<Section<'payment'>, 'provider'>,
+  opened: PaymentProvider | null = null,
+): PriceFault => opened?.priceFault ?? (provider === 'stripe' ? stripeFault : () => null);

@@ -45,6 +45,7 @@ import { openAdmission } from './admission.js';
 import { allOrNothing, type Opened } from '../process/all-or-nothing.js';
 import type { Identity, IdentityParts } from './identity.js';
 import { openCoupons } from '../operate/coupons/index.js';
+import { priceFaultOf } from '../payment/price-fault.js';
 import { openBroker } from '../operate/broker/index.js';
 import { openDeadLetters } from '../operate/dead-letters/index.js';
 import { openLive } from '../operate/live/index.js';
@@ -165,12 +166,12 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   const connections = new Connections(config, log, { redis, mysql });
   opened(() => connections.close());
   const refunds = createRefundRepository(mysql);
-  const attempts = createPaymentAttempts(mysql);
+  const attempts = createPaymentAttempts(mysql, { clock });
   const couponServices = openCoupons(connections);
   const prices = priceTermsOf(config);
   const { coupons } = couponServices;
   const charging = {
-    faultOf: prices.faultOf,
+    faultOf: priceFaultOf(config.payment, provider),
     declineBound: admission.declineBound,
     charged: createChargeMetrics(registry),
   };

@@ -366,7 +366,7 @@ function refundJobs(keeper: Keeper): PlannedJob[] {
   if (provider === null) return [];
   const ports = { refunds: createRefundRepository(mysql), cases: createPaymentCases(mysql), provider, metrics, log };
   const ofOrders = { ...ports, refunds: createOrderRefunds(mysql, { clock }) };
-  const asked = { repository, attempts: createPaymentAttempts(mysql), provider, transitions, metrics, log };
+  const asked = { repository, attempts: createPaymentAttempts(mysql, { clock }), provider, transitions, metrics, log };
   const resolve = resolvePayments(asked, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS });
   return [
     [everyMs, due('refund', payRefunds(ports, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS }))],

@@ -116,7 +116,8 @@ describe('contract: wrong MySQL clock, on real MySQL statements', () => {
       },
       'attempts to pay': {
         insert: "INSERT INTO payment_attempts (order_id, `key`, amount_cents) VALUES (1, 'k', 5)",
-        take: async (pool) => (await createPaymentAttempts(pool).lease(10, LEASE_MS)).length > 0,
+        take: async (pool) =>
+          (await createPaymentAttempts(pool, { clock: systemClock }).lease(10, LEASE_MS)).length > 0,
       },
       compensations: {
         insert: "INSERT INTO compensation_jobs (kind, subject, sale_id, detail) VALUES ('leak', '1/u/k', 1, '')",

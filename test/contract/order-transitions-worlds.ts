@@ -78,7 +78,7 @@ export async function mysqlMoves(opened?: MysqlWorld): Promise<MovesWorld & Mysq
     ...world,
     transitions: createOrderTransitions(pool, { clock: systemClock, log: silentLog }),
     refunds: { ...createRefundRepository(pool), ...createRefundStore(pool) },
-    attempts: createPaymentAttempts(pool),
+    attempts: createPaymentAttempts(pool, { clock: systemClock }),
     cases: { ...createPaymentCases(pool), ...createPaymentCaseStore(pool) },
     async leaveOpenAttempt(orderId, key) {
       await pool.execute('INSERT INTO payment_attempts (order_id, `key`, amount_cents) VALUES (?, ?, 1)', [

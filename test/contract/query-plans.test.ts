@@ -330,7 +330,7 @@ describe('statements on large tables', () => {
     }
     await cases.close('7', 'plans');
 
-    const attempts = repository('attempts', createPaymentAttempts(pool));
+    const attempts = repository('attempts', createPaymentAttempts(pool, { clock: systemClock }));
     const bound = { perOrder: 8, perBuyerHour: 20, refuses: () => true };
     await attempts.open(orderIds[0] ?? '', 'k', 100, 0, bound);
     await attempts.openOf(orderIds[0] ?? '');

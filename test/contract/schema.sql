@@ -62,7 +62,7 @@ CREATE TABLE coupon_codes (
   value_cents bigint unsigned
   percent tinyint unsigned
   min_cents bigint unsigned NOT NULL
-  state enum('free','reserved','redeemed') COLLATE utf8mb4_bin NOT NULL DEFAULT free
+  state enum('free','reserved','redeemed','revoked') COLLATE utf8mb4_bin NOT NULL DEFAULT free
   used_order bigint unsigned
   used_key varchar(64) COLLATE ascii_bin
   discount_cents bigint unsigned

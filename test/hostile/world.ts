@@ -318,7 +318,10 @@ export class HostileWorld extends ReconcileWorld {
       reconcile: this.#seen(this.reconcile),
       resolveLost: this.resolveLost,
       coupons: { find: async () => null, list: async () => [] },
-      couponDesk: { redeem: async () => ({ outcome: 'refused', why: 'not_found' }) },
+      couponDesk: {
+        redeem: async () => ({ outcome: 'refused', why: 'not_found' }),
+        revokeNext: async () => ({ outcome: 'not_found', code: null }),
+      },
       refunds: {
         list: (filter, page) => refunds.list(filter, page),
         counts: async () => [],

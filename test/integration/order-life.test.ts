@@ -113,7 +113,7 @@ describe('the life of an order', () => {
 
   it('brings a coupon that reduces a later order, or that the shop redeems once by command', async () => {
     const seckill = (...args: string[]) => runCommand(['coupons', ...args], system.stack.env);
-    const { saleId, buyers } = await saleWith({ priceCents: 1250, coupon: '500 30d min 1000', limitPerBuyer: 3 });
+    const { saleId, buyers } = await saleWith({ priceCents: 1250, coupon: '500 30d min 1000', limitPerBuyer: 4 });
     const pay = async (requestId: string, coupon?: unknown): Promise<Answer> => {
       expect((await buyers.buy('ann', { requestId }))?.status).to.equal(202);
       const orderId = String((await buyers.settled('ann', requestId)).json.orderId);
@@ -146,6 +146,20 @@ describe('the life of an order', () => {
     const exported = await seckill('export', '--sale', saleId, '--state', 'redeemed', '--format', 'jsonl');
     expect(exported.lines.map((line) => line.code)).to.have.members([code, coupon?.code]);
     expect((await seckill('show', 'shorter')).code).to.equal(2);
+
+    const revoke = async (...args: string[]) => {
+      const { code: exit, lines } = await seckill('revoke', ...args, '--reason', 'wrong terms', '--json');
+      return [exit, lines[0]];
+    };
+    expect((await pay('k4')).json).to.include({ state: 'paid' });
+    await until('the third coupon is issued', async () => (await mine()).length === 3);
+    const counted = { dryRun: true, revoked: 1, reserved: 0 };
+    expect(await revoke('--sale', saleId, '--dry-run')).to.deep.equal([0, counted]);
+    const ended = { ...counted, dryRun: false };
+    expect(await revoke('--sale', saleId)).to.deep.equal([0, ended]);
+    expect(await revoke('--code', code, String(coupon?.code))).to.deep.equal([0, { ...ended, revoked: 0 }]);
+    expect(await revoke('--code', '2222222222')).to.deep.equal([1, undefined]);
+    expect((await mine()).map(({ state }) => state)).to.have.members(['redeemed', 'redeemed', 'revoked']);
   });
 
   it('is refunded in parts or cancelled by command, and sells its units again with --restock', async () => {

@@ -13,8 +13,9 @@ export interface Payment {
  * - `refund_due`: the order had ended, was paid before, or has another price or currency; the money is owed back, and a
  *   `refunds` row says so
  * - `payment_conflict`: this payment was reported before with another order or amount; nothing was changed
+ * - `coupon_missing`: the amount is smaller than the order costs, and no coupon explains it; nothing was changed
  */
-export type PayOutcome = 'paid' | 'refund_due' | 'not_found' | 'payment_conflict';
+export type PayOutcome = 'paid' | 'refund_due' | 'not_found' | 'payment_conflict' | 'coupon_missing';
 
 /**
  * - `cancelled`: by this call or before

@@ -67,11 +67,17 @@ export interface PaymentProvider {
   readonly needsMethod: boolean;
 
   /**
-   * Takes the money for an order. Safe to repeat: the same order and key are the same payment.
-   * @param price price of the order, in the currency of its sale, never in the currency of an account or a region
-   * @param key chosen by the caller before the first attempt, unique for the order
-   * @param method the name that the provider gave to the buyer's card in the browser, never the card itself
-   * @returns never rejects: any error on the way becomes `unknown`
+   * Says why the provider cannot charge a price, such as an amount below its minimum. Asks no server. A coupon that would
+   * leave such a price is refused. Absent: the limits of the provider that `PAYMENT_PROVIDER` names.
+   */
+  readonly priceFault?: PriceFault;
+
+  /**
+   * Takes the money for an order. Safe to repeat: one order and key are one payment.
+   * @param price of the order, in the currency of its sale: never in the currency of an account or a region
+   * @param key chosen by the caller before the first try, unique for the order
+   * @param method the name that the provider gave to the card of the buyer, in the browser; never the card itself
+   * @returns never rejects: any error on the way is `unknown`
    */
   charge(orderId: string, price: Price, key: string, method?: string): Promise<ChargeOutcome>;
 

@@ -136,11 +136,13 @@ async function recorded(report: ReportOf<'succeeded'>, body: string, { webhook, 
       return json(200, outcome, { outcome, orderId, paymentId });
     case 'not_found':
     case 'payment_conflict':
-      await noteUnrecorded({ orderId, ...payment, live: report.live }, body, outcome, webhook);
+    case 'coupon_missing': {
+      const why = outcome === 'coupon_missing' ? `${outcome}: ${COUPON_MISSING}` : outcome;
+      await noteUnrecorded({ orderId, ...payment, live: report.live }, body, why, webhook);
       log.error({ orderId, ...payment, outcome }, LOST);
-      return outcome === 'payment_conflict'
-        ? problem(outcome)
-        : problem('order_not_found', { detail: 'There is no such order.' });
+      if (outcome === 'not_found') return problem('order_not_found', { detail: 'There is no such order.' });
+      return problem('payment_conflict', outcome === 'coupon_missing' ? { detail: COUPON_MISSING } : {});
+    }
     default:
       return assertNever(outcome);
   }
@@ -250,6 +252,7 @@ function badSignature(header: string) {
   return problem('bad_signature', { detail: `Send a valid header ${name}: t=<unix seconds>,v1=<hex>.` });
 }
 const WRONG_MODE = 'the payment provider sent a report of the wrong mode (live or test); nothing was recorded';
+const COUPON_MISSING = 'The order costs more, and its buyer has no coupon that leaves this amount.';
 const LOST = 'money was taken that cannot be recorded; ask the provider';
 
 const typed = z.object({ type: z.string().min(1).max(64) });

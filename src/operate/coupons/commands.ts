@@ -7,11 +7,12 @@ import type { CouponFilter } from '../../core/ports/coupons.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { EXPORT_FORMATS, type ExportFormat } from '../../http/export-lines.js';
 import { couponBody } from '../../http/routes/coupons.js';
-import { CliError } from '../../process/cli-error.js';
+import { CliError, UsageError } from '../../process/cli-error.js';
 import { withConnections } from '../../process/connections.js';
 import { operatorName, parseId, parseSaleId, parseUserId, parseWhole } from '../../process/options.js';
 import { isoTime, print, printAll, printError, tableLine } from '../../process/print.js';
 import { createLog } from '../../process/telemetry.js';
+import { CODES_MAX } from './coupon-desk.js';
 import { couponPages } from './coupon-pages.js';
 import { openCoupons, type CouponServices } from './services.js';
 
@@ -19,6 +20,13 @@ interface FilterFlags {
   readonly user?: string;
   readonly sale?: string;
   readonly state?: CouponState;
+}
+interface RevokeFlags {
+  readonly sale?: string;
+  readonly code?: readonly string[];
+  readonly reason: string;
+  readonly dryRun?: boolean;
+  readonly json?: boolean;
 }
 interface ListFlags extends FilterFlags {
   readonly limit: number;
@@ -36,13 +44,19 @@ Examples:
   seckill coupons show 7KQ2MZP4WX
   seckill coupons redeem 7KQ2MZP4WX --order shop-4711
   seckill coupons export --sale 7 --state redeemed > coupons.csv
+  seckill coupons revoke --sale 7 --reason 'wrong terms' --dry-run
+  seckill coupons revoke --code 7KQ2MZP4WX --reason 'shared in public'
 
-A repeated redeem with the same --order changes nothing and succeeds.
+A repeated redeem with the same --order changes nothing and succeeds. So does a repeated revoke.
+To issue no more coupons, first run \`seckill sale edit --coupon none\`. A revoke leaves alone the coupons that are used or expired.
+An open payment keeps its coupon and can still succeed: run revoke again after half an hour.
 Reads and writes MySQL only.
-Exit codes: 0 done, 1 not done (no such coupon, it is used or expired, or MySQL is down), 2 wrong usage.`;
+Exit codes: 0 done, 1 not done (no such coupon, it is used or expired, a payment holds it, or MySQL is down), 2 wrong usage.`;
 
 export function couponsCommand(): Command {
-  const coupons = new Command('coupons').description('find, export and redeem coupons').addHelpText('after', EXAMPLES);
+  const coupons = new Command('coupons')
+    .description('find, export, redeem and revoke coupons')
+    .addHelpText('after', EXAMPLES);
   filtered(coupons.command('list').description('print one line per coupon, newest first'))
     .option('--limit <count>', 'maximum number of coupons', parseWhole(1, LIST_MAX), LIST_DEFAULT)
     .option('--json', 'one JSON line per coupon')
@@ -72,6 +86,15 @@ export function couponsCommand(): Command {
         show(answer.coupon, json);
       }),
     );
+  coupons
+    .command('revoke')
+    .description('end the free coupons of a sale, or single coupons')
+    .option('--sale <saleId>', 'coupons that this sale brought', parseSaleId)
+    .option('--code <code...>', `only coupons with these codes, at most ${CODES_MAX}`, parseCodes)
+    .requiredOption('--reason <text>', 'for the audit log')
+    .option('--dry-run', 'only count')
+    .option('--json', 'print one JSON line')
+    .action((flags: RevokeFlags) => run((services) => revoke(services, flags)));
   filtered(coupons.command('export').description('print coupons as CSV or JSON lines'))
     .addOption(new Option('--format <format>', 'output format').choices(EXPORT_FORMATS).default('csv'))
     .action(({ format, ...flags }: FilterFlags & { readonly format: ExportFormat }) =>
@@ -97,10 +120,40 @@ function parseCode(text: string): string {
   return read.data;
 }
 
+function parseCodes(text: string, before: readonly string[] = []): readonly string[] {
+  if (before.length === CODES_MAX) throw new InvalidArgumentError(`must be at most ${CODES_MAX} codes.`);
+  return [...before, parseCode(text)];
+}
+
 const run = (work: (services: CouponServices) => Promise<void>): Promise<void> =>
   withConnections(loadConfig(['mysql', 'redis'], process.env), createLog('coupons', 'error'), (connections) =>
     work(openCoupons(connections)),
   );
+
+async function revoke({ couponDesk }: CouponServices, flags: RevokeFlags): Promise<void> {
+  const { sale, code: codes, reason, dryRun = false, json } = flags;
+  if (sale === undefined && codes === undefined) throw new UsageError('give --sale, --code or both.');
+  const wish = { dryRun, reason, ...withoutUndefined({ saleId: sale, codes }) };
+  let [revoked, reserved] = [0, 0];
+  for (let after: string | null = null; ;) {
+    const step = await couponDesk.revokeNext(wish, after, operatorName());
+    if (step.outcome === 'not_found') {
+      const { code } = step;
+      const ofSale = sale === undefined ? '' : ` of sale ${sale}`;
+      throw new CliError(code === null ? `there is no sale ${sale}.` : `there is no coupon ${code}${ofSale}.`);
+    }
+    revoked += step.revoked;
+    reserved += step.reserved;
+    after = step.next;
+    if (after === null) break;
+  }
+  print(
+    json ? JSON.stringify({ dryRun, revoked, reserved }) : `${revoked} coupons ${dryRun ? 'to revoke' : 'revoked'}.`,
+  );
+  if (reserved === 0) return;
+  printError(`Open payments hold ${reserved} more. Run this again after half an hour.`);
+  if (!dryRun) process.exitCode = 1;
+}
 
 async function list({ coupons }: CouponServices, { limit, json, ...flags }: ListFlags): Promise<void> {
   const found = await coupons.list(filterOf(flags), { max: limit });

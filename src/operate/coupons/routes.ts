@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { couponCode, foundCoupon, foundCoupons } from '../../contract/coupons.js';
-import { id, limit, nextOf, orderId, queryWord, saleId, userId } from '../../contract/fields.js';
+import { couponCode, foundCoupon, foundCoupons, revokedStep } from '../../contract/coupons.js';
+import { id, limit, nextOf, orderId, queryWord, saleId, text, userId } from '../../contract/fields.js';
 import { COUPON_REFUSALS, COUPON_STATES } from '../../core/coupon.js';
 import type { CouponFilter } from '../../core/ports/coupons.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
@@ -9,10 +9,11 @@ import { EXPORT_FORMATS } from '../../http/export-lines.js';
 import { defineRoute, jsonBody, type Route, type RouteServices } from '../../http/route.js';
 import { couponBody } from '../../http/routes/coupons.js';
 import { EXPORT_ANSWER, sendExport } from '../../http/send-export.js';
+import { CODES_MAX } from './coupon-desk.js';
 import { couponPages } from './coupon-pages.js';
 import type { CouponServices } from './services.js';
 
-/** Finds, exports and redeems coupons. */
+/** Finds, exports, redeems and revokes coupons. */
 
 const couponFilter = {
   user: userId.optional(),
@@ -96,4 +97,45 @@ const redeemCoupon = defineRoute({
   },
 });
 
-export const couponRoutes: readonly Route<CouponServices>[] = [listCoupons, exportCoupons, readCoupon, redeemCoupon];
+const revokeCoupons = defineRoute({
+  method: 'post',
+  path: '/admin/v1/coupons/revoke',
+  label: 'admin',
+  operationId: 'revokeCoupons',
+  summary:
+    'Revokes the free coupons of a sale, up to 500 per call, or coupons by their codes. Pass `next` as `after` until it is null. A coupon that an open payment holds stays. Safe to repeat.',
+  access: 'admin',
+  endpoint: null,
+  body: jsonBody(
+    z
+      .strictObject({
+        saleId: saleId.optional().meta({ description: 'coupons that orders of this sale brought' }),
+        codes: z.array(couponCode).min(1).max(CODES_MAX).optional(),
+        dryRun: z.boolean().default(false).meta({ description: 'only count' }),
+        reason: text.trim().min(1).max(500).meta({ description: 'for the audit log' }),
+        after: orderId.optional(),
+      })
+      .refine(({ saleId, codes }) => saleId !== undefined || codes !== undefined, {
+        error: 'must name saleId, codes or both',
+      }),
+  ),
+  answers: { 200: { description: 'the coupons of this call', schema: revokedStep } },
+  problems: ['not_found', 'coupon_not_found'],
+  async handle({ body: { after, dryRun, reason, ...which }, userId: actor }, { couponDesk }: CouponServices) {
+    const wish = { dryRun, reason, ...withoutUndefined(which) };
+    const answer = await couponDesk.revokeNext(wish, after ?? null, actor);
+    if (answer.outcome === 'done') return json(200, 'done', answer);
+    const { code } = answer;
+    return code === null
+      ? problem('not_found')
+      : problem('coupon_not_found', { detail: `There is no coupon ${code}.` });
+  },
+});
+
+export const couponRoutes: readonly Route<CouponServices>[] = [
+  listCoupons,
+  exportCoupons,
+  readCoupon,
+  redeemCoupon,
+  revokeCoupons,
+];

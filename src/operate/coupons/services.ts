@@ -11,5 +11,5 @@ export interface CouponServices {
 
 export function openCoupons(connections: Connections<'mysql' | 'redis'>): CouponServices {
   const mysql = connections.mysql();
-  return { coupons: createCoupons(mysql), couponDesk: createCouponDesk(mysql) };
+  return { coupons: createCoupons(mysql), couponDesk: createCouponDesk(mysql, { clock: connections.clock }) };
 }

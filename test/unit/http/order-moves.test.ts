@@ -540,6 +540,10 @@ describe('orders and payments over HTTP', () => {
       expect((await post(url, JSON.stringify(event)).expect(404)).body).to.include({ code: 'order_not_found' });
       outcome = 'payment_conflict';
       expect((await post(url, JSON.stringify(event)).expect(409)).body).to.include({ code: 'payment_conflict' });
+      outcome = 'coupon_missing';
+      const detail = 'The order costs more, and its buyer has no coupon that leaves this amount.';
+      expect((await post(url, JSON.stringify({ ...event, paymentId: 'p2' })).expect(409)).body).to.include({ detail });
+      expect((await cases.list({}, { max: 9 })).at(-1)).to.include({ kind: 'unrecorded', subject: 'p2' });
       await server?.stop();
       const broken = await listen(() => Promise.reject(down));
       await post(broken, JSON.stringify(event)).expect(503).expect('retry-after', '1');

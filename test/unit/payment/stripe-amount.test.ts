@@ -1,6 +1,11 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { priceFaultOf } from '../../../src/payment/price-fault.js';
+import { answersInTime } from '../../../src/payment/answers-in-time.js';
+import { createPaymentSimulator } from '../../../src/payment/simulator.js';
+import type { PaymentProvider, Price } from '../../../src/core/ports/payment-provider.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import { fromStripeAmount, stripeFault, toStripeAmount } from '../../../src/payment/stripe-amount.js';
 
 const PRICES = fc.record({
@@ -36,4 +41,19 @@ describe('amounts of Stripe', () => {
         expect(priceFaultOf({ provider })({ amountCents, currency })).to.equal(null);
     });
   }
+
+  it('judges by the limits of a provider of the library, if it has any', () => {
+    const simulator = createPaymentSimulator();
+    const limited = { ...simulator, priceFault: ({ amountCents }: Price) => (amountCents < 50 ? 'too small' : null) };
+    const faultOf = (provider: PaymentProvider, amountCents: number) =>
+      priceFaultOf(
+        { provider: 'stripe' },
+        answersInTime(provider, { clock: new ManualClock(), log: silentLog }),
+      )({
+        amountCents,
+        currency: 'KWD',
+      });
+    expect([49, 51].map((cents) => faultOf(limited, cents))).to.deep.equal(['too small', null]);
+    expect(faultOf(simulator, 51)).to.match(/multiple of 10/);
+  });
 });

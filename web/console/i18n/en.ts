@@ -717,7 +717,7 @@ export const en = {
       brought: 'Issued for this order',
       used: 'Used by this order',
       expires: 'Valid until',
-      states: { free: 'Free', reserved: 'Reserved', redeemed: 'Redeemed', expired: 'Expired' },
+      states: { free: 'Free', reserved: 'Reserved', redeemed: 'Redeemed', expired: 'Expired', revoked: 'Revoked' },
     },
     failedText:
       'The provider refused a refund. Try it again, or pay it by hand: claim it first. Then close its case on the screen Refunds.',

@@ -694,7 +694,7 @@ export const zh: Dictionary = {
       brought: '由此订单发放',
       used: '用于此订单',
       expires: '有效期至',
-      states: { free: '可用', reserved: '占用中', redeemed: '已使用', expired: '已过期' },
+      states: { free: '可用', reserved: '占用中', redeemed: '已使用', expired: '已过期', revoked: '已作废' },
     },
     failedText: '支付方拒绝了一笔退款。请重试，或先接手再人工退款。然后在“退款”页面关闭对应事项。',
     void: {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import request from 'supertest';
 import type { Coupon } from '../../../../src/core/coupon.js';
-import type { DeskAnswer } from '../../../../src/operate/coupons/coupon-desk.js';
+import type { DeskAnswer, RevokeAnswer } from '../../../../src/operate/coupons/coupon-desk.js';
 import { bearer, FakeServices, startServer, type Started } from '../../http/http-harness.js';
 
 const COUPON: Coupon = {
@@ -25,6 +25,7 @@ const COUPON: Coupon = {
 describe('coupons over HTTP', () => {
   let server: Started;
   let answer: DeskAnswer;
+  let revoked: RevokeAnswer;
   const asked: unknown[][] = [];
   before(async () => {
     const coupons = {
@@ -38,6 +39,10 @@ describe('coupons over HTTP', () => {
       redeem: async (...call: unknown[]) => {
         asked.push(call);
         return answer;
+      },
+      revokeNext: async (...call: unknown[]) => {
+        asked.push(call);
+        return revoked;
       },
     };
     server = await startServer(new FakeServices({ coupons, couponDesk }));
@@ -86,5 +91,27 @@ describe('coupons over HTTP', () => {
     expect((await redeem(COUPON.code, { order: 'shop-2' }).expect(404)).body).to.include({ code: 'coupon_not_found' });
     await redeem(COUPON.code, {}).expect(400);
     await redeem(COUPON.code, { order: 'shop-2' }, ['viewer']).expect(403);
+  });
+
+  it('revokes coupons of a sale or by codes for an admin, and answers 404, 400 or 403', async () => {
+    const revoke = (body: object, roles = ['admin']) =>
+      request(server.operatorsUrl).post(`${path}/revoke`).set('authorization', bearer('olga', roles)).send(body);
+    const reason = 'leaked';
+    revoked = { outcome: 'done', revoked: 500, reserved: 2, next: '99' };
+    expect((await revoke({ saleId: '7', reason, after: '98' }).expect(200)).body).to.deep.equal(revoked);
+    expect(asked).to.deep.equal([[{ saleId: '7', reason, dryRun: false }, '98', 'olga']]);
+    revoked = { outcome: 'not_found', code: '2222222222' };
+    const { body } = await revoke({ codes: ['2222222222'], reason, dryRun: true }).expect(404);
+    expect(body).to.include({ code: 'coupon_not_found', detail: 'There is no coupon 2222222222.' });
+    revoked = { outcome: 'not_found', code: null };
+    expect((await revoke({ saleId: '7', reason }).expect(404)).body).to.include({ code: 'not_found' });
+    for (const wrong of [
+      { reason },
+      { saleId: '7' },
+      { codes: [], reason },
+      { codes: Array(101).fill(COUPON.code), reason },
+    ])
+      await revoke(wrong).expect(400);
+    await revoke({ saleId: '7', reason }, ['operator']).expect(403);
   });
 });
