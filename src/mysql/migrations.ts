@@ -617,6 +617,7 @@ const WITNESS_POSITION = `CREATE TABLE IF NOT EXISTS witness_position (
   version BIGINT UNSIGNED NOT NULL,
   updated_at DATETIME(3) NOT NULL ${NOW} ON UPDATE CURRENT_TIMESTAMP(3)
 ) ${TABLE}`;
+const WITNESS_READ_TO = `ALTER TABLE witness_position ADD COLUMN read_to DATETIME(3) NOT NULL ${NOW}`;
 async function notices(changes: SchemaChanges): Promise<void> {
   await changes.create(NOTIFICATIONS, WEBHOOK_ENDPOINTS, WEBHOOK_DELIVERIES);
 }
@@ -750,4 +751,8 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0029-coupon-codes', up: couponCodes },
   { name: '0030-notifications-and-webhooks', up: notices },
   { name: '0031-witness', up: (changes) => changes.create(WITNESS_FINDINGS, WITNESS_POSITION) },
+  {
+    name: '0035-witness-read-to',
+    up: (changes) => changes.alter('witness_position', WITNESS_READ_TO, { column: 'read_to' }),
+  },
 ];

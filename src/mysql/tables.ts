@@ -511,7 +511,7 @@ export interface WebhookDeliveryRow {
 
 export interface WitnessFindingRow {
   readonly id: string;
-  /** The transaction: its GTID, or the file and the offset of its end. */
+  /** The transaction: its GTID, or its end as `file/offset@server`. */
   readonly place: string;
   readonly kind: WitnessKind;
   readonly subject: string;
@@ -527,6 +527,8 @@ export interface WitnessFindingRow {
 interface WitnessPositionRow {
   readonly id: number;
   readonly position: string;
+  /** The time of the newest event that was read. */
+  readonly read_to: Date;
   /** Rises with each write, so that only one keeper continues from a position. */
   readonly version: string;
   readonly updated_at: Date;
