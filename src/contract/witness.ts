@@ -11,7 +11,7 @@ export const witnessFinding = z
     orderId: text.nullable(),
     saleId: text.nullable(),
     detail: text,
-    place: text.meta({ description: 'the transaction in the binary log: its GTID, or file and offset of its end' }),
+    place: text.meta({ description: 'the transaction in the binary log: its GTID, or its end as file/offset@server' }),
     committedAt: time,
     state: z.enum(WITNESS_STATES),
   })

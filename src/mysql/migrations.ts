@@ -640,6 +640,7 @@ const WITNESS_POSITION = `CREATE TABLE IF NOT EXISTS witness_position (
   version BIGINT UNSIGNED NOT NULL,
   updated_at DATETIME(3) NOT NULL ${NOW} ON UPDATE CURRENT_TIMESTAMP(3)
 ) ${TABLE}`;
+const WITNESS_READ_TO = `ALTER TABLE witness_position ADD COLUMN read_to DATETIME(3) NOT NULL ${NOW}`;
 async function notices(changes: SchemaChanges): Promise<void> {
   await changes.create(NOTIFICATIONS, WEBHOOK_ENDPOINTS, WEBHOOK_DELIVERIES);
 }
@@ -781,5 +782,9 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   {
     name: '0034-webhook-secret-before',
     up: (changes) => changes.alter('webhook_endpoints', SECRET_BEFORE, { column: 'secret_before' }),
+  },
+  {
+    name: '0035-witness-read-to',
+    up: (changes) => changes.alter('witness_position', WITNESS_READ_TO, { column: 'read_to' }),
   },
 ];

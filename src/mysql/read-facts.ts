@@ -1,4 +1,4 @@
-import type { MysqlFacts, MysqlStartFacts, ReplicationFacts } from '../core/doctor/mysql-checks.js';
+import type { MysqlFacts, MysqlStartFacts, ReplicationFacts, WitnessFacts } from '../core/doctor/mysql-checks.js';
 import { MysqlError } from './errors.js';
 import { nextEventOf } from './lost-tail.js';
 import { MIGRATIONS } from './migrations.js';
@@ -59,19 +59,16 @@ export const readMysqlStartFacts = async (on: MysqlPool): Promise<MysqlStartFact
 export async function readMysqlFacts(on: MysqlPool): Promise<MysqlSays> {
   const variables = await variablesOf(on, VARIABLES);
   const [cipher] = await on.query<{ Value: string }>("SHOW SESSION STATUS LIKE 'Ssl_cipher'");
-  const [account] = await on.query<{ name: string }>('SELECT CURRENT_USER() AS name');
   return {
     ...(await startFactsOf(on, variables)),
+    ...(await witnessFactsOf(on, variables)),
     version: variables.version ?? '',
     versionComment: variables.version_comment ?? '',
     cipher: cipher === undefined || cipher.Value === '' ? null : cipher.Value,
-    user: account?.name ?? '',
-    globalRights: await globalRightsOf(on),
     skewMs: await skewOf(on),
     readOnly: isOn(variables.read_only),
     flushAtCommit: Number(variables.innodb_flush_log_at_trx_commit),
     syncBinlog: Number(variables.sync_binlog),
-    binlog: Object.fromEntries(BINLOG_VARIABLES.map((name) => [name, variables[name]?.toUpperCase()])),
     replication: await replicationOf(on, variables),
     maxConnections: Number(variables.max_connections),
     maxUserConnections: Number(variables.max_user_connections),
@@ -80,6 +77,10 @@ export async function readMysqlFacts(on: MysqlPool): Promise<MysqlSays> {
     dataDir: variables.datadir ?? '',
   };
 }
+
+/** Reads whether the binary log can be followed. @throws MysqlError */
+export const readWitnessFacts = async (on: MysqlPool): Promise<WitnessFacts> =>
+  witnessFactsOf(on, await variablesOf(on, ['log_bin', ...BINLOG_VARIABLES]));
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
@@ -94,6 +95,16 @@ async function startFactsOf(on: MysqlPool, variables: Variables): Promise<MysqlS
     looseCollations: await foundBy(on, LOOSE_COLLATIONS),
     otherEngines: await foundBy(on, OTHER_ENGINES),
     skipsLocked: await skipsLocked(on),
+  };
+}
+
+async function witnessFactsOf(on: MysqlPool, variables: Variables): Promise<WitnessFacts> {
+  const [account] = await on.query<{ name: string }>('SELECT CURRENT_USER() AS name');
+  return {
+    logBin: isOn(variables.log_bin),
+    binlog: Object.fromEntries(BINLOG_VARIABLES.map((name) => [name, variables[name]?.toUpperCase()])),
+    user: account?.name ?? '',
+    globalRights: await globalRightsOf(on),
   };
 }
 

@@ -515,7 +515,7 @@ export interface WebhookDeliveryRow {
 
 export interface WitnessFindingRow {
   readonly id: string;
-  /** The transaction: its GTID, or the file and the offset at which it ends. */
+  /** The transaction: its GTID, or its end as `file/offset@server`. */
   readonly place: string;
   readonly kind: WitnessKind;
   readonly subject: string;
@@ -531,6 +531,8 @@ export interface WitnessFindingRow {
 interface WitnessPositionRow {
   readonly id: number;
   readonly position: string;
+  /** The time of the newest event that was read. */
+  readonly read_to: Date;
   /** Rises with each write, so that only one keeper continues from a position. */
   readonly version: string;
   readonly updated_at: Date;

@@ -18,7 +18,7 @@ import { recordBatches } from './record-batches.js';
 /**
  * What may differ.
  * - `body`: this build cannot read a message that the workers could read
- * - `row`: a row is missing, or only one side wrote it with this batch
+ * - `row`: only one side wrote a row with this batch
  * - `outcome`: an order, or the reason why it failed
  * - `deadline`: the time to pay
  */
@@ -30,9 +30,12 @@ type Field = (typeof SHADOW_FIELDS)[number];
  * - `earlier`: made before the shadow started, or repaired
  * - `older_epoch`: its sale was rebuilt since, and only Redis knows which units it got again
  * - `parked`: the workers parked it as a dead letter
+ * - `late`: the workers had not written all its rows in time
+ * - `edited`: the terms of its sale changed while it was compared
  * - `unavailable`: MySQL did not answer
  */
-type Skipped = 'earlier' | 'older_epoch' | 'parked' | 'unavailable';
+const SKIPPED = ['earlier', 'older_epoch', 'parked', 'late', 'edited', 'unavailable'] as const;
+type Skipped = (typeof SKIPPED)[number];
 
 interface Difference {
   readonly field: Field;
@@ -117,6 +120,7 @@ export function createShadowMetrics(registry: Registry) {
     registers,
   });
   for (const field of SHADOW_FIELDS) differences.labels(field).inc(0);
+  for (const reason of SKIPPED) skipped.labels(reason).inc(0);
   return {
     compared: (purchases: number): void => rows.inc(purchases),
     differed: (field: Field): void => differences.labels(field).inc(),
@@ -150,8 +154,8 @@ export class Shadow {
   readonly #startedAtMs: number;
   #compared = 0;
   #differences = 0;
-  /** Batches that were compared, and those that could not be. Batches from before the start do not count. */
-  #batches = { compared: 0, skipped: 0 };
+  /** Batches that were compared, those that could not be, and which of these were late. Older batches do not count. */
+  #batches = { compared: 0, skipped: 0, late: 0 };
 
   constructor(ports: ShadowPorts, options: ShadowOptions) {
     this.#ports = ports;
@@ -160,9 +164,10 @@ export class Shadow {
   }
 
   get result() {
-    const { compared, skipped } = this.#batches;
+    const { compared, skipped, late } = this.#batches;
     const isSame = this.#differences === 0 && compared > 0 && skipped <= (compared + skipped) * SKIPPED_SHARE_MAX;
-    return { purchases: this.#compared, differences: this.#differences, skippedBatches: skipped, isSame };
+    const batches = { skippedBatches: skipped, lateBatches: late };
+    return { purchases: this.#compared, differences: this.#differences, ...batches, isSame };
   }
 
   /** Runs until the signal aborts. Rejects only for a bug. */
@@ -203,20 +208,23 @@ export class Shadow {
   #skip(reason: Skipped): void {
     this.#ports.metrics.skipped(reason);
     if (reason !== 'earlier') this.#batches.skipped++;
+    if (reason === 'late') this.#batches.late++;
   }
 
   async #compareBatch(batch: Batch, { messageId }: Delivery, signal: AbortSignal): Promise<Skipped | null> {
     const { store, clock, wrap, metrics } = this.#ports;
     if (batch.createdAtMs < this.#startedAtMs) return 'earlier';
+    const termsBefore = await store.termsOf(batch.saleId);
     let rows: WrittenRow[] = [];
     const isComplete = await this.#until(signal, async () => {
       rows = await store.rowsOf(batch);
       return rows.length >= batch.purchases.length;
     });
     if (signal.aborted && !isComplete) return null;
-    if (!isComplete && (await store.isParked({ messageId, batchId: batch.batchId }))) return 'parked';
+    if (!isComplete) return (await store.isParked({ messageId, batchId: batch.batchId })) ? 'parked' : 'late';
     const terms = await store.termsOf(batch.saleId);
     if (isOfOlderEpoch(batch, terms)) return 'older_epoch';
+    if (!isDeepStrictEqual(terms, termsBefore)) return 'edited';
     const { repository, planned } = await store.replay(batch, rows, terms);
     const ports = { repository: wrap(repository), minter: NUMBERS, clock, store: NO_REDIS };
     await recordBatches([batch], ports, { paymentWindowMs: this.#options.paymentWindowMs });

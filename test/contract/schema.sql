@@ -478,6 +478,7 @@ CREATE TABLE witness_position (
   position mediumtext COLLATE utf8mb4_bin NOT NULL
   version bigint unsigned NOT NULL
   updated_at datetime(3) NOT NULL DEFAULT current_timestamp(3) ON UPDATE current_timestamp(3)
+  read_to datetime(3) NOT NULL DEFAULT current_timestamp(3)
   PRIMARY KEY (id)
 );
 

@@ -9,6 +9,7 @@ import { createOutbox } from '../../src/mysql/outbox.js';
 import type { MysqlPool } from '../../src/mysql/pool.js';
 import { eraseBuyer } from '../../src/operate/purge/erase-buyer.js';
 import { purge } from '../../src/operate/purge/purge.js';
+import { followBinlog } from '../../src/operate/witness/follow-binlog.js';
 import { Witness, WITNESS_EVERY_MS } from '../../src/operate/witness/jobs.js';
 import { systemClock } from '../../src/process/system-clock.js';
 import { createWitnessStore, type WitnessFinding, type WitnessStore } from '../../src/operate/witness/witness-store.js';
@@ -39,9 +40,9 @@ describe('contract witness on a MySQL with a binary log', () => {
     await server?.stop();
   });
 
-  const witnessOn = (mysql: MysqlPool): Witness => {
+  const witnessOn = (mysql: MysqlPool, registry = new Registry()): Witness => {
     const config = { ...mysqlIn(stackEnv()), url: server.url };
-    return new Witness(config, { mysql, registry: new Registry(), clock: systemClock, log: silentLog });
+    return new Witness(config, { mysql, registry, clock: systemClock, log: silentLog });
   };
   /** Ends the lease of a witness that was killed. */
   const freeLease = (): Promise<unknown> => world.pool.execute('DELETE FROM job_leases');
@@ -259,23 +260,113 @@ describe('contract witness on a MySQL with a binary log', () => {
     expect(await findings(order)).to.deep.equal([`row_changed orders:${order.orderId}`]);
   });
 
-  it('reports a gap and continues when the log no longer has its position', async () => {
+  it('reports a gap and judges what the log still has when its position is gone', async () => {
     await watched(() => Promise.resolve());
     await one('c/1');
     await server.admin('FLUSH BINARY LOGS');
+    const order = await one('c/2');
+    await sql(`UPDATE orders SET batch_id = 'x' WHERE id = ${order.orderId}`); // while no witness runs
     const logs = await server.admin('SHOW BINARY LOGS');
     await server.admin(`PURGE BINARY LOGS TO '${String(logs.at(-1)?.Log_name)}'`);
     await watched(async () => {
       await found('the gap', async () => (await all()).find(({ kind }) => kind === 'not_seen'));
-      const order = await one('c/2');
-      await sql(`UPDATE orders SET batch_id = 'x' WHERE id = ${order.orderId}`);
-      await until('a later change is found', async () => (await findings(order)).length > 0);
+      await until('the change in the log is found', async () => (await findings(order)).length > 0);
     });
+    expect((await all()).filter(({ kind }) => kind === 'not_seen')).to.have.length(1);
+  });
+
+  it('names the gap and reads the whole log when its file and offset are of another server', async () => {
+    await watched(() => Promise.resolve());
+    const [judged, recent] = [await one('h/1'), await one('h/2')];
+    const database = new URL(server.url).pathname.slice(1);
+    const change = ({ orderId }: Order): string => `UPDATE ${database}.orders SET batch_id = 'x' WHERE id = ${orderId}`;
+    await sql(change(judged));
+    const half = 'UTC_TIMESTAMP(3) + INTERVAL 30 MINUTE'; // of the hour between the two changes
+    await sql(`UPDATE witness_position SET position = 'binlog.000001/4@another', read_to = ${half}`);
+    await server.admin(`SET timestamp = ${Math.floor(Date.now() / 1000) + 3600}`);
+    await server.admin(change(recent));
+    await server.admin('SET timestamp = DEFAULT');
+    await watched(() => until('the recent change is found', async () => (await findings(recent)).length > 0));
+    expect(await findings(judged)).to.deep.equal([]);
+    const gap = (await all()).find(({ detail }) => detail.includes('@another'));
+    expect(gap).to.include({ kind: 'not_seen' });
+    expect(gap?.detail).to.match(/the position is of server another, and this is server .+: from \d.+ to \d.+/);
+  });
+
+  const DROP = 'ALTER TABLE payments DROP COLUMN extra';
+  const UNREADABLE = [
+    ['whose table has fewer columns now', [DROP], [], 'schema changed'],
+    [
+      'whose table is gone',
+      ['RENAME TABLE payments TO payments_away'],
+      ['RENAME TABLE payments_away TO payments', DROP],
+      'Insufficient permissions',
+    ],
+  ] as const;
+  for (const [title, before, after, reason] of UNREADABLE) {
+    it(`reports a transaction ${title}, and continues behind it`, async () => {
+      await watched(() => Promise.resolve());
+      const [unread, next] = [await paid('i/1'), await one('i/2')];
+      await sql('ALTER TABLE payments ADD COLUMN extra INT');
+      await server.admin("SET GLOBAL binlog_row_metadata = 'MINIMAL'"); // without the names of the columns
+      await sql(`UPDATE payments SET amount_cents = 1 WHERE order_id = ${unread.orderId}`);
+      await server.admin("SET GLOBAL binlog_row_metadata = 'FULL'");
+      for (const text of before) await sql(text);
+      try {
+        await sql(`UPDATE orders SET batch_id = 'x' WHERE id = ${next.orderId}`);
+        await watched(() => until('the next change is found', async () => (await findings(next)).length > 0));
+      } finally {
+        for (const text of after) await sql(text);
+      }
+      const unreadable = (await all()).filter(({ detail }) => detail.includes(reason));
+      expect(unreadable.map(({ kind }) => kind)).to.deep.equal(['not_readable']);
+    });
+  }
+
+  it('reads on when the server has closed its idle connection', async () => {
+    const connections = async (): Promise<Map<string, unknown>> =>
+      new Map((await server.admin('SHOW PROCESSLIST')).map(({ Id, Command }) => [String(Id), Command]));
+    const others = await connections();
+    let seen = 0;
+    const config = { ...mysqlIn(stackEnv()), url: server.url };
+    const stream = followBinlog(config, null, () => void seen++);
+    try {
+      await until('it is connected', async () => stream.position() !== null);
+      const idle = [...(await connections())].filter(([id, command]) => command === 'Sleep' && !others.has(id));
+      expect(idle).to.have.length(1);
+      for (const [id] of idle) await server.admin(`KILL ${id}`);
+      await until('it is closed', async () => !(await connections()).has(idle[0]?.[0] ?? ''));
+      await one('j/1');
+      await until('a change arrives', async () => seen > 0 || stream.failure() !== null);
+      expect(stream.failure()).to.equal(null);
+    } finally {
+      stream.stop();
+    }
   });
 
   describe('commands', () => {
     // a database of its own: the others of Redis know events of another MySQL
     const env = () => ({ ...stackEnv(), MYSQL_URL: server.url, REDIS_URL: `${stackEnv().REDIS_URL}/15` });
+
+    it('`witness status` says why the witness does not follow the log', async () => {
+      await watched(() => Promise.resolve());
+      const status = async () => (await runCommand(['witness', 'status', '--json'], env())).lines[0];
+      const position = (await store.position())?.position;
+      expect(await status()).to.deep.include({ position, problem: null });
+      await freeLease();
+      const registry = new Registry();
+      const witness = witnessOn(world.pool, registry);
+      await server.admin("SET GLOBAL binlog_row_metadata = 'MINIMAL'");
+      try {
+        const why = await witness.runOnce().then(() => 'it follows', String);
+        expect(why).to.contain('binlog_row_metadata is MINIMAL. Set binlog_row_metadata to FULL.');
+        expect(why).to.contain(String((await status())?.problem));
+        expect(await registry.metrics()).to.match(/^seckill_witness_behind_seconds \d/m);
+      } finally {
+        await server.admin("SET GLOBAL binlog_row_metadata = 'FULL'");
+        witness.close();
+      }
+    });
 
     it('`witness` lists findings, and closes one with an entry in the audit log', async () => {
       await watched(async () => {

@@ -54,6 +54,7 @@ export const RUN_HERE: readonly string[] = [
   'seckill reconcile jobs --state failed_final',
   'seckill reconcile runs',
   'seckill witness list',
+  'seckill witness status',
   'seckill sale reshard $SALE --buckets 8',
   'seckill sale repair $SALE',
   'seckill sale repair $SALE --force',

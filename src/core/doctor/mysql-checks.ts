@@ -270,7 +270,10 @@ const WITNESS_SETTINGS = {
   binlog_row_value_options: '',
 } as const;
 
-function judgeWitness({ logBin, binlog, user, globalRights }: MysqlFacts): Judged {
+export type WitnessFacts = Pick<MysqlFacts, 'logBin' | 'binlog' | 'user' | 'globalRights'>;
+
+/** The witness itself asks too, before it follows the log. */
+export function judgeWitness({ logBin, binlog, user, globalRights }: WitnessFacts): Judged {
   if (!logBin) return wrong('The witness has no binary log to read.', 'Switch it on (log_bin), or set WITNESS to off.');
   const others = Object.entries(WITNESS_SETTINGS).filter(([name, value]) => (binlog[name] ?? value) !== value);
   if (others.length > 0) {
@@ -282,7 +285,7 @@ function judgeWitness({ logBin, binlog, user, globalRights }: MysqlFacts): Judge
   const lacks = hasAll ? [] : REPLICA_RIGHTS.filter((names) => !names.some((name) => globalRights.includes(name)));
   if (lacks.length === 0) return ok('sees every change');
   const rights = lacks.map(([name]) => name).join(', ');
-  return wrong(`${user} may not read the binary log.`, `GRANT ${rights} ON *.* to this user.`);
+  return wrong(`${user} may not read the binary log.`, `GRANT ${rights} ON *.* TO this user.`);
 }
 
 export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [

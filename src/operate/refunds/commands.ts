@@ -4,8 +4,9 @@ import { amountText } from '../../core/amount-text.js';
 import { assertNever } from '../../core/errors.js';
 import { isPaymentId } from '../../core/ids.js';
 import { ORDER_REFUND_STATES, type OrderRefundState } from '../../core/ports/order-refunds.js';
-import { CASE_STATES, type CaseState } from '../../core/ports/payment-cases.js';
+import { CASE_STATES } from '../../core/ports/payment-cases.js';
 import { CliError, UsageError } from '../../process/cli-error.js';
+import { addListAndClose } from '../../process/closable.js';
 import { operatorName, parseSaleId, parseWhole } from '../../process/options.js';
 import { isoTime, print, printError, tableLine } from '../../process/print.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
@@ -14,18 +15,17 @@ import { REFUND_NAME, refundName, storedOrderRefund, type StoredRefund } from '.
 import { caseBody, isOfOtherCurrency, refundBody, whyNotAgain } from './routes.js';
 import { openRefunds, type RefundServices } from './services.js';
 
-interface ListFlags<State, Id> {
-  readonly state: State | 'all';
-  readonly after?: Id;
+interface ListRefunds {
+  readonly state: OrderRefundState | 'all';
+  readonly sale?: string;
+  readonly after?: string;
   readonly limit: number;
   readonly json?: boolean;
 }
-type ListRefunds = ListFlags<OrderRefundState, string> & { readonly sale?: string };
 interface RefundFlags {
   readonly reason?: string;
   readonly json?: boolean;
 }
-type ListCases = ListFlags<CaseState, number>;
 
 const LIST_DEFAULT = 50;
 const LIST_MAX = 10_000;
@@ -203,43 +203,29 @@ Examples:
 Reads and writes MySQL only.
 Exit codes: 0 done, 1 not done (there is no such case, or MySQL is down), 2 wrong usage.`;
 
+const caseLine = tableLine(6, 24, 6, 18, 19, 14, 32);
+
 export function paymentCasesCommand(): Command {
   const cases = new Command('payment-cases')
     .description('list or close cases that need a person: failed refunds, disputes, payments without an order')
     .addHelpText('after', CASES_EXAMPLES);
-  cases
-    .command('list')
-    .description('print one line per case, oldest first')
-    .addOption(
-      new Option('--state <state>', 'only cases in this state').choices([...CASE_STATES, 'all']).default('open'),
-    )
-    .option('--after <caseId>', 'only cases after this one', parseWhole(1, Number.MAX_SAFE_INTEGER))
-    .option('--limit <count>', 'maximum number of cases', parseWhole(1, LIST_MAX), LIST_DEFAULT)
-    .option('--json', 'one JSON line per case')
-    .action((flags: ListCases) => run('payment-cases', (services) => listCases(services, flags)));
-  cases
-    .command('close')
-    .description('mark a case as handled')
-    .argument('<caseId>', 'number that `payment-cases list` shows', parseWhole(1, Number.MAX_SAFE_INTEGER))
-    .option('--json', 'print one JSON line')
-    .action((caseId: number, { json }: { json?: boolean }) =>
-      run('payment-cases', (services) => closeCase(services, String(caseId), json)),
-    );
+  addListAndClose(cases, {
+    noun: 'case',
+    states: CASE_STATES,
+    withStore: (task) =>
+      run('payment-cases', ({ paymentCases }) =>
+        task({
+          list: ({ state }, { after, max }) =>
+            paymentCases.list(withoutUndefined({ state }), { max, ...withoutUndefined({ afterCaseId: after }) }),
+          close: (caseId, actor) => paymentCases.close(caseId, actor),
+        }),
+      ),
+    idOf: ({ caseId }) => caseId,
+    body: caseBody,
+    header: caseLine('case', 'since', 'state', 'kind', 'order', 'amount', 'payment', 'detail'),
+    line: lineOfCase,
+  });
   return cases;
-}
-
-async function listCases({ paymentCases }: RefundServices, { state, after, limit, json }: ListCases): Promise<void> {
-  const page = { max: limit, ...withoutUndefined({ afterCaseId: after === undefined ? undefined : String(after) }) };
-  const found = await paymentCases.list(state === 'all' ? {} : { state }, page);
-  if (!json) print(caseLine('case', 'since', 'state', 'kind', 'order', 'amount', 'payment', 'detail'));
-  for (const one of found) print(json ? JSON.stringify(caseBody(one)) : lineOfCase(one));
-  if (!json && found.length === limit) printError(`For more, add --after ${found.at(-1)?.caseId}.`);
-}
-
-async function closeCase({ paymentCases }: RefundServices, caseId: string, json: boolean | undefined): Promise<void> {
-  const closed = await paymentCases.close(caseId, operatorName());
-  if (closed === null) throw new CliError(`there is no case ${caseId}.`);
-  print(json ? JSON.stringify(caseBody(closed)) : `case ${caseId} is closed.`);
 }
 
 function lineOfCase({
@@ -256,5 +242,3 @@ function lineOfCase({
   const amount = amountCents === null || currency === null ? '-' : amountText(amountCents, currency);
   return caseLine(caseId, isoTime(createdAtMs), state, kind, orderId ?? '-', amount, paymentId ?? '-', detail);
 }
-
-const caseLine = tableLine(6, 24, 6, 18, 19, 14, 32);

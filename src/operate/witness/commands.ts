@@ -1,32 +1,23 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { loadConfig } from '../../core/config/load.js';
-import { WITNESS_STATES, type WitnessState } from '../../core/ports/witness.js';
-import { withoutUndefined } from '../../core/without-undefined.js';
+import { WITNESS_STATES } from '../../core/ports/witness.js';
+import type { MysqlPool } from '../../mysql/pool.js';
 import { CliError } from '../../process/cli-error.js';
-import { withConnections } from '../../process/connections.js';
-import { operatorName, parseRowNumber, parseSaleId, parseWhole } from '../../process/options.js';
-import { isoTime, print, printAll, printError, tableLine } from '../../process/print.js';
+import { addListAndClose } from '../../process/closable.js';
+import { withConnections, type Connections } from '../../process/connections.js';
+import { parseSaleId } from '../../process/options.js';
+import { isoTime, print, printAll, tableLine } from '../../process/print.js';
 import { systemClock as clock } from '../../process/system-clock.js';
 import { createLog } from '../../process/telemetry.js';
 import { changesIn } from './changes.js';
 import { findingBody } from './routes.js';
-import { openWitness, type WitnessServices } from './services.js';
-import type { WitnessFinding } from './witness-store.js';
+import { openWitness, problemOf } from './services.js';
+import { createWitnessStore } from './witness-store.js';
 
-interface ListFlags {
-  readonly state: WitnessState | 'all';
-  readonly sale?: string;
-  readonly after?: string;
-  readonly limit: number;
-  readonly json?: boolean;
-}
 interface ChangesFlags {
   readonly after?: string;
   readonly json?: boolean;
 }
-
-const LIST_DEFAULT = 50;
-const LIST_MAX = 10_000;
 
 const EXAMPLES = `
 With WITNESS=watch, a keeper follows the binary log of MySQL and judges each committed transaction. A finding is a change that no
@@ -36,55 +27,48 @@ Examples:
   seckill witness list                     open findings, oldest first
   seckill witness list --state all --sale 7 --json
   seckill witness close 12                 you have explained or repaired it
+  seckill witness status                   how far a keeper has read
 
 Reads and writes MySQL only.
 Exit codes: 0 done, 1 not done (there is no such finding, or MySQL is down), 2 wrong usage.`;
 
+const line = tableLine(8, 24, 6, 20, 19);
+
 export function witnessCommand(): Command {
   const witness = new Command('witness')
-    .description('list or close changes of the books that no program makes')
+    .description('list or close changes of the books that no program makes, or show how far the log was read')
     .addHelpText('after', EXAMPLES);
+  addListAndClose(witness, {
+    noun: 'finding',
+    states: WITNESS_STATES,
+    withStore: (task) => run((connections) => task(openWitness(connections).witness)),
+    idOf: ({ findingId }) => findingId,
+    body: findingBody,
+    header: line('finding', 'committed', 'state', 'kind', 'order', 'detail'),
+    line: ({ findingId, committedAtMs, state, kind, orderId, detail }) =>
+      line(findingId, isoTime(committedAtMs), state, kind, orderId ?? '-', detail),
+  }).option('--sale <saleId>', 'only findings of this sale', parseSaleId);
   witness
-    .command('list')
-    .description('print one line per finding, oldest first')
-    .addOption(
-      new Option('--state <state>', 'only findings in this state').choices([...WITNESS_STATES, 'all']).default('open'),
-    )
-    .option('--sale <saleId>', 'only findings of this sale', parseSaleId)
-    .option('--after <findingId>', 'only findings after this one', parseRowNumber('witness list'))
-    .option('--limit <count>', 'maximum number of findings', parseWhole(1, LIST_MAX), LIST_DEFAULT)
-    .option('--json', 'one JSON line per finding')
-    .action((flags: ListFlags) => run((services) => list(services, flags)));
-  witness
-    .command('close')
-    .description('mark a finding as explained or repaired')
-    .argument('<findingId>', 'number that `witness list` shows', parseRowNumber('witness list'))
+    .command('status')
+    .description('show how far the binary log was read, and what keeps a keeper from reading it')
     .option('--json', 'print one JSON line')
-    .action((findingId: string, { json }: { json?: boolean }) => run((services) => close(services, findingId, json)));
+    .action(({ json }: { json?: boolean }) => run((connections) => status(connections.mysql(), json)));
   return witness;
 }
 
-async function run(task: (services: WitnessServices) => Promise<void>): Promise<void> {
-  const config = loadConfig(['mysql', 'redis'], process.env);
-  await withConnections(config, createLog('witness', 'error'), (connections) => task(openWitness(connections)));
+async function run(task: (connections: Connections<'mysql' | 'redis'>) => Promise<void>): Promise<void> {
+  await withConnections(loadConfig(['mysql', 'redis'], process.env), createLog('witness', 'error'), task);
 }
 
-const line = tableLine(8, 24, 6, 20, 19);
-const lineOf = ({ findingId, committedAtMs, state, kind, orderId, detail }: WitnessFinding): string =>
-  line(findingId, isoTime(committedAtMs), state, kind, orderId ?? '-', detail);
-
-async function list({ witness }: WitnessServices, { state, sale, after, limit, json }: ListFlags): Promise<void> {
-  const filter = withoutUndefined({ state: state === 'all' ? undefined : state, saleId: sale });
-  const found = await witness.list(filter, { max: limit, ...withoutUndefined({ after }) });
-  if (!json) print(line('finding', 'committed', 'state', 'kind', 'order', 'detail'));
-  for (const one of found) print(json ? JSON.stringify(findingBody(one)) : lineOf(one));
-  if (!json && found.length === limit) printError(`For more, add --after ${found.at(-1)?.findingId}.`);
-}
-
-async function close({ witness }: WitnessServices, findingId: string, json: boolean | undefined): Promise<void> {
-  const closed = await witness.close(findingId, operatorName());
-  if (closed === null) throw new CliError(`there is no finding ${findingId}.`);
-  print(json ? JSON.stringify(findingBody(closed)) : `finding ${findingId} is closed.`);
+async function status(mysql: MysqlPool, json: boolean | undefined): Promise<void> {
+  const store = createWitnessStore(mysql);
+  const [stored, open, problem] = [await store.position(), await store.open(), await problemOf(mysql)];
+  const { position = null, readToMs, savedAtMs } = stored ?? {};
+  const [readTo, savedAt] = [readToMs, savedAtMs].map((ms) => (ms === undefined ? null : isoTime(ms)));
+  if (json) return print(JSON.stringify({ position, readTo, savedAt, open, problem }));
+  print(`read to    ${readTo ?? 'nothing yet: no keeper has run with WITNESS=watch'}`);
+  if (position !== null) print(`stored     ${savedAt}\nposition   ${position}`);
+  print(`open       ${open}\nthe log    ${problem ?? 'can be read'}`);
 }
 
 /** Lines that wait for a slow reader. The stream pauses beyond. */
@@ -117,9 +101,11 @@ export const changesCommand = (): Command =>
     .action(followChanges);
 
 function parsePosition(text: string): string {
-  if (/^[\w.:,/-]{1,4000}$/.test(text)) return text;
+  if (/^[\w.:,/@-]{1,4000}$/.test(text)) return text;
   throw new InvalidArgumentError('must be the position of a line that `seckill changes --json` printed.');
 }
+
+const START_AGAIN = ' Read the present state first, then continue without --after.';
 
 async function followChanges({ after, json }: ChangesFlags): Promise<void> {
   const { followBinlog, isLost } = await import('./follow-binlog.js');
@@ -151,10 +137,11 @@ async function followChanges({ after, json }: ChangesFlags): Promise<void> {
       const failure = stream.failure();
       if (signal.aborted || !isRead) return;
       if (failure !== null) {
-        const todo = isLost(failure) ? ' Read the present state first, then continue without --after.' : '';
+        const todo = isLost(failure) ? START_AGAIN : '';
         throw new CliError(`the binary log cannot be followed: ${failure.message}.${todo}`);
       }
-      if (unreadable !== null) throw new CliError(`a transaction has changes that cannot be read: ${unreadable}`);
+      if (unreadable !== null)
+        throw new CliError(`a transaction has changes that cannot be read: ${unreadable}.${START_AGAIN}`);
       stream.resume();
       await clock.sleep(PRINT_EVERY_MS, signal);
     }

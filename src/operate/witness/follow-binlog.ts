@@ -1,11 +1,12 @@
 import { randomInt } from 'node:crypto';
 import ZongJi from '@vlasky/zongji';
+import { createPool, type RowDataPacket } from 'mysql2';
 import { connectionOptions, type MysqlServer } from '../../mysql/server.js';
 import { WATCHED_TABLES, type Row, type RowChange } from './judge.js';
 
 /** A transaction that the binary log says is committed. */
 export interface Committed {
-  /** Names the transaction: its GTID, or the file and the place of its end. */
+  /** Names the transaction: its GTID, or its end as `file/offset@server`. */
   readonly place: string;
   /** When it ended, on the clock of MySQL, Unix ms in whole seconds. */
   readonly atMs: number;
@@ -30,11 +31,19 @@ export interface BinlogStream {
 const ROWS_MAX = 50_000;
 /** Their size in the log. */
 const BYTES_MAX = 64 * 1024 ** 2;
-/** Errors that say that the log has no longer what follows a position, or never had it. */
+/** The position before the oldest event that the log has. */
+export const OLDEST = 'oldest';
+
+/** Errors that say that the log has no longer what follows a position, never had it, or cannot read it. */
 const LOST = new Set([1236, 1945, 1955]);
+class OtherServer extends Error {}
 
 /** Whether a position is lost, and not only the connection. */
-export const isLost = (error: Error): boolean => LOST.has((error as { errno?: number }).errno ?? 0);
+export const isLost = (error: Error): boolean =>
+  error instanceof OtherServer || LOST.has((error as { errno?: number }).errno ?? 0);
+
+/** MariaDB has no UUID. It needs none, since it always has GTIDs. */
+const SERVER = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid')";
 
 /** Statements that change rows and write none to the log: DDL, and changes in the format STATEMENT. */
 const ON_TABLES = new RegExp(
@@ -44,7 +53,7 @@ const ON_TABLES = new RegExp(
 
 /**
  * Follows the binary log as a replica does. Each call of `onCommit` is one transaction that changed a watched table.
- * @param after a position of an earlier stream. Null: starts with the next transaction
+ * @param after a position of an earlier stream, or OLDEST. Null: starts with the next transaction
  */
 export function followBinlog(
   server: MysqlServer,
@@ -53,21 +62,28 @@ export function followBinlog(
 ): BinlogStream {
   const options = connectionOptions(server);
   const database = options.database ?? '';
-  const stream = new ZongJi({ ...options, timezone: 'Z', dateStrings: true });
+  // for questions beside the stream. A pool replaces a connection that the server has closed while it was idle
+  const control = createPool({ ...options, timezone: 'Z', dateStrings: true, connectionLimit: 1 });
+  const stream = new ZongJi(control);
   let failure: Error | null = null;
-  let isReady = false;
-  let hasGtids = after !== null && !FILE_AND_OFFSET.test(after);
+  /** Null: the stream is not connected yet. */
+  let serverName: string | null = null;
+  const start = startAt(after);
+  let hasGtids = start.options.gtidSet !== undefined;
   let newestMs: number | null = null;
+  /** The transaction that is under way. */
+  let gtid: string | undefined;
   let changes: RowChange[] = [];
   let bytes = 0;
   let unreadable: string | null = null;
   let isPaused = false;
 
-  const inFile = (): string => `${stream.options.filename ?? ''}/${stream.options.position ?? 4}`;
+  const inFile = (): string => `${stream.options.filename ?? ''}/${stream.options.position ?? 4}@${serverName}`;
   const clear = (): void => void ([changes, bytes, unreadable] = [[], 0, null]);
-  const commit = (gtid: string | undefined, atMs: number): void => {
-    if (changes.length > 0 || unreadable !== null) onCommit({ place: gtid ?? inFile(), atMs, changes, unreadable });
+  const commit = (atMs: number): void => {
+    const transaction = { place: gtid ?? inFile(), atMs, changes, unreadable };
     clear();
+    if (transaction.changes.length > 0 || transaction.unreadable !== null) onCommit(transaction);
   };
   const addRows = (name: string, { tableId, tableMap, rows, size }: RowsOf): void => {
     const table = WATCHED_TABLES.find((watched) => watched === tableMap[tableId]?.tableName);
@@ -88,42 +104,66 @@ export function followBinlog(
     failure ??= error;
     stream.stop();
   };
+  /** Ends the stream if the connection failed. An event that cannot be read makes only its transaction unreadable. */
+  const failed = (error: Error): void => {
+    const { fatal, sqlState } = error as { readonly fatal?: boolean; readonly sqlState?: string };
+    if (serverName === null || fatal === true || sqlState !== undefined) return end(error);
+    unreadable ??= error.message;
+    if (!isPaused) stream.connection?.resume(); // the library stays paused if it finds no columns of a table
+  };
 
-  stream.on('error', end);
-  stream.on('ready', () => (isReady = true));
+  stream.on('error', failed);
+  stream.once('stopped', () => control.end(() => undefined));
+  stream.on('ready', () => {
+    // the connection of the stream answers before it sends events
+    stream.connection?.query<RowDataPacket[]>(SERVER, (error, rows) => {
+      if (error !== null) return end(error);
+      const named = Object.fromEntries(rows.map((row) => [String(row.Variable_name), String(row.Value)]));
+      const connected = named.server_uuid ?? named.server_id ?? '';
+      const { server: known = connected } = start;
+      if (known === connected) serverName = connected;
+      else end(new OtherServer(`the position is of server ${known || 'unknown'}, and this is server ${connected}`));
+    });
+  });
   stream.on('binlog', (event) => {
     if (failure !== null) return;
     if (event.timestamp > 0) newestMs = event.timestamp;
     hasGtids ||= event.gtid !== undefined;
     try {
       const name: string = event.getTypeName();
+      const { query = '', schema } = event as { readonly query?: string; readonly schema?: string };
+      if (BEGINS.has(name) || query === 'BEGIN') {
+        if (unreadable !== null) commit(event.timestamp); // its end could not be read
+        clear();
+      }
+      gtid = event.gtid;
       switch (name) {
-        case 'Gtid':
-        case 'AnonymousGtid':
-        case 'MariadbGtid':
-          return clear();
         case 'WriteRows':
         case 'UpdateRows':
         case 'DeleteRows':
           return addRows(name, event as unknown as RowsOf);
+        case 'PartialUpdateRows':
+          unreadable = 'binlog_row_value_options is PARTIAL_JSON';
+          return;
+        case 'TransactionPayload': // a whole transaction
+          unreadable = 'binlog_transaction_compression is ON';
+          return commit(event.timestamp);
         case 'Xid':
-          return commit(event.gtid, event.timestamp);
+          return commit(event.timestamp);
         case 'Query': {
-          const { query, schema } = event as unknown as { readonly query: string; readonly schema: string };
-          if (query === 'BEGIN') return clear();
-          if (query === 'COMMIT') return commit(event.gtid, event.timestamp);
+          if (query === 'COMMIT') return commit(event.timestamp);
           const [, verb = '', table = ''] = ON_TABLES.exec(query) ?? [];
           if (table === '' || (schema !== database && !query.includes(database))) return;
           unreadable = `${verb} ${table}`.toLowerCase(); // the whole statement may name a buyer
           // a statement that commits by itself has no event of its end
-          if (/^(truncate|drop)/i.test(verb)) commit(event.gtid, event.timestamp);
+          if (/^(truncate|drop)/i.test(verb)) commit(event.timestamp);
           return;
         }
         default:
           return;
       }
     } catch (error) {
-      end(error as Error); // a transaction that cannot be read must not be skipped
+      failed(error as Error);
     }
   });
   stream.start({
@@ -131,13 +171,16 @@ export function followBinlog(
     serverId: randomInt(2 ** 31, 2 ** 32 - 1),
     includeEvents: [
       ...['gtid', 'anonymousgtid', 'mariadbgtid', 'query', 'xid'],
-      ...['tablemap', 'writerows', 'updaterows', 'deleterows'],
+      ...['tablemap', 'writerows', 'updaterows', 'deleterows', 'partialupdaterows', 'transactionpayload'],
     ],
     includeSchema: { [database]: [...WATCHED_TABLES] },
-    ...startAt(after),
+    ...start.options,
   });
   return {
-    position: () => (isReady ? (hasGtids ? stream.gtidSet : undefined) || inFile() : null),
+    position() {
+      if (serverName === null || stream.options.filename === undefined) return null;
+      return (hasGtids ? stream.gtidSet : undefined) || inFile();
+    },
     newestMs: () => newestMs,
     failure: () => failure,
     pause(): void {
@@ -160,11 +203,22 @@ interface RowsOf {
   readonly size: number;
 }
 
-/** A position is the name of a file and an offset in it, or GTIDs, which have no slash. */
-const FILE_AND_OFFSET = /^([^/]+)\/(\d+)$/;
+const BEGINS = new Set(['Gtid', 'AnonymousGtid', 'MariadbGtid']);
 
-function startAt(after: string | null) {
-  if (after === null) return { startAtEnd: true };
-  const [, filename, position] = FILE_AND_OFFSET.exec(after) ?? [];
-  return filename === undefined ? { gtidSet: after } : { filename, position: Number(position) };
+/** A position is `file/offset@server`, or GTIDs, which have no slash and mean the same on every server. */
+const FILE_AND_OFFSET = /^([^/]+)\/(\d+)(?:@(.*))?$/;
+
+interface From {
+  readonly options: { startAtEnd?: true; gtidSet?: string; filename?: string; position?: number };
+  /** The server that the position is of. Absent: of any. */
+  readonly server?: string;
+}
+
+function startAt(after: string | null): From {
+  if (after === OLDEST) return { options: {} };
+  if (after === null) return { options: { startAtEnd: true } };
+  const [, filename, position, server = ''] = FILE_AND_OFFSET.exec(after) ?? [];
+  return filename === undefined
+    ? { options: { gtidSet: after } }
+    : { options: { filename, position: Number(position) }, server };
 }

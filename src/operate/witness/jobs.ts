@@ -10,6 +10,7 @@ import { readMysqlClock } from '../../mysql/read-facts.js';
 import type { BinlogStream, Committed } from './follow-binlog.js';
 import { judge, type Judged } from './judge.js';
 import { createWitnessMetrics } from './metrics.js';
+import { problemOf } from './services.js';
 import { createWitnessStore, type Found, type WitnessPosition } from './witness-store.js';
 
 /** Pause between two looks. A finding is stored within this time. */
@@ -22,6 +23,8 @@ const SAVE_EVERY_MS = 10_000;
 const WAITING_MAX = 5000;
 /** The lease is renewed every second, so a stream that has no event for this long is dead. */
 const SILENT_MAX_MS = 30_000;
+/** Transactions of this time before the position are judged again after a gap: their times are not in the order of the log. */
+const TIMES_GO_BACK_MS = 10_000;
 /** A purge goes by order id. A worker makes the id before the row, at most this long. */
 const MADE_EARLIER_MS = 86_400_000;
 
@@ -30,6 +33,11 @@ interface Keeper {
   readonly registry: Registry;
   readonly clock: Clock;
   readonly log: Log;
+}
+
+/** A name of its own, so that it is logged in the middle of an outage of MySQL. */
+class CannotFollow extends Error {
+  override readonly name = 'CannotFollow';
 }
 
 /** Returns null unless `WITNESS` is `watch`. */
@@ -49,6 +57,10 @@ export class Witness implements Job {
   readonly #publish;
   readonly #owner = randomUUID();
   #stream: BinlogStream | null = null;
+  /** Where the stream began. */
+  #start: string | null = null;
+  /** The time that the log must reach, Unix ms. 0: it has. */
+  #judgeFromMs = 0;
   /** The stored position, and when it was stored. */
   #saved: WitnessPosition | null = null;
   #savedAtMs = -Infinity;
@@ -79,6 +91,8 @@ export class Witness implements Job {
       }
       const nowMs = await readMysqlClock(this.#keeper.mysql);
       if (this.#stream === null) {
+        const problem = await problemOf(this.#keeper.mysql);
+        if (problem !== null) throw new CannotFollow(problem);
         this.#saved = await this.#store.position();
         await this.#follow(this.#saved?.position ?? null, nowMs);
       }
@@ -103,38 +117,49 @@ export class Witness implements Job {
     this.#hasJudged = false;
   }
 
-  async #follow(position: string | null, nowMs: number): Promise<void> {
+  /** @param judgeFromMs nothing is judged or stored before the log reaches this time */
+  async #follow(start: string | null, nowMs: number, judgeFromMs = 0): Promise<void> {
     const { followBinlog } = await import('./follow-binlog.js'); // the other programs do not load the library
     this.#newest = { ms: nowMs, seenAtMs: this.#keeper.clock.monotonicMs() };
-    this.#keeper.log.info({ position }, 'the witness follows the binary log');
-    this.#stream = followBinlog(this.#server, position, (transaction) => {
+    this.#keeper.log.info({ position: start }, 'the witness follows the binary log');
+    this.#start = start;
+    this.#judgeFromMs = judgeFromMs;
+    this.#stream = followBinlog(this.#server, start, (transaction) => {
       const { place, atMs: committedAtMs } = transaction;
+      if (!this.#reaches(committedAtMs)) return;
       for (const judged of findingsOf(transaction)) this.#waiting.push({ ...judged, place, committedAtMs });
       this.#hasJudged = true;
       if (this.#waiting.length > WAITING_MAX) this.#stream?.pause();
     });
   }
 
+  /** The log may go back in time later: a restore writes the times of its backup. */
+  #reaches(atMs: number): boolean {
+    if (atMs >= this.#judgeFromMs) this.#judgeFromMs = 0;
+    return this.#judgeFromMs === 0;
+  }
+
   async #look(nowMs: number): Promise<void> {
     const stream = this.#stream;
-    const failure = stream?.failure() ?? null;
-    if (failure !== null) return this.#failed(failure, nowMs);
-    const { clock } = this.#keeper;
-    const seenAtMs = clock.monotonicMs();
+    const seenAtMs = this.#keeper.clock.monotonicMs();
     const ms = stream?.newestMs() ?? this.#newest.ms;
     if (ms !== this.#newest.ms) this.#newest = { ms, seenAtMs };
+    const isDue = this.#hasJudged || seenAtMs - this.#savedAtMs > SAVE_EVERY_MS;
+    if (isDue && this.#reaches(stream?.newestMs() ?? 0))
+      await this.#save(stream?.position() ?? null, stream?.newestMs() ?? this.#saved?.readToMs ?? nowMs);
+    const failure = stream?.failure() ?? null;
+    if (failure !== null) return this.#failed(failure, nowMs);
     if (seenAtMs - this.#newest.seenAtMs > SILENT_MAX_MS) throw new Error('the binary log has had no event for 30 s');
-    if (this.#hasJudged || seenAtMs - this.#savedAtMs > SAVE_EVERY_MS) await this.#save(stream?.position() ?? null);
     stream?.resume();
   }
 
-  async #save(position: string | null): Promise<void> {
+  async #save(position: string | null, readToMs: number): Promise<void> {
     if (position === null) return;
     const { clock, log } = this.#keeper;
     const waiting = this.#waiting; // of the same moment as the position
     [this.#waiting, this.#hasJudged] = [[], false];
-    const found = await this.#withoutPurged(waiting);
-    this.#saved = await this.#store.save(this.#saved, position, found);
+    const found = joined(await this.#withoutPurged(waiting));
+    this.#saved = await this.#store.save(this.#saved, { position, readToMs }, found);
     this.#savedAtMs = clock.monotonicMs();
     if (this.#saved === null) {
       log.warn({}, 'another keeper is the witness now');
@@ -150,23 +175,48 @@ export class Witness implements Job {
     return waiting.filter(({ newestMs = Infinity }) => newestMs >= purgedMs);
   }
 
-  /** If the log no longer has the position, the gap is a finding, and the witness continues at the end of the log. */
+  /**
+   * If the log does not have the position, that is a finding, and all that the log has is read. If the log cannot be read
+   * from its beginning either, the witness continues at its end.
+   */
   async #failed(failure: Error, nowMs: number): Promise<void> {
-    const { isLost } = await import('./follow-binlog.js');
+    const { isLost, OLDEST } = await import('./follow-binlog.js');
     if (!isLost(failure) || this.#saved === null) throw failure;
+    const { position, readToMs } = this.#saved;
+    const since = new Date(readToMs).toISOString();
+    const start = this.#start === OLDEST ? null : OLDEST;
     this.close();
-    await this.#follow(null, nowMs);
-    const detail = `the binary log no longer has what follows ${this.#saved.position}`.slice(0, 1000);
-    const gap = { ...NO_ROW, kind: 'not_seen', subject: 'binlog', detail } as const;
-    this.#waiting.push({ ...gap, place: String(nowMs), committedAtMs: nowMs });
+    await this.#follow(start, nowMs, start === null ? 0 : readToMs - TIMES_GO_BACK_MS);
+    const read = start === null ? 'nothing was judged' : 'only what the log still has was judged';
+    const gap = `the binary log cannot be read from ${position.slice(-POSITION_SHOWN)} (${failure.message})`;
+    const detail = `${gap}: from ${since} to ${new Date(nowMs).toISOString()}, ${read}`;
+    this.#waiting.push({ ...NO_ROW, kind: 'not_seen', detail, place: String(nowMs), committedAtMs: nowMs });
     this.#hasJudged = true;
   }
 }
 
-const NO_ROW = { orderId: null, saleId: null } as const;
+/** Characters of a position in a finding. The GTIDs of many servers make it long. */
+const POSITION_SHOWN = 300;
+const NO_ROW = { subject: 'binlog', orderId: null, saleId: null } as const;
 
 function findingsOf({ changes, unreadable }: Committed): Judged[] {
   if (unreadable === null) return judge(changes);
-  const detail = `a transaction whose rows cannot be judged: ${unreadable}`;
-  return [{ ...NO_ROW, kind: 'not_readable', subject: 'binlog', detail }];
+  return [{ ...NO_ROW, kind: 'not_readable', detail: `a transaction whose rows cannot be judged: ${unreadable}` }];
+}
+
+/** Joins transactions that cannot be read for the same reason: every change of a table may be one of them. */
+export function joined(found: readonly Found[]): Found[] {
+  const unreadable = new Map<string, Found[]>();
+  for (const one of found) {
+    if (one.kind !== 'not_readable') continue;
+    const same = unreadable.get(one.detail);
+    if (same === undefined) unreadable.set(one.detail, [one]);
+    else same.push(one);
+  }
+  const more = ([first, ...others]: readonly Found[]): Found[] => {
+    const last = others.at(-1);
+    if (first === undefined || last === undefined) return first === undefined ? [] : [first];
+    return [{ ...first, detail: `${first.detail} (and ${others.length} more up to ${last.place})` }];
+  };
+  return [...found.filter(({ kind }) => kind !== 'not_readable'), ...[...unreadable.values()].flatMap(more)];
 }

@@ -22,19 +22,27 @@ export interface WitnessFinding {
 
 /** A finding that is not stored yet. */
 export type Found = Judged & Pick<WitnessFinding, 'place' | 'committedAtMs'>;
-/** The version rises with each save. */
-export type WitnessPosition = { readonly position: string; readonly version: string };
+export interface WitnessPosition {
+  readonly position: string;
+  /** The time of the newest event that was read, in the clock of the server that wrote it. */
+  readonly readToMs: number;
+  /** Rises with each save. */
+  readonly version: string;
+}
 
 export type WitnessStore = ReturnType<typeof createWitnessStore>;
 
 /** Findings of the witness, and how far it has read. */
 export const createWitnessStore = (pool: MysqlPool) => ({
-  async position(): Promise<WitnessPosition | null> {
-    const [row] = await select(pool, knex('witness_position').select('position', 'version').where({ id: ROW }));
-    return row ?? null;
+  async position(): Promise<(WitnessPosition & { readonly savedAtMs: number }) | null> {
+    const [row] = await select(pool, knex('witness_position').where({ id: ROW }));
+    if (row === undefined) return null;
+    const { position, version, read_to: readTo, updated_at: savedAt } = row;
+    return { position, version, readToMs: readTo.getTime(), savedAtMs: savedAt.getTime() };
   },
 
-  save: (from: WitnessPosition | null, position: string, found: readonly Found[]) => save(pool, from, position, found),
+  save: (from: WitnessPosition | null, to: Pick<WitnessPosition, 'position' | 'readToMs'>, found: readonly Found[]) =>
+    save(pool, from, to, found),
 
   /** Returns the time before which a purge has deleted archived orders, Unix ms. 0: never. */
   purgedBeforeMs: () => purgedBeforeMs(pool),
@@ -63,6 +71,8 @@ export const createWitnessStore = (pool: MysqlPool) => ({
 /** The table has a single row. */
 const ROW = 1;
 const COUNTED_MAX = 10_000;
+/** Characters of the column. */
+const DETAIL_MAX = 1000;
 const PURGES_READ = 100;
 
 const COLUMNS = [
@@ -85,12 +95,12 @@ const COLUMNS = [
 function save(
   pool: MysqlPool,
   from: WitnessPosition | null,
-  position: string,
+  { position, readToMs }: Pick<WitnessPosition, 'position' | 'readToMs'>,
   found: readonly Found[],
 ): Promise<WitnessPosition | null> {
   const version = String(BigInt(from?.version ?? 0) + 1n);
   return pool.transaction(async (tx) => {
-    const row = { position, version };
+    const row = { position, read_to: new Date(readToMs), version };
     const stored = knex('witness_position');
     const first = stored.clone().insert({ id: ROW, ...row });
     const moved =
@@ -98,10 +108,11 @@ function save(
     if ((await execute(tx, moved)).affectedRows === 0) return null;
     for (const { place, kind, subject, orderId, saleId, detail, committedAtMs } of found) {
       const ids = { order_id: orderId, sale_id: saleId };
-      const finding = { place, kind, subject, ...ids, detail, committed_at: new Date(committedAtMs) };
+      const text = { place, kind, subject, detail: detail.slice(0, DETAIL_MAX) };
+      const finding = { ...text, ...ids, committed_at: new Date(committedAtMs) };
       await execute(tx, knex('witness_findings').insert(finding).onConflict().ignore());
     }
-    return row;
+    return { position, readToMs, version };
   });
 }
 

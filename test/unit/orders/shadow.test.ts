@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../src/core/errors.js';
+import type { SaleTerms } from '../../../src/core/ports/order-repository.js';
 import type { WrittenRow, ShadowStore } from '../../../src/core/ports/shadow.js';
 import { compareRows, Shadow } from '../../../src/orders/shadow.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
@@ -15,7 +16,11 @@ describe('a shadow of the workers', () => {
   let noted: string[];
   let clock: ManualClock;
   let isUnavailable: boolean;
-  beforeEach(() => void ([parked, rows, noted, clock, isUnavailable] = [false, [], [], new ManualClock(1000), false]));
+  let price: () => number;
+  beforeEach(() => {
+    [parked, rows, noted, clock, isUnavailable] = [false, [], [], new ManualClock(1000), false];
+    price = () => 100;
+  });
 
   const shadowOf = (): Shadow => {
     const store: ShadowStore = {
@@ -24,7 +29,7 @@ describe('a shadow of the workers', () => {
         return rows;
       },
       isParked: async () => parked,
-      termsOf: async () => new Map(),
+      termsOf: async () => new Map([['7', partial<SaleTerms>({ epoch: 1, priceCents: price() })]]),
       replay: async () => ({ repository: partial({ termsOf: async () => new Map() }), planned: [] }),
     };
     return new Shadow(
@@ -53,13 +58,24 @@ describe('a shadow of the workers', () => {
     expect(await compare('{"v":9}')).to.deep.equal(['skipped parked']);
   });
 
-  it('notes each purchase that has no row after a minute, unless its batch was parked', async () => {
+  it('counts a batch without all its rows after a minute as late, unless it was parked', async () => {
     const { body } = batchOf(SALE, purchasesOf('ann', 'bob'));
     parked = true;
     expect(await compare(body)).to.deep.equal(['skipped parked']);
     expect(clock.nowMs()).to.be.within(61_000, 61_200);
     [parked, noted] = [false, []];
-    expect(await compare(body)).to.deep.equal(['row', 'row', '2 compared']);
+    const shadow = shadowOf();
+    await compareWith(shadow, body);
+    expect(noted).to.deep.equal(['skipped late']);
+    expect(shadow.result).to.deep.include({ differences: 0, skippedBatches: 1, lateBatches: 1, isSame: false });
+  });
+
+  it('skips a batch whose sale was edited while it was compared', async () => {
+    const batch = batchOf(SALE, purchasesOf('ann'));
+    rows = [{ ...orderOf({ saleId: '7', userId: 'ann', batchId: 'other' }), metadata: null }];
+    let cents = 100;
+    price = () => cents++;
+    expect(await compare(batch.body)).to.deep.equal(['skipped edited']);
   });
 
   it('vouches for a build only if it has compared nearly all batches', async () => {
@@ -70,7 +86,8 @@ describe('a shadow of the workers', () => {
     for (let count = 1; count <= 19; count++) await compareWith(shadow, batch.body);
     isUnavailable = true;
     await compareWith(shadow, batch.body);
-    expect(shadow.result).to.deep.equal({ purchases: 19, differences: 0, skippedBatches: 1, isSame: true });
+    const counts = { purchases: 19, differences: 0, skippedBatches: 1, lateBatches: 0 };
+    expect(shadow.result).to.deep.equal({ ...counts, isSame: true });
     await compareWith(shadow, batch.body);
     expect(shadow.result.isSame, '2 of 21 batches').to.equal(false);
   });

@@ -762,7 +762,7 @@ export const en = {
         row_deleted: 'Row deleted',
         row_added: 'Row added to the archive',
         sold_differs: 'Sold differs from the orders',
-        not_readable: 'Change without rows in the log',
+        not_readable: 'Change that cannot be read',
         not_seen: 'Gap in the binary log',
       },
       detail: 'What changed',

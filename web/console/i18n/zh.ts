@@ -734,7 +734,7 @@ export const zh: Dictionary = {
         row_deleted: '记录被删除',
         row_added: '归档中多出记录',
         sold_differs: '已售数量与订单不符',
-        not_readable: '日志中没有行的变更',
+        not_readable: '无法读取的变更',
         not_seen: '二进制日志有缺口',
       },
       detail: '变更内容',

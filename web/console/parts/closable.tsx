@@ -1,0 +1,95 @@
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { may } from '../logic/permissions.js';
+import { pathOf } from '../logic/routes.js';
+import { useApp, usePages, useWords } from '../shell/hooks.js';
+import { Button, Facts, Id, Panel } from './basics.js';
+import { Confirm } from './confirm.js';
+import { Table, type Column } from './table.js';
+
+interface Words {
+  readonly title: string;
+  readonly close: string;
+  readonly closeTitle: string;
+  readonly closeText: string;
+  readonly closed: string;
+}
+
+interface ClosableProps<T, Page> {
+  /** A record is closed at `<path>/<id>/close`. */
+  readonly path: string;
+  readonly rowsOf: (page: Page) => readonly T[];
+  readonly idOf: (row: T) => string;
+  /** The subject in the audit log, without the id. */
+  readonly subject: string;
+  readonly words: Words;
+  readonly columns: readonly Column<T>[];
+  readonly facts: (row: T) => readonly (readonly [name: string, value: ComponentChildren])[];
+  /** Shown if nothing is open. Absent: nothing is shown. */
+  readonly empty?: ComponentChildren;
+}
+
+const OPEN = { state: 'open' };
+
+/** Shows records that are open until an operator closes them. */
+export function Closable<T, Page extends { readonly next: string | null }>({
+  path,
+  rowsOf,
+  idOf,
+  subject,
+  words,
+  columns,
+  facts,
+  empty,
+}: ClosableProps<T, Page>) {
+  const { api, me } = useApp();
+  const { t } = useWords();
+  const { rows, ...pages } = usePages<T, Page>(path, OPEN, {
+    place: 'after',
+    read: (page) => ({ rows: rowsOf(page), next: page.next }),
+  });
+  const [picked, setPicked] = useState<T | null>(null);
+  if (rows.length === 0 && empty === undefined) return null;
+  const action: Column<T> = {
+    name: t.common.action,
+    width: '124px',
+    phoneWidth: '112px',
+    cell: (row) => <Button onClick={() => setPicked(row)}>{words.close}</Button>,
+  };
+  const close = async (row: T): Promise<string> => {
+    await api.ask(`${path}/${idOf(row)}/close`, { method: 'POST' });
+    return words.closed;
+  };
+  return (
+    <Panel title={words.title} flush>
+      <Table
+        label={words.title}
+        columns={may(me.role, 'admin') ? [...columns, action] : columns}
+        rows={rows}
+        keyOf={idOf}
+        empty={empty}
+        error={pages.error}
+        isLoading={pages.isLoading}
+        onRetry={pages.reload}
+        hasMore={pages.hasMore}
+        onMore={pages.more}
+      />
+      {picked !== null && (
+        <Confirm
+          title={words.closeTitle}
+          text={words.closeText}
+          verb={words.close}
+          run={() => close(picked)}
+          audit={{ subject: `${subject}:${idOf(picked)}` }}
+          onClose={() => setPicked(null)}
+          onDone={pages.reload}
+        >
+          <Facts facts={facts(picked)} />
+        </Confirm>
+      )}
+    </Panel>
+  );
+}
+
+export const OrderLink = ({ orderId }: { readonly orderId: string | null }) =>
+  orderId === null ? <>–</> : <Id text={orderId} to={pathOf({ screen: 'purchases', id: orderId })} />;
