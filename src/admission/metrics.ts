@@ -80,11 +80,6 @@ export function createAdmissionMetrics(registry: Registry) {
     refused: canaryAnswers.labels(users, 'refused'),
   });
   const canaryCounted = { tried: canaryAnswersTo('tried'), others: canaryAnswersTo('others') };
-  const canaryAnswersTo = (users: string) => ({
-    accepted: canaryAnswers.labels(users, 'accepted'),
-    refused: canaryAnswers.labels(users, 'refused'),
-  });
-  const canaryCounted = { tried: canaryAnswersTo('tried'), others: canaryAnswersTo('others') };
   const countedBy = { redis: counted.labels('redis'), local: counted.labels('local') };
   return {
     /** @param word the reason, such as `denied` or `nonce_used` */
