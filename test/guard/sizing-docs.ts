@@ -46,8 +46,8 @@ export function renderSizingDocs(): string {
         .filter(({ what }) => IS_SHOWN.test(what))
         .map(({ what, value, unit, rule }) => [what, `${figure(value)} ${unit}`.trim(), rule]),
     ),
-    `Its next limit: ${next.what} (${next.rule}), used to ${figure(next.share * 100)} %: ${next.todo}.`,
-    'How long buyers get 503, on one site where each server has a replica. How often is assumed:',
+    `The next bottleneck: ${next.what} (${next.rule}). This load needs ${figure(next.share * 100)} % of it: ${next.todo}.`,
+    'How long buyers get 503 on one site where each server has a replica. The yearly counts are assumptions:',
     table(
       ['fault', 'a year', 's each', 'measured in', 'minutes a month'],
       FAULTS.map((fault) => [
