@@ -101,14 +101,14 @@ describe('access of operators', () => {
     const leastOf = (row: string): number => WHO.findIndex((who) => row.startsWith(`| ${who} |`)); // -1: no token
     const rows = [...routesByRow].toSorted(([a], [b]) => leastOf(a) - leastOf(b));
     const page = readFileSync(PAGE, 'utf8');
-    const table = page.slice(page.indexOf('| least role |'));
+    const table = page.slice(page.indexOf('| minimum role |'));
     const made = [
-      '| least role | port | routes |',
+      '| minimum role | port | routes |',
       '|---|---|---|',
       ...rows.map(([row, names]) => `${row} ${names.join('<br>')} |`),
       '',
     ].join('\n');
-    if (process.env.UPDATE_ACCESS_TABLE) writeFileSync(PAGE, page.slice(0, page.indexOf('| least role |')) + made);
+    if (process.env.UPDATE_ACCESS_TABLE) writeFileSync(PAGE, page.slice(0, page.indexOf('| minimum role |')) + made);
     else expect(table, `docs/identity.md is out of date, run: ${HOW}`).to.equal(made);
   });
 
