@@ -52,7 +52,7 @@ describe('the sale page in a browser', () => {
   const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
   const figuresOf = (saleId: string): ReturnType<typeof expectInvariants> => expectInvariants(system.stack, saleId);
 
-  it('loads few bytes for one buyer', () => {
+  it('loads few bytes per buyer', () => {
     const folder = join(REPO_DIR, 'dist/web/buyer');
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.includes('.'));
     const sizes = files.map((name) => gzipSync(readFileSync(join(folder, name)), { level: 9 }).length);
@@ -214,7 +214,7 @@ describe('the sale page in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 1, sold: 1 });
   });
 
-  it('sells a unit that returns after the sale was sold out on an open page', async () => {
+  it('sells a returned unit on a page that stayed open after the sale was sold out', async () => {
     const saleId = await newSale({ stock: 1 });
     const buyers = buyersOf(saleId);
     const bob = await visit({ saleId, userId: 'bob', before: NO_CHANCE });
@@ -251,7 +251,7 @@ describe('the sale page in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 1 });
   });
 
-  it('keeps a buyer while no API behind nginx answers, and opens pages that nginx has not cached afterwards', async function () {
+  it('keeps a buyer informed while no API behind nginx answers, and then opens pages that nginx has not cached', async function () {
     const found = await fetchNginx();
     if ('missing' in found) return this.skip();
     const port = Number(new URL(api.url).port);
@@ -307,7 +307,7 @@ describe('the sale page in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 1 });
   });
 
-  it('gets the result by a long poll without streams', async () => {
+  it('gets the result by a long poll when streams do not work', async () => {
     const saleId = await newSale();
     const ann = await visit({ saleId });
     await ann.page.route(/\/events$/, (route) => route.abort('connectionreset'));
@@ -408,12 +408,12 @@ describe('the sale page in a browser', () => {
       await bob.leave();
     }
 
-    it('gets a place, a turn, a pass and a token, even in the background where timers sleep', async () => {
+    it('gets a place, a pass and a token when its turn comes, even in the background, where timers sleep', async () => {
       await Promise.all([waitsInRoom(), waitsInBackground()]);
       expect(await figuresOf(room)).to.include({ rows: 1 });
     });
 
-    it('shows a sale that needs signatures and why it cannot be bought here', async () => {
+    it('shows a sale that needs signatures, and says why it cannot be bought here', async () => {
       const ann = await visit({ saleId: signed });
       await ann.sees('app_only');
       expect(await ann.page.locator('.panel').textContent()).to.contain('a web page cannot keep the key');
@@ -499,7 +499,7 @@ describe('the sale page in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 2, sold: 1 });
   });
 
-  it('uses the language of the browser, of the link, or chosen in this tab', async () => {
+  it('uses the language of the browser or of the link, or the language chosen in this tab', async () => {
     const saleId = await newSale();
     const ann = await visit({ saleId, context: { locale: 'zh-CN' } });
     await ann.sees('ready');
@@ -520,7 +520,7 @@ describe('the sale page in a browser', () => {
     await bob.leave();
   });
 
-  it('turns and slides nothing for buyers who prefer reduced motion', async () => {
+  it('moves and rotates nothing for buyers who prefer reduced motion', async () => {
     const saleId = await newSale();
     const ann = await visit({ saleId, context: { reducedMotion: 'reduce' } });
     await ann.sees('ready');
@@ -535,7 +535,7 @@ describe('the sale page in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 1 });
   });
 
-  it('shows the sale and where to sign in without a sign-in, and takes the sign-in of a later link', async () => {
+  it('shows a signed-out buyer the sale and where to sign in, and accepts the sign-in of a later link', async () => {
     const saleId = await newSale();
     const guest = await visit({ saleId, userId: null });
     await guest.sees('signed_out');
@@ -571,7 +571,7 @@ describe('the sale page in a browser', () => {
     await ann.leave();
   });
 
-  it('reports a token that the server refuses, and loses nothing', async () => {
+  it('says when the server refuses a token, and loses nothing', async () => {
     const saleId = await newSale();
     const ann = await visit({ saleId });
     await ann.sees('ready');
@@ -591,7 +591,7 @@ describe('the sale page in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 1 });
   });
 
-  it('reports a sale that does not exist', async () => {
+  it('says when a sale does not exist', async () => {
     const ann = await visit({ saleId: '999999999999999999' });
     await ann.sees('missing');
     await ann.leave();

@@ -172,7 +172,7 @@ describe('the console on a running system', () => {
     ]);
   });
 
-  it('saves dead letters as CSV, and replays a dead letter after a question that shows its purchases beside their orders', async () => {
+  it('saves dead letters as CSV, and replays a dead letter after a dialog that shows its purchases beside their orders', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 5 });
     const deadLetterId = await parkBatch(saleId, ['carl', 'dora']);
@@ -310,7 +310,7 @@ describe('the console on a running system', () => {
     }
   });
 
-  it('offers a viewer no changes, which the API refuses too', async () => {
+  it('offers a viewer no changes, and the API refuses them too', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 5 });
     const deadLetterId = await parkBatch(saleId, ['ivy']);
@@ -439,7 +439,7 @@ describe('the console on a running system', () => {
     expect(await expectInvariants(stack, saleId)).to.include({ rows: 1, unitsLeft: 1 });
   });
 
-  it('voids a paused sale, and shows how far its refunds are', async () => {
+  it('voids a paused sale, and shows the progress of its refunds', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 5 });
     const orders = await sold(saleId, ['ann', 'bob', 'cleo', 'dan'], ['cleo', 'dan']);
@@ -472,7 +472,7 @@ describe('the console on a running system', () => {
     expect(await expectInvariants(stack, saleId)).to.include({ rows: 4, unitsLeft: 3 });
   });
 
-  it('shows purchases as they happen', async () => {
+  it('shows purchases live', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 3 });
     const page = await open('viewer', 'live');

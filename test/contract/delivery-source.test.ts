@@ -68,7 +68,7 @@ onEachWorld<BrokerWorld>('contract DeliverySource', BROKER_WORLDS, (world) => {
     await second.ack();
   });
 
-  it('turns a message into a dead letter after its last retry, with the properties of its origin [M7]', async () => {
+  it('turns a message into a dead letter after its last retry, with properties that name its origin [M7]', async () => {
     const batch = freshBatch();
     await channel.publish(batch);
     let messageId = '';
@@ -96,7 +96,7 @@ onEachWorld<BrokerWorld>('contract DeliverySource', BROKER_WORLDS, (world) => {
     await deadLetter?.ack();
   });
 
-  it('lets a receive that was open at close be acked, and returns empty lists afterwards', async () => {
+  it('lets the result of a receive that was open at close be acked, and returns empty lists from then on', async () => {
     const batch = freshBatch();
     const receiving = nextDelivery(world, source, batch, 1);
     await channel.publish(batch);

@@ -125,7 +125,7 @@ describe('RocketMQ admin tool and our inspection', () => {
     expect(producers).to.contain(String(ours?.clientId));
   });
 
-  it('exit with 1 when a command fails, although the tool itself exits with 0', async () => {
+  it('exit with 1 if a command fails, although the tool itself exits with 0', async () => {
     expect(await mqadmin('help', 'consumerProgress')).to.contain('--groupName');
     for (const args of [['topicStatus', '-t', 'no-such-topic'], ['noSuchCommand']]) {
       expect((await stack.mqadmin(args)).exitCode, args.join(' ')).to.equal(1);

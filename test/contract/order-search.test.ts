@@ -109,7 +109,7 @@ onEachWorld<RepositoryWorld & { readonly search: OrderSearch }>('contract OrderS
     }
   });
 
-  it('refuses a cursor that comes from no page', async () => {
+  it('refuses a cursor that no page returned', async () => {
     for (const after of ['x', '7', '7.', '.k1', 'a.b', '7.a b']) {
       expect(await world.search.page({ userId: 'ann' }, after, 1), after).to.equal(null);
     }

@@ -72,7 +72,7 @@ describe('OverdueRepository on mysql', () => {
   const world = useWorld(ownMysqlWorld);
 
   for (const [state, inserts] of Object.entries(ROWS) as [AgedState, readonly string[]][]) {
-    it(`${state}: returns overdue rows and their delay, and no ended rows`, async () => {
+    it(`${state}: returns overdue rows and their delay, but no ended rows`, async () => {
       const repository = createOverdueRepository(world.pool);
       expect(await repository.overdue(state, 0)).to.deep.equal({ count: 0, oldestMs: 0 });
       for (const sql of inserts) await world.pool.execute(sql);

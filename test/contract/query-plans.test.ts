@@ -425,7 +425,7 @@ describe('statements on large tables', () => {
     await rules.history(10);
   }
 
-  it('are those of every repository and every method', () => {
+  it('cover every method of every repository', () => {
     const files = readdirSync(new URL('../../src/mysql/', import.meta.url));
     const stems = files.filter((name) =>
       /-repository\.ts$|^(outbox|audit-log|reconcile-runs|worker-slots|order-transitions|order-search|order-archive|payment-attempts|sale-edits|sale-schedule)\.ts$/.test(
@@ -439,7 +439,7 @@ describe('statements on large tables', () => {
     expect(methods.filter((method) => !called.has(method))).to.deep.equal([]);
   });
 
-  it('never read a large table from end to end, and never sort a large table', async () => {
+  it('never scan or sort a whole large table', async () => {
     const faults: string[] = [];
     for (const statement of pool.seen) {
       for (const fault of await faultsOfPlan(plain, statement, SMALL_TABLES, SORTED_MAX)) {
@@ -449,7 +449,7 @@ describe('statements on large tables', () => {
     expect(faults, faults.join('\n')).to.deep.equal([]);
   });
 
-  it('read no more rows than a page, except for bounded walks', () => {
+  it('read no more rows than a page holds, except for bounded walks', () => {
     const faults = pool.seen
       .filter(({ from, rowsRead }) => rowsRead > (READS_MORE.find((one) => one.from.test(from))?.rowsMax ?? READ_MAX))
       .map(({ from, rowsRead, sql }) => `${from}: ${rowsRead} rows: ${sql}`);

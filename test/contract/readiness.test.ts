@@ -86,7 +86,7 @@ describe('worker readiness', () => {
     }
   });
 
-  it('asks a server once for many requests at the same time', async () => {
+  it('asks a server once for many concurrent requests', async () => {
     let asked = 0;
     const ready = createReadiness({
       redis: stack.redis,

@@ -76,7 +76,7 @@ describe('contract: Redis cluster', () => {
     await cluster?.stop();
   });
 
-  it('checks every server at the start: scripts, clock and settings', async () => {
+  it('checks every server at start: scripts, clock and settings', async () => {
     await until('the scripts are loaded', async () => (await connection.scriptsLoaded()) === SCRIPT_NAMES.length);
     for (const server of cluster.admin) expect(await server.info('commandstats')).to.include('cmdstat_script');
     expect((await probeRedis(connection)).detail).to.include(
@@ -92,7 +92,7 @@ describe('contract: Redis cluster', () => {
     await cluster.admin[2]?.config('SET', 'maxmemory-policy', 'noeviction');
   });
 
-  it('writes to each server, and is ready while one server takes writes [R9]', async () => {
+  it('writes to each server, and is ready while one server accepts writes [R9]', async () => {
     const setAll = (bytes: string): Promise<unknown> =>
       Promise.all(cluster.admin.map((server) => server.config('SET', 'maxmemory', bytes)));
     const [first] = cluster.admin;
@@ -111,7 +111,7 @@ describe('contract: Redis cluster', () => {
     expect((await probeRedisWrites(connection)).ok).to.equal(true);
   });
 
-  it('takes nothing twice and keeps the units exact when a slot moves during purchases [R12, T8]', async () => {
+  it('takes nothing twice and keeps the number of units exact when a slot moves during purchases [R12, T8]', async () => {
     const sale = await openSale(connection);
     const { stock, tx } = bucketKeys(at(sale));
     const [source, target] = [await cluster.ownerOf(stock), ((await cluster.ownerOf(stock)) + 1) % 3];
@@ -226,7 +226,7 @@ describe('contract: Redis cluster', () => {
     await until('it answers again', async () => (await batches.withPending(sales.map(at))).faults.length === 0);
   });
 
-  it('makes the sales of an unreachable server unavailable at once, and serves other sales when the cluster allows it [R8]', async () => {
+  it('makes the sales of an unreachable server unavailable at once, and serves other sales if the cluster allows it [R8]', async () => {
     for (const server of cluster.admin) await server.config('SET', 'cluster-require-full-coverage', 'no');
     const sales = [await openSale(connection), await openSale(connection), await openSale(connection)];
     const owners = await Promise.all(sales.map((sale) => cluster.ownerOf(bucketKeys(at(sale)).stock)));

@@ -139,7 +139,7 @@ describe('rocketmq connection', () => {
     }
   });
 
-  it('reports a server that accepts connections and answers nothing as unreachable', async () => {
+  it('reports a server that accepts connections but never answers as unreachable', async () => {
     const proxy = await TcpProxy.open(broker.endpoint);
     try {
       proxy.stall();

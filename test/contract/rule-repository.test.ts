@@ -42,7 +42,7 @@ const WORLDS = [
 const denying = (...deny: string[]): object => ({ lists: { mode: 'on', users: { deny } } });
 
 onEachFreshWorld<World>('contract RuleRepository', WORLDS, (world) => {
-  it('returns version 0 and no rules before any are stored', async () => {
+  it('returns version 0 and no rules before any rules are stored', async () => {
     expect(await world.store.current()).to.deep.equal({ version: 0, rules: {} });
     expect(await world.store.find(0)).to.equal(null);
     expect(await world.store.history(10)).to.deep.equal([]);
@@ -62,7 +62,7 @@ onEachFreshWorld<World>('contract RuleRepository', WORLDS, (world) => {
     expect(await world.store.history(1)).to.deep.equal(history.slice(0, 1));
   });
 
-  it('stores nothing when a change is based on an older version, and returns the newest version', async () => {
+  it('stores nothing if a change is based on an older version, and returns the newest version', async () => {
     await world.store.store({}, 0, 'ann');
     await world.store.store({}, 1, 'ann');
     for (const known of [0, 1, 3, 7]) {
@@ -95,7 +95,7 @@ onEachFreshWorld<World>('contract RuleRepository', WORLDS, (world) => {
     ]);
   });
 
-  it('audits a canary by its own action with what the keeper counted, and tells the age of a version', async () => {
+  it('audits a canary under its own action with the counts of the keeper, and returns the age of a version', async () => {
     const more = { since: 1, why: 'refused_more', tried: { accepted: 140, refused: 60 } };
     await world.store.store(denying('eve'), 0, 'keeper', { action: 'rules.canary_rolled_back', more });
     expect(await world.audited()).to.deep.equal([

@@ -65,7 +65,7 @@ describe('contract: rows of an order on MySQL', () => {
     }
   }
 
-  it('names the sale in every row that belongs to an order, also in the archive', async () => {
+  it('names the sale in every row that belongs to an order, in the archive too', async () => {
     await fillTables();
     const withOrder = await tablesWith('order_id');
     expect(await tablesWith('sale_id')).to.include.members([...withOrder, 'outbox']);

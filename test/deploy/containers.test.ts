@@ -23,7 +23,7 @@ const run = promisify(execFile);
 const DEPLOY = join(REPO_DIR, 'deploy');
 
 /** Checks the files with common tools that need no daemon. */
-describe('Dockerfile, Compose and what they mount', () => {
+describe('Dockerfile, Compose and the files that they mount', () => {
   let folder: string;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'seckill-deploy-'));
@@ -70,7 +70,7 @@ describe('Dockerfile, Compose and what they mount', () => {
     expect(bad.output).to.include('stop_grace');
   });
 
-  it('docker-compose accepts the file after prepare.sh, and names prepare.sh before it', async function () {
+  it('docker-compose accepts the file after prepare.sh, and before it fails with a message that names prepare.sh', async function () {
     const copy = await prepared();
     const config = (...more: string[]) =>
       runTool(this, 'docker-compose', ['-f', join(copy, 'compose.yaml'), 'config', ...more], {

@@ -179,7 +179,7 @@ describe('guard: the script headers', () => {
         expect(withoutComments(code)).not.to.match(/\b(KEYS|ARGV)\b(?!\[)/);
       });
 
-      it('lists the words of the port under Returns, in order', () => {
+      it('lists the words of the port under Returns, in the same order', () => {
         expect(header).to.match(/^-- Returns/m);
         expect(wordsListed(script)).to.deep.equal(WORDS[name as ScriptName]);
       });
@@ -242,7 +242,7 @@ describe('guard: the script headers', () => {
     });
   });
 
-  it('refuses in deduct with the words of precheck, which its header names', () => {
+  it('refuses in deduct with the same words as precheck, as its header says', () => {
     expect(named('deduct').header).to.include('the words of precheck');
   });
 

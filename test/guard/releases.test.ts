@@ -155,7 +155,7 @@ describe('guard: compatibility with the previous release', () => {
     }
   });
 
-  it('only adds to the previous schema in its migrations', async () => {
+  it('only adds to the previous schema', async () => {
     const [before] = await both<Migrations>('mysql/migrations.js', import('../../src/mysql/migrations.js'));
     const had = before.MIGRATIONS.map(({ name }) => name);
     expect(

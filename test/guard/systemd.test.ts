@@ -42,7 +42,7 @@ describe('guard: units for systemd', () => {
     }
   });
 
-  it('restart a program that hangs, without a core file that holds secrets', () => {
+  it('restart a program that hangs, and write no core file, which would hold secrets', () => {
     for (const unit of UNITS) {
       const [type, access, seconds, signal] = ['Type', 'NotifyAccess', 'WatchdogSec', 'WatchdogSignal'].map((key) =>
         valueIn(unit, key),
@@ -66,7 +66,7 @@ describe('guard: units for systemd', () => {
     for (const [file, program] of files) expect(file).to.equal(`/etc/seckill/${program}.env`);
   });
 
-  it('hide other processes from a program and refuse unneeded system calls', () => {
+  it('hide other processes from a program and forbid unneeded system calls', () => {
     for (const unit of UNITS) {
       expect(valueIn(unit, 'ProtectProc'), unit).to.equal('invisible');
       expect(valueIn(unit, 'SystemCallFilter'), unit).to.match(/^@system-service( |$)/);

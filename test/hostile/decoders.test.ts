@@ -78,7 +78,7 @@ describe('hostile bodies', () => {
   const run = fuzz();
   before(() => console.log(`    ${run.repeat}`));
 
-  it('answers every message, and reads the same value again after encoding it [M7, S6]', () => {
+  it('returns a result for every message, and decodes an encoded value to the same value [M7, S6]', () => {
     forAll(
       anyBody,
       (body) => {
@@ -110,7 +110,7 @@ describe('hostile bodies', () => {
     forAll(anyBody, (body) => void JSON.stringify(deadLetterBody(storedDeadLetter({ body }))), run);
   });
 
-  it('answers every request body [S6]', () => {
+  it('returns a result for every request body [S6]', () => {
     forAll(
       anyBody,
       (body) => {
@@ -129,7 +129,7 @@ describe('hostile bodies', () => {
     expectNothingSticks();
   });
 
-  it('reads a Redis entry exactly as written or rejects it [S6]', () => {
+  it('reads a Redis entry exactly as it was written, or rejects it [S6]', () => {
     const parts = fc.tuple(fc.constantFrom('held', 'ordered', 'released', 'paid', ''), bytes(8), fc.integer());
     const entry = fc.oneof(
       fc.string(),

@@ -75,7 +75,7 @@ describe('the image', () => {
   const evaluated = (script: string): Promise<ContainerEnd> =>
     new Container(image, ['/usr/local/bin/node', '-e', script], {}, etc).end;
 
-  it('has Node, its libraries and the package, readable by all, without setuid files', () => {
+  it('has Node, its libraries and the package, all readable by every user, and no setuid files', () => {
     const files = listImage(image.root);
     const tops = [...files.keys()].filter((path) => path.split('/').length === 2);
     expect(
@@ -112,7 +112,7 @@ describe('the image', () => {
     expect(odd, 'not readable, writable by others, or setuid').to.deep.equal([]);
   });
 
-  it('runs without root, on a read-only root, without a shell', async () => {
+  it('runs without root, without a shell and on a read-only root', async () => {
     const { code, output } = await evaluated(`
       const { writeFileSync } = require('node:fs');
       const tried = ['/app/x', '/etc/x', '/tmp/x', '/x'].map((file) => {

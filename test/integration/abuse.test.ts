@@ -44,7 +44,7 @@ describe('abuse by accounts and strangers', () => {
     await until('the rules are in force', async () => inForce.test(await metrics()));
   }
 
-  it('stops a buyer who buys and cancels repeatedly, but no other buyer, and in a dry run no buyer', async () => {
+  it('stops a buyer who buys and cancels repeatedly, but no other buyer, and no buyer at all in a dry run', async () => {
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const cycle = async (userId: string, key: string): Promise<Answer> => {
       const token = tokenOf(userId);
@@ -86,7 +86,7 @@ describe('abuse by accounts and strangers', () => {
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 5, sold: 1 });
   });
 
-  it('refuses one address more connections than its share', async () => {
+  it('refuses an address more connections than its share', async () => {
     const port = Number(new URL(api.url).port);
     const sockets: Socket[] = [];
     const opened = async (localAddress: string): Promise<Socket> => {

@@ -112,7 +112,7 @@ describe('messages of an attacker with a broker key', () => {
     return sale;
   };
 
-  it('parks messages that are unsigned, tampered, or of a foreign key or topic, on every topic, and changes nothing [S10]', async () => {
+  it('parks messages that are unsigned, tampered with, or signed for another key or topic, on every topic, and changes nothing [S10]', async () => {
     const { stack } = system;
     const [later, open] = [await laterSale(), await openSale(stack, { stock: 10 })];
     const buyers = buyersOf(open.saleId);
@@ -222,7 +222,7 @@ describe('messages of an attacker with a broker key', () => {
     expect(await expectInvariants(stack, open.saleId)).to.include({ rows: 2, sold: 2, unitsLeft: 8 });
   });
 
-  it('ignores true messages that are repeated or out of order, like any second delivery [S10]', async () => {
+  it('treats genuine messages that are repeated or out of order like any second delivery [S10]', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 10 });
     const buyers = buyersOf(saleId);

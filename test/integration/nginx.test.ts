@@ -112,7 +112,7 @@ describe('deploy/nginx in front of two APIs', () => {
     expect((await asked('127.0.0.22', '198.51.100.99')).status, 'another client').to.equal(200);
   });
 
-  it('limits the requests of an address, or of an IPv6 network, but not of your own networks', async () => {
+  it('limits the requests of an address or an IPv6 network, but not of your own networks', async () => {
     // the API refuses these requests without a lookup, so many can be sent
     const path = `${inFrontOfCounting.url}/v1/me/orders`;
     const isRefused = ({ status, headers }: Received): boolean => status === 429 && headers['trace-id'] === undefined;
@@ -145,7 +145,7 @@ describe('deploy/nginx in front of two APIs', () => {
     expect(await flood('127.0.0.43'), 'a network of our own').to.equal(null);
   });
 
-  it('keeps one line for all buyers, whichever API nginx picks for each request', async () => {
+  it('keeps one waiting line for all buyers, whichever API nginx picks for each request', async () => {
     const { saleId } = await openSale(system.stack);
     await publishQueue({ mode: 'on', sales: [saleId], admitPerSecond: 0 }, apis);
     const before = await answersOfRooms(apis);
@@ -187,7 +187,7 @@ describe('deploy/nginx in front of two APIs', () => {
     }
   });
 
-  it('admits at the ordered rate and keeps every place while an API is killed and another is added', async () => {
+  it('admits at the set rate and keeps every place while an API is killed and another is added', async () => {
     const own: Program[] = [];
     const start = async (): Promise<Program> => {
       const api = await system.programs.start('api', { env: API_ENV });
@@ -336,7 +336,7 @@ describe('deploy/nginx in front of two APIs', () => {
     expect((await buyers.status('ann', 'k1', 1)).json.status).to.equal('ordered');
   });
 
-  it('passes a stream of events on immediately, over HTTP/1.1 and, with TLS, over HTTP/2', async () => {
+  it('passes a stream of events on at once, over HTTP/1.1 and, with TLS, over HTTP/2', async () => {
     const { saleId } = await openSale(system.stack);
     const buyers = buyersOf(saleId);
     worker.signal('SIGSTOP');
@@ -358,7 +358,7 @@ describe('deploy/nginx in front of two APIs', () => {
     session.close();
   });
 
-  it('refuses nobody while the APIs restart one after the other under load [T13]', async () => {
+  it('refuses no request while the APIs restart one after the other under load [T13]', async () => {
     const patient = await Nginx.start(found, {
       upstreams: apis.map(upstreamOf),
       unlimitedNetworks: '127.0.0.1/32 1;\n',
@@ -384,7 +384,7 @@ describe('deploy/nginx in front of two APIs', () => {
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 
-  it('answers everyone within 5 s when an API hangs, and then asks only the other API [T13]', async () => {
+  it('answers every request within 5 s if an API hangs, and then asks only the other API [T13]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 100_000 });
     const buyers = buyersOf(saleId);
     const lanes = 16;
@@ -466,7 +466,7 @@ describe('deploy/nginx in front of two APIs', () => {
     expect(new Set(times).size, 'each fresh answer has its own time').to.equal(3);
   });
 
-  it('fetches a file from the other API if an API of another release lacks it', async () => {
+  it('fetches a file from the other API if the first runs a release without that file', async () => {
     const { saleId } = await openSale(system.stack);
     let lacked = 0;
     const other = createServer((_req, res) => {
@@ -513,7 +513,7 @@ describe('deploy/nginx in front of two APIs', () => {
     expect(usedApis.size, 'lanes are spread over the apis').to.equal(2);
   });
 
-  it('has a separate server for operators, with console, streams and admin routes, for the allowed networks', async () => {
+  it('has a separate server for operators, with console, streams and admin routes, only for the allowed networks', async () => {
     const sign = createTokenSigner(system.stack.env.JWT_SECRET);
     const token = sign({ userId: 'olga', roles: ['admin'], ttlMs: 600_000 });
     const { operatorsUrl } = nginx;
@@ -535,7 +535,7 @@ describe('deploy/nginx in front of two APIs', () => {
     }
   });
 
-  it('serves TLS from 1.2 with HTTP/2, and redirects plain HTTP to it', async () => {
+  it('serves TLS 1.2 and later with HTTP/2, and redirects plain HTTP to it', async () => {
     const { saleId } = await openSale(system.stack);
     const { port } = new URL(nginx.tlsUrl);
     const handshake = (version: SecureVersion): Promise<string> =>

@@ -12,7 +12,7 @@ import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
-describe('answers for operators', () => {
+describe('endpoints and commands for operators', () => {
   let all: Program[];
   const system = useSystem(async ({ programs }) => {
     const env = { MYSQL_QUERY_TIMEOUT_MS: '1000', REDIS_REPLY_TIMEOUT_MS: '500' };
@@ -32,7 +32,7 @@ describe('answers for operators', () => {
     }
   });
 
-  it('logs at each start which servers it uses, without their logins', () => {
+  it('logs at each start which servers it uses, but not their logins', () => {
     const { MYSQL_URL, REDIS_URL, ROCKETMQ_ENDPOINT } = system.stack.env;
     const { host, pathname, password } = new URL(MYSQL_URL);
     const servers = { mysql: `${host}${pathname}`, redis: new URL(REDIS_URL).host, rocketmq: ROCKETMQ_ENDPOINT };
@@ -123,7 +123,7 @@ describe('answers for operators', () => {
     await patient.stop();
   });
 
-  it('shows batches and how they end in /metrics, but no buyer', async () => {
+  it('shows batches and their outcomes in /metrics, but no buyer', async () => {
     const [api, worker, keeper] = all as [Program, Program, Program];
     const { saleId } = await openSale(system.stack, { stock: 10 });
     const buyers = new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
@@ -178,7 +178,7 @@ describe('answers for operators', () => {
     }
   });
 
-  it('purges old records and erases a buyer once their sale has left Redis', async () => {
+  it("purges old records, and erases a buyer once the buyer's sale has left Redis", async () => {
     const [api] = all as [Program];
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 10 });

@@ -125,7 +125,7 @@ describe('examples/order-events', () => {
     await expectInvariants(system.stack, saleId);
   });
 
-  it('moves an unknown body to its dead letters, which it can read as another group', async () => {
+  it('moves an unknown body to its dead letters, which another group can read', async () => {
     const group = 'shop-impatient';
     const { NAMESRV_ADDR: namesrvAddr } = system.stack.env;
     await topics('shop-orders-dead');

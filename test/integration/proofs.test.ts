@@ -67,7 +67,7 @@ describe('proofs from buyers: signature, purchase token, pass', () => {
     return signRequest('local', key, request);
   }
 
-  it('sells only signed requests, and accepts a nonce once across all processes', async () => {
+  it('sells only to signed requests, and accepts a nonce once across all processes', async () => {
     const saleId = await newSale({ stock: 5 });
     const path = `/v1/sales/${saleId}/purchases`;
     expect(brief(await buy(saleId, 'early')), 'nothing is asked for yet').to.equal('202 pending');
@@ -109,7 +109,7 @@ describe('proofs from buyers: signature, purchase token, pass', () => {
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 2, sold: 2 });
   });
 
-  it('requires purchase tokens, sells once per token and issues a limited number', async () => {
+  it('requires purchase tokens, issues a limited number and sells once per token', async () => {
     const saleId = await newSale({ stock: 2, limitPerBuyer: 2 });
     await publish({ sign: { tokens: { mode: 'on', sales: [saleId], perUnit: 1 } } });
     const fetchToken = (userId: string): Promise<Answer> =>
@@ -131,7 +131,7 @@ describe('proofs from buyers: signature, purchase token, pass', () => {
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 1, sold: 1 });
   });
 
-  it('admits buyers from the queue to buy with a pass, and ends the queue for all at the first sold_out', async () => {
+  it('admits buyers from the queue, who buy with a pass, and ends the queue for all at the first sold_out', async () => {
     const saleId = await newSale({ stock: 2 });
     const admit = (admitPerSecond: number): Promise<void> =>
       publish({ queue: { mode: 'on', sales: [saleId], admitPerSecond, idleMs: 300_000 } });

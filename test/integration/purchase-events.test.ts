@@ -21,7 +21,7 @@ const FIRST_POLLS_MS = 6_500;
 /** `ordered` by the stream and by the long poll, `paid` by the stream. */
 const STEPS_HEARD = 3;
 
-describe('a waiting buyer at two APIs', () => {
+describe('a buyer who waits at two APIs', () => {
   let first: Program;
   let second: Program;
   let worker: Program;
@@ -94,7 +94,7 @@ describe('a waiting buyer at two APIs', () => {
     return ordered === 2 ? (await foundByNotification(first)) - before : ordered;
   }
 
-  it('receives `ordered` when the worker writes it and `paid` with the event, each once, followed by an end', async () => {
+  it('receives `ordered` when the worker writes it and `paid` by its event, each once, and then the end of the stream', async () => {
     let heard = 0;
     // on a busy machine some notifications may come after the next poll, but not all
     for (const userId of ['ann', 'cid', 'dan']) if (heard < STEPS_HEARD) heard = await heardByNotification(userId);

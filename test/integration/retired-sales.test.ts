@@ -28,7 +28,7 @@ describe('retired sales', () => {
     return rows[0]?.retirement ?? '';
   };
 
-  it('leave Redis long after the end, and are answered by MySQL like Redis did', async () => {
+  it('leave Redis long after their end, and MySQL then gives the answers that Redis gave', async () => {
     const { saleId } = await openSale(system.stack, { stock: 100, buckets: 2 });
     const buyers = new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
     const users = Array.from({ length: 20 }, (_, index) => `r${index + 1}`);

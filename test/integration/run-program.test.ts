@@ -30,11 +30,11 @@ function run(code: string, env: NodeJS.ProcessEnv = {}): { child: ChildProcess; 
 }
 
 describe('run-program', () => {
-  it('ends when its start fails, even with open resources, supervised or not [R9]', async () => {
+  it('ends if its start fails, even with open resources, supervised or not [R9]', async () => {
     expect(await run(FAILS).exit).to.equal(3);
   });
 
-  it('tells systemd that it is ready, and that it runs until its event loop hangs', async () => {
+  it('tells systemd when it is ready, and that it is alive until its event loop hangs', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'seckill-notify-'));
     const said = join(folder, 'said');
     const messages = (): string[] => (existsSync(said) ? readFileSync(said, 'utf8').trim().split('\n') : []);

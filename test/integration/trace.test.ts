@@ -66,7 +66,7 @@ describe('trace of a purchase', () => {
   }
   const fresh = (): string => `k-${randomBytes(6).toString('hex')}`;
 
-  it('tells the story of an ordered and paid, a released and a refused purchase', async () => {
+  it('tells the story of a purchase that was paid, released or refused', async () => {
     const { saleId } = await openSale(system.stack, { stock: 2 });
     const buyers = buyersOf(saleId);
     const [key, cancelledKey, refusedKey] = [fresh(), fresh(), fresh()];
@@ -131,7 +131,7 @@ describe('trace of a purchase', () => {
     expect(words(line as Trace)).to.include.members(['half_stored', 'committed']);
   });
 
-  it('tells the story of a pending and a parked purchase, and shows both when two buyers used the same id', async () => {
+  it('tells the story of a pending and a parked purchase, and shows both if two buyers used the same id', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 10 });
     const key = fresh();

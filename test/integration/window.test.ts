@@ -56,7 +56,7 @@ describe('the window of a sale', () => {
     expect(figures.rows).to.equal(buyers.opLog.count('ok'));
   });
 
-  it('follows Redis time: an API with a clock five minutes off sells neither too early nor too late [S8]', async () => {
+  it('follows Redis time, so that an API whose clock is five minutes off sells neither too early nor too late [S8]', async () => {
     const nowMs = Date.now();
     const soon = await openSale(system.stack, { opensAtMs: nowMs + 200_000, closesAtMs: nowMs + 400_000 });
     const ending = await openSale(system.stack, { opensAtMs: nowMs - 60_000, closesAtMs: nowMs + 120_000 });

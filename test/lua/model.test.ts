@@ -142,7 +142,7 @@ const history = fc
   })
   .map((parts) => parts.flat());
 
-describe('lua: random histories against the stores in memory', () => {
+describe('lua: random histories, compared with the stores in memory', () => {
   const runner = ScriptRunner.inSuite();
 
   /** Words that the scripts answered. The test fails when the histories reach too few of them. */

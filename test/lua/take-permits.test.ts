@@ -40,7 +40,7 @@ describe('lua/take-permits-5.lua', () => {
     ...(user ? limitKeys.window(endpoint, 'user', user.windowMs) : []),
   ];
 
-  it('answers like the limits in TypeScript at the same microsecond, for any calls', async () => {
+  it('decides like the limits in TypeScript, to the microsecond, for any sequence of calls', async () => {
     const who = fc.record({
       address: fc.constantFrom('10.0.0.1', '10.0.0.2', null),
       userId: fc.constantFrom('u1', 'u2', 'u3', null),

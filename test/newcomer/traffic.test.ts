@@ -85,7 +85,7 @@ describe('npm start with traffic and faults', function () {
     expect((await get('/rules')).json).to.have.nested.property('rules.queue.mode', 'on');
   });
 
-  it('leaves a dead letter for a purchase that MySQL refuses, a worker that dies and returns, and an open half message', async () => {
+  it('produces a dead letter for a purchase that MySQL refuses, a worker that dies and returns, and an open half message', async () => {
     const { key } = await saying(
       found('a purchase is refused', async () => demo.found('fault', { fault: 'poisoned_batch' }), {
         grantedMs: SEEN_WITHIN_MS,

@@ -70,7 +70,7 @@ describe('overload: two APIs', () => {
     return grantedMsOf(() => until(what, seen, { everyMs: 10 }));
   }
 
-  it('applies a switch set at one API at the other within a second, in both directions, and audits it', async () => {
+  it('applies a switch that is set at one API at the other within a second, in both directions, and audits it', async () => {
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const [, second] = apis;
     const pageIs = (status: number) => async () => (await ask(`${second.url}/v1/sales/${saleId}`)).status === status;
@@ -189,7 +189,7 @@ describe('overload: two APIs', () => {
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 
-  it('opens the breaker of a third API, which makes no call, within a second after two APIs fail on a stopped MySQL', async () => {
+  it('opens the breaker of a third API, which makes no calls, within a second after two APIs fail on a stopped MySQL', async () => {
     const third = await system.programs.start('api');
     // A query without a connection fails after six seconds, so the window is longer. Both breakers stay open long
     // enough to overlap.

@@ -22,7 +22,7 @@ describe('a service with the plain RocketMQ client, over TLS with a private auth
   });
   after(() => void example?.kill('SIGKILL'));
 
-  it('receives an order event with the authority set in the environment alone', async () => {
+  it('receives an order event when only the environment names the certificate authority', async () => {
     const { stack } = system;
     const { code, stderr } = await runCommand(['topics', '--group', 'shop-by-tls'], stack.env);
     expect(code, stderr).to.equal(0);

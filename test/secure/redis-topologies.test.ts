@@ -42,7 +42,7 @@ describe('Redis with sentinels or as a cluster, over TLS with the documented rig
     ]);
   }
 
-  it('sells in each server of a cluster, and listens for notifications', async () => {
+  it('sells in each server of a cluster, and subscribes to notifications', async () => {
     const cluster = await startRedisCluster([], secure);
     try {
       const options = { url: cluster.url, ...secure.options, ...TIMES };
@@ -93,7 +93,7 @@ describe('Redis with sentinels or as a cluster, over TLS with the documented rig
     }
   });
 
-  it('names within seconds sentinels that are not trusted or that refuse us', async () => {
+  it('within seconds, names sentinels that are not trusted or that refuse us', async () => {
     const sentinel = await startSentinelRedis(secure);
     const failure = async (more: object): Promise<[string, boolean]> => {
       const startedMs = performance.now();

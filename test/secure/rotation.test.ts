@@ -118,7 +118,7 @@ describe('settings files that change while a program runs', () => {
       }).redis,
     });
 
-    it('uses a new password of a single server after the connection is lost', async () => {
+    it('uses a new password for a single server after the connection is lost', async () => {
       server = await startPrivateRedis(redisServerOrSkip({ skip: () => undefined as never }), {
         args: secure.args,
         secure: secure.operator,

@@ -50,7 +50,7 @@ describe('degraded reads', () => {
     page = new Page();
   });
 
-  it('cache nothing and throw every fault when no rules apply', async () => {
+  it('cache nothing and pass on every fault while no rules apply', async () => {
     expect(await page.serve(null)).to.deep.equal({ served: 'full', body: SALE });
     page.error = OUT;
     expect(await page.serve(null).catch((error: unknown) => error)).to.equal(OUT);
@@ -58,7 +58,7 @@ describe('degraded reads', () => {
     expect(page.cache.ttlMs, 'one failure was seen by the layer').to.equal(42_000);
   });
 
-  it('read each time at L0, and return the last answer with a mark when the source fails', async () => {
+  it('read the source each time at L0, and return the last answer with a mark if the source fails', async () => {
     for (const reading of [1, 2]) {
       expect(await page.serve('L0')).to.deep.equal({ served: 'full', body: SALE });
       expect(page.reading).to.equal(reading);
