@@ -71,7 +71,7 @@ describe('fail points', () => {
   before(() => (process.env.LOG_LEVEL = 'silent'));
   after(() => delete process.env.LOG_LEVEL);
 
-  it('wrap the ports of a program only when a module that was loaded before it says so', async () => {
+  it('wrap the ports of a program only if a module that was loaded before it says so', async () => {
     const port = portOf([]) as StockStore;
     expect(wrapped('stock store', port)).to.equal(port);
     const places = globalThis as { [key: symbol]: unknown };
@@ -119,7 +119,7 @@ describe('fail points', () => {
     }
   });
 
-  it('lose a call of the api, or its reply, and do not stop the process [T4, T5, T6]', async () => {
+  it('lose a call of the api, or its reply, without stopping the process [T4, T5, T6]', async () => {
     for (const [point, lost] of [
       ['drop_commit', 'commit'],
       ['drop_rollback', 'rollback'],
@@ -138,7 +138,7 @@ describe('fail points', () => {
     expect(typeof half === 'string' || (await half.rollback()), 'only the first is lost').to.equal(true);
   });
 
-  it('give the script an undecodable body for every batch with a purchase of such a key [G14]', async () => {
+  it('give the script an undecodable body for every batch that has a purchase with a marked key [G14]', async () => {
     const bodies: string[] = [];
     const deduct = async ({ body }: Batch) => (bodies.push(body), { outcome: 'deducted' as const });
     const store = failPoints('poison_deduct')['stock store']({ deduct, precheck: deduct } as never);

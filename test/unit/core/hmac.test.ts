@@ -40,7 +40,7 @@ describe('HMAC', () => {
     }
   });
 
-  it('compares texts as equal only when every character is equal', () => {
+  it('compares texts as equal only if every character is equal', () => {
     expect(sameText('abc', 'abc')).to.equal(true);
     expect(sameText('', '')).to.equal(true);
     for (const other of ['abd', 'bbc', 'ab', 'abcd', '']) expect(sameText('abc', other), other).to.equal(false);

@@ -19,7 +19,7 @@ function positionOfParse(text: string): number | null {
   return null;
 }
 
-describe('JSON or another value', () => {
+describe('JSON or a plain text', () => {
   it('returns the parsed value, null or the text itself', () => {
     for (const read of [jsonOrNull, jsonOrText]) expect(read('{"a":[1]}')).to.deep.equal({ a: [1] });
     expect(jsonOrText('null')).to.equal(null);
@@ -57,7 +57,7 @@ describe('parseJson', () => {
     });
   }
 
-  it('names the same token as JSON.parse when any one character is wrong', () => {
+  it('names the same token as JSON.parse if any one character is wrong', () => {
     const text = '{"a":[1,-2.5e3,null,{"b":"c\\n\\u0041"}],"d":false}';
     let compared = 0;
     for (let at = 1; at < text.length; at++) {
@@ -73,7 +73,7 @@ describe('parseJson', () => {
     expect(compared).to.be.greaterThan(5);
   });
 
-  it('refuses half of a surrogate pair in any text or name, escaped or not, and nothing else', () => {
+  it('refuses half of a surrogate pair in any text or name, escaped or not, but nothing else', () => {
     const escaped = (text: string): string =>
       `"${Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`).join('')}"`;
     fc.assert(
@@ -94,7 +94,7 @@ describe('parseJson', () => {
     expect(errorOf(`${'['.repeat(200_000)}"\\ud83d"${']'.repeat(200_000)}`)).to.match(/^The body/);
   });
 
-  it('says that a text is nested too deeply to find the mistake in it', () => {
+  it('says if a text is nested too deeply to find the mistake in it', () => {
     expect(errorOf('['.repeat(200_000))).to.equal('The body is not JSON: it is nested too deeply.');
   });
 

@@ -73,7 +73,7 @@ describe('typed time', () => {
 });
 
 describe('time range', () => {
-  it('is reversed when its end is before its start', () => {
+  it('counts as reversed if its end is before its start', () => {
     expect(spanReversed({ from: 2, to: 1 })).to.deep.equal({ from: 'from', to: 'to' });
     expect(spanReversed({ since: 2, until: 1, from: 1, to: 1 })).to.deep.equal({ from: 'since', to: 'until' });
     for (const fine of [

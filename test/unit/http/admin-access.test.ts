@@ -127,7 +127,7 @@ describe('access of operators', () => {
     expect(asked).to.be.greaterThan(ROUTES.length / 2);
   });
 
-  it('matches a role only as a whole word, names a missing role, and calls no service [S5]', async () => {
+  it('matches a role only as a whole word, names the missing role, and calls no service [S5]', async () => {
     for (const roles of [['Admin'], ['admins'], ['queue-p0'], ['viewer', 'operator']]) {
       const { body } = await request(server.operatorsUrl)
         .put('/admin/v1/rules')

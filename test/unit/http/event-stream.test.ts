@@ -67,7 +67,7 @@ describe('event stream behind compression middleware', () => {
     expect(text).to.equal('retry: 1000\n\nid: 1\nevent: status\ndata: {"status":"ordered"}\n\n');
   });
 
-  it('flushes after each event when the middleware compresses it anyway', async () => {
+  it('flushes after each event if the middleware compresses it anyway', async () => {
     const text = await firstEvent((res) =>
       Object.assign(
         res,

@@ -105,13 +105,13 @@ describe('pay and cancel', () => {
     expect(refunds()).to.deep.equal([null]);
   });
 
-  it('makes one payment of two concurrent clicks without a key', async () => {
+  it('makes only one payment for two concurrent clicks without a key', async () => {
     const same = await Promise.all([pay(), pay()]);
     expect(same.map(({ outcome }) => outcome)).to.deep.equal(['paid', 'paid']);
     expect(refunds()).to.deep.equal([null]);
   });
 
-  it('charges one key and answers paid to all when forty keys arrive at once', async () => {
+  it('charges one key and answers paid to all if forty keys arrive at once', async () => {
     meanwhile = () => clock.sleep(1000);
     const all = await Promise.all(Array.from({ length: 40 }, (_, n) => pay(`k${n}`)));
     expect(all.map(({ outcome }) => outcome)).to.deep.equal(Array.from({ length: 40 }, () => 'paid'));
@@ -119,7 +119,7 @@ describe('pay and cancel', () => {
     expect(refunds()).to.deep.equal([null]);
   });
 
-  it('holds the next key while a charge is being declined, then charges that key', async () => {
+  it('holds the next key while a charge is undecided, and charges that key once the first is declined', async () => {
     meanwhile = () => clock.sleep(500);
     const both = await Promise.all([pay('decline-1'), pay('k2')]);
     expect(both.map(({ outcome }) => outcome)).to.deep.equal(['declined', 'paid']);

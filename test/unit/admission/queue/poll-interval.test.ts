@@ -16,7 +16,7 @@ describe('the poll interval', () => {
     expect(requestsPerSecond(500_000, () => null)).to.be.within(10_000, 30_000);
   });
 
-  it('grows with the place, from the shortest interval to the longest', () => {
+  it('grows with the number of buyers ahead, from the shortest interval to the longest', () => {
     expect(pollInterval(1, 10, pollMs)).to.equal(2000);
     expect(pollInterval(10_000, 10_000, pollMs)).to.equal(3500);
     expect(pollInterval(1_000_000, 1_000_000, pollMs)).to.equal(INTERVAL_MAX_MS);
