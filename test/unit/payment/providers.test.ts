@@ -153,7 +153,7 @@ for (const [name, createWorld] of Object.entries(WORLDS)) {
       expect(world.refunded?.()).to.equal(1998);
     });
 
-    it('returns unknown from every call when its server is gone', async () => {
+    it('returns unknown from every call while its server is down', async () => {
       await world.stop();
       const paymentId = 'pi_1';
       const answers = [charge('k1'), provider.lookUp('99', PRICE, 'k1'), provider.refund(paymentId, 1998, paymentId)];
@@ -164,7 +164,7 @@ for (const [name, createWorld] of Object.entries(WORLDS)) {
       ]);
     });
 
-    it('returns unknown when the answer is lost after the charge, and both kinds of look-up find the payment', async () => {
+    it('returns unknown if the answer is lost after the charge, and both kinds of look-up find the payment', async () => {
       world.loseAnswer?.();
       expect(await charge('k1')).to.deep.equal({ outcome: 'unknown' });
       const found = await provider.lookUp('99', PRICE, 'k1');
@@ -177,7 +177,7 @@ for (const [name, createWorld] of Object.entries(WORLDS)) {
       expect((await charge('k1')).outcome, 'and may be charged after it').to.equal('succeeded');
     });
 
-    it('takes no money before the buyer confirms with the bank, and declines for good after a charge is given up', async () => {
+    it('takes no money before the buyer confirms with the bank, and declines for good once a charge is given up', async () => {
       const { asks } = world.cards;
       const first = await charge('k1', '99', asks);
       expect(first).to.include({ outcome: 'action_needed' });

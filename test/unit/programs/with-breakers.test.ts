@@ -115,7 +115,7 @@ describe('api: ports with breakers', () => {
     });
   });
 
-  it('recognise the failure words of calls that never throw', async () => {
+  it('recognise outcomes that mean a failure in calls that never throw', async () => {
     for (const [dependency, name, failed] of [
       ['redis', 'deduct', { outcome: 'outcome_unknown' }],
       ['redis', 'resolve', 'outcome_unknown'],

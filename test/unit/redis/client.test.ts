@@ -28,20 +28,20 @@ class EndingDriver extends EventEmitter {
   }
 }
 
-describe('redis: driver that has given up', () => {
+describe('redis: a driver that has given up', () => {
   const started = (refusals: number): EndingDriver => {
     const driver = new EndingDriver(refusals);
     connectAgainAfterEnd(driver as unknown as Redis);
     return driver;
   };
 
-  it('is reconnected until that succeeds', async () => {
+  it('is reconnected until it succeeds', async () => {
     const driver = started(2);
     driver.emit('end');
     await until('it is connected', () => driver.connects === 3);
   });
 
-  it('is left alone after it was closed', async () => {
+  it('stays closed after it was closed', async () => {
     const [closed, other] = [started(0), started(0)];
     closed.disconnect();
     other.emit('end'); // a moment later, so a reconnection of the closed driver would have happened before

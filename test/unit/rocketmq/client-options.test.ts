@@ -46,7 +46,7 @@ describe('client-options', () => {
     expect(() => of('a:1,')).to.throw(OperationalError, 'not ""');
   });
 
-  it('gives the client a logger with every method it calls and a valid time-out', () => {
+  it('gives the client a valid time-out, and a logger with every method that the client calls', () => {
     const options = baseClientOptions(address, {
       ...address,
       credentials: null,
@@ -71,7 +71,7 @@ describe('client-options', () => {
     expect(lines[0]?.fields).to.include({ client: 'Failed, topic=t, error=Error: boom', topic: 'seckill-purchase' });
   });
 
-  it('puts a random part of the process into message ids [M13]', () => {
+  it('puts a random part per process into message ids [M13]', () => {
     MessageIdFactory.MAC = '000000000000'; // as the client may set it after its import
     useRandomMessageIds();
     expect(MessageIdFactory.MAC)

@@ -54,7 +54,7 @@ describe('the watch on npm', () => {
     ['whose shell stays', '', '; exit $?'],
     ['whose shell becomes the launcher', 'exec ', ''],
   ] as const)
-    it(`ends the launcher of an npm ${shell} when npm alone is killed, and not when the terminal is`, async () => {
+    it(`ends the launcher of an npm ${shell} if npm alone is killed, but not if the terminal is`, async () => {
       await start(before, after);
       terminal.kill('SIGKILL');
       await pause(LOOK_MS);

@@ -37,7 +37,7 @@ describe('remoting protocol of RocketMQ', () => {
     for (let length = 0; length < frame.length; length++) expect(decodeFrame(frame.subarray(0, length))).to.equal(null);
   });
 
-  it('signs the values of all fields in the order of their names, then the body, as the broker checks it', () => {
+  it('signs the values of all fields in the order of their names, then the body, as the broker checks them', () => {
     const credentials = { accessKey: 'k', accessSecret: 's' };
     const signed = signFields({ topic: 't', b: '2', Z: '1' }, Buffer.from('body'), credentials);
     // AccessKey, Z, b, topic
@@ -49,7 +49,7 @@ describe('remoting protocol of RocketMQ', () => {
     expect(lent).to.deep.equal({ topic: 't', AccessKey: 'k', SecurityToken: 'for an hour', Signature: ofLent });
   });
 
-  it('reports that a server has access control, or why it refuses a key', () => {
+  it('reports whether a server has access control, and why it refuses a key', () => {
     const said = (remark: string): string => refusal({ host: 'h', port: 1 }, { ...NOTHING, code: 16, remark }).message;
     expect(said('username cannot be null.')).to.equal(
       'h:1 has access control: set ROCKETMQ_ACCESS_KEY and ROCKETMQ_ACCESS_SECRET',
@@ -101,7 +101,7 @@ describe('remoting protocol of RocketMQ', () => {
       await withServer(serve, (port) => use({ host: '127.0.0.1', port }));
     }
 
-    it('carries one question at a time', async () => {
+    it('carries one request at a time', async () => {
       await withCounting(async (address) => {
         expect(await askRemoting(address, 1)).to.equal('1');
         expect(await askRemoting(address, 1)).to.equal('1');
@@ -126,7 +126,7 @@ describe('remoting protocol of RocketMQ', () => {
       }, close);
     });
 
-    it('asks once when the server closes without an answer', async () => {
+    it('sends a request once even if the server closes without an answer', async () => {
       let questions = 0;
       const serve = (socket: Socket): void =>
         void socket.on('data', () => {
@@ -167,7 +167,7 @@ describe('probes', () => {
     expect(await withServer(redisSaying('-LOADING wait\r\n'), probeRedis)).to.equal('-LOADING wait');
   });
 
-  it('name the reason when there is no answer', async () => {
+  it('name the reason if there is no answer', async () => {
     expect(await withServer((socket) => void socket.destroy(), probeRedis)).to.be.a('string');
     const closed = await withServer(
       () => undefined,
