@@ -109,7 +109,8 @@ onEachWorld<StoreWorld>('contract PurchaseTokenStore', STORE_WORLDS, (world) => 
     expect(await redeem('r2', false)).to.equal('redeemed_for_another');
     expect(await issueTo(issue, 'a')).to.equal('issued_before');
     expect(await redeem('r2', true)).to.equal('redeemed_for_another');
-    expect(await redeem('r2', true, 'b')).to.equal('redeemed'); // The token is not in the list, because the list may have been lost.
+    // The token is not in the list, because the list may have been lost.
+    expect(await redeem('r2', true, 'b')).to.equal('redeemed');
   });
 
   it('lets exactly one of many concurrent purchases redeem a token', async () => {

@@ -417,7 +417,8 @@ describe('seckill doctor: broken RocketMQ', () => {
         return lines.of('wrong').includes('rocketmq.brokers') ? null : lines;
       };
       const asItComes = await found('a broker that has just begun answers in time', askAnswering);
-      const wrong = asItComes.of('wrong').filter((id) => id !== 'rocketmq.open'); // The port for replicas, on a machine with a network.
+      // The port for replicas, on a machine with a network.
+      const wrong = asItComes.of('wrong').filter((id) => id !== 'rocketmq.open');
       expect(wrong).to.deep.equal(['rocketmq.topics', 'rocketmq.groups']);
       expect(asItComes.line('rocketmq.topics')).to.match(/seckill-purchase is missing/);
       expect(asItComes.line('rocketmq.access')).to.match(/^risky: .* at broker-x\.$/);

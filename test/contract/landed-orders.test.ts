@@ -131,7 +131,8 @@ describe('LandedOrders on mysql', () => {
     const sale = await world.sales.create(newSale({ stock: 100, limitPerBuyer: 10, opensAtMs: START_MS }));
     const { saleId } = sale;
     await write(world, sale, START_MS, 20);
-    await write(world, sale, START_MS, 10); // Another worker wrote it in the same millisecond, so the two ranges overlap.
+    // Another worker wrote it in the same millisecond, so the two ranges overlap.
+    await write(world, sale, START_MS, 10);
     await write(world, sale, START_MS + 2999, 5);
     const landed = createLandedOrders(world.pool);
     const before = await landed.bySecond(saleId, START_MS, START_MS + 60_000);

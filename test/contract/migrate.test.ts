@@ -243,7 +243,8 @@ describe('migrate', () => {
   it('waits for another migrator no longer than its timeout', async () => {
     await migrate({ url });
     const name = migrationLock(database);
-    await server.query('SELECT GET_LOCK(?, 5)', [name]); // The server may not have noticed yet that the first migrator has gone.
+    // The server may not have noticed yet that the first migrator has gone.
+    await server.query('SELECT GET_LOCK(?, 5)', [name]);
     const error = await migrate({ url, lockWaitMs: 1000 }).catch((cause: unknown) => cause);
     await server.query('SELECT RELEASE_LOCK(?)', [name]);
     expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'mysql', retryable: true });

@@ -264,7 +264,8 @@ describe('mysql adapters under faults', () => {
     const plan = await planFor(saleId, 'ann');
     const orders = plan.orders.map((order) => ({ ...order, purchase: clipped }));
     expect(await world.orders.write({ ...plan, orders })).to.deep.equal({ outcome: 'value_refused' });
-    const refused = await failureOf(world.orders.write({ ...plan, orders, singleOut: true })); // MySQL accepts no other purchase of the plan.
+    // MySQL accepts no other purchase of the plan.
+    const refused = await failureOf(world.orders.write({ ...plan, orders, singleOut: true }));
     expect(refused).to.include({ kind: 'bad_value', retryable: false });
     expect(await rowsOf(saleId, 'ann')).to.deep.equal([]);
   });

@@ -218,7 +218,8 @@ onEachWorld<MovesWorld>('contract OrderTransitions', MOVES_WORLDS, (world) => {
     });
     expect(await world.transitions.expireDue(600), 'alone').to.equal(600);
     const ended = await Promise.all([1, 2, 3, 4].map(() => world.transitions.expireDue(10_000)));
-    const rest = 600 + (await world.transitions.expireDue(10_000)); // A sweeper may end while another sweeper still holds rows.
+    // A sweeper may end while another sweeper still holds rows.
+    const rest = 600 + (await world.transitions.expireDue(10_000));
     expect(ended.reduce((sum, one) => sum + one, rest)).to.equal(orders.length);
     expect(await soldOf(sale.saleId)).to.equal(0);
     const released = (await world.releases()).filter(({ saleId }) => saleId === sale.saleId);

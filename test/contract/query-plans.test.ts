@@ -162,7 +162,8 @@ describe('statements on large tables', () => {
     await archive.begin(retired.saleId, 'plans');
     let step = await archive.move(retired.saleId, null, 400);
     expect(step.moved).to.equal(400);
-    await landed.bySecond(retired.saleId, Date.now() - 400 * DAY_MS, Date.now()); // Some orders are archived now, and some are not.
+    // Some orders are archived now, and some are not.
+    await landed.bySecond(retired.saleId, Date.now() - 400 * DAY_MS, Date.now());
     while (step.next !== null) step = await archive.move(retired.saleId, step.next, 400);
     await archive.later(retired.saleId, 1000);
     expect(await archive.finish(retired.saleId)).to.equal(true);

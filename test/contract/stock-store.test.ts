@@ -254,7 +254,7 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       await world.restart(firstBucket(sale));
     });
 
-    it(`precheck` returns `loading` and hides entries, because they may be outdated, async () => {
+    it('`precheck` returns `loading` and hides entries, because they may be outdated', async () => {
       const {
         epoch,
         unitsLeft: left,
@@ -264,7 +264,7 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       expect(wordsOf(answers)).to.deep.equal(['loading', 'loading']);
     });
 
-    it(`deduct` takes nothing and `resolve` writes nothing, but existing markers still count, async () => {
+    it('`deduct` takes nothing and `resolve` writes nothing, but existing markers still count', async () => {
       const batch = batchOf(sale, purchasesOf('u2'));
       expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'stale_epoch' });
       expect(await world.stock.resolve(batch)).to.equal('no_answer');

@@ -26,7 +26,8 @@ const TAKES_AWAY: Readonly<Record<string, string>> = {};
 
 /** All changes that an ALTER may make, since programs of the previous release still use the old schema. */
 const MAY_ADD: readonly RegExp[] = [
-  /^ADD COLUMN \w+ (?=.*\b(NULL|DEFAULT|GENERATED)\b)(?!.*\bNOT NULL\b(?!.*\b(DEFAULT|GENERATED)\b))/is, // their INSERT does not name the column
+  // their INSERT does not name the column
+  /^ADD COLUMN \w+ (?=.*\b(NULL|DEFAULT|GENERATED)\b)(?!.*\bNOT NULL\b(?!.*\b(DEFAULT|GENERATED)\b))/is,
   /^ADD (KEY|INDEX) /i,
   /^(ALGORITHM|LOCK)\s*=/i,
 ];

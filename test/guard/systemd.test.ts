@@ -82,7 +82,8 @@ describe('guard: units for systemd', () => {
     const folder = mkdtempSync(join(tmpdir(), 'seckill-units-'));
     try {
       const files = UNITS.map((unit) => {
-        const text = readFileSync(join(FOLDER, unit), 'utf8').replace('/usr/bin/node', process.execPath); // Node may be installed elsewhere on this machine
+        // Node may be installed elsewhere on this machine
+        const text = readFileSync(join(FOLDER, unit), 'utf8').replace('/usr/bin/node', process.execPath);
         writeFileSync(join(folder, unit), text);
         return join(folder, unit);
       });

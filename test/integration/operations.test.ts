@@ -161,7 +161,8 @@ describe('endpoints and commands for operators', () => {
     try {
       const ends = await Promise.all([profile('a.cpuprofile'), profile('b.cpuprofile')]);
       const done = ends.filter(({ code }) => code === 0);
-      expect(done.length, JSON.stringify(ends)).to.be.within(1, 2); // the second command may have started after the first ended
+      // the second command may have started after the first ended
+      expect(done.length, JSON.stringify(ends)).to.be.within(1, 2);
       for (const { code, stderr } of ends) if (code !== 0) expect([code, stderr]).to.deep.equal([1, RUNNING]);
       expect(saved(ends[0]?.code === 0 ? 'a.cpuprofile' : 'b.cpuprofile')).to.include.keys('nodes', 'samples');
       expect((await profile('c.heapprofile', '--heap')).code).to.equal(0);

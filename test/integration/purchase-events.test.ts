@@ -127,7 +127,8 @@ describe('a buyer who waits at two APIs', () => {
     const buyers = buyersOf(saleId, first);
     expect((await buyers.buy('ann'))?.status).to.equal(202);
     const stream = await listen(buyers, 'ann', first);
-    await until('it has begun', () => stream.eventNames.length > 0); // the stream begins with `pending`, or `ordered` if the worker was quick
+    // the stream begins with `pending`, or `ordered` if the worker was quick
+    await until('it has begun', () => stream.eventNames.length > 0);
     const streams = async (): Promise<string | undefined> =>
       /^seckill_event_streams\{[^}]*\} (\S+)$/m.exec((await ask(`${first.operatorsUrl}/metrics`)).text)?.[1];
     await until('it is counted', async () => (await streams()) === '1');

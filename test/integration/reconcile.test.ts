@@ -187,7 +187,8 @@ describe('reconcile and compensation', () => {
 
   it('repairs differing rows and entries where possible and reports the rest [D5, C7]', async () => {
     const saleId = await newSale();
-    const { batchId } = await recordBatch(system.stack, saleId, 1); // writes its rows without marking the batch as recorded
+    // writes its rows without marking the batch as recorded
+    const { batchId } = await recordBatch(system.stack, saleId, 1);
     await redis().zrem(keysOf(saleId).pending, batchId); // removes the batch from the pending set that the keeper reads
     const buyers = buyersOf(saleId);
     await buyers.rush(['fay', 'gus'], 2, { tries: 5 });

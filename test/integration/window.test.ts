@@ -52,7 +52,8 @@ describe('the window of a sale', () => {
     expect(edited.status, edited.text).to.equal(200);
     await until('the sale closes', async () => brief(await buyers.buy(`late-${tries++}`)) === '409 closed');
     expect(Date.now()).to.be.at.least(closesAtMs);
-    const figures = await expectInvariants(system.stack, saleId, buyers.opLog); // purchases taken before the close are recorded
+    // purchases taken before the close are recorded
+    const figures = await expectInvariants(system.stack, saleId, buyers.opLog);
     expect(figures.rows).to.equal(buyers.opLog.count('ok'));
   });
 

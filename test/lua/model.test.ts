@@ -200,7 +200,8 @@ describe('lua: random histories, compared with the stores in memory', () => {
         case 'reacquire': {
           const { epoch: ofSale = 0 } = model.bucket.sale ?? {};
           const of = seal(next.batch, next.purchases.filter(isFirst), 1);
-          if (!of.purchases.every(isFirst)) return Promise.resolve(); // deduct refuses this body, and no worker can read it
+          // deduct refuses this body, and no worker can read it
+          if (!of.purchases.every(isFirst)) return Promise.resolve();
           return stores.batches.reacquire(of, ofSale, new Set(next.recorded.map(purchaseKey)));
         }
         case 'lock':

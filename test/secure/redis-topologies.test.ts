@@ -38,7 +38,8 @@ describe('Redis with sentinels or as a cluster, over TLS with the documented rig
     await until('its scripts are loaded', async () => (await connection.scriptsLoaded()) === SCRIPT_NAMES.length);
     expect((await probeRedis(connection)).ok).to.equal(true);
     expect(await findRedisMisconfiguration(connection)).to.deep.equal([
-      'appendonly is no: a restart loses purchases that MySQL does not have. Set it to yes.', // these servers persist nothing on purpose
+      // these servers persist nothing on purpose
+      'appendonly is no: a restart loses purchases that MySQL does not have. Set it to yes.',
     ]);
   }
 

@@ -124,7 +124,8 @@ describe('clients on raw sockets', () => {
       };
       await until(`${count} answers came`, done, WAIT);
     };
-    for (let elapsedMs = 0; elapsedMs < 8; elapsedMs++) await sendUntil(elapsedMs, elapsedMs + 1); // one request is due at once
+    // one request is due at once
+    for (let elapsedMs = 0; elapsedMs < 8; elapsedMs++) await sendUntil(elapsedMs, elapsedMs + 1);
     expect(answered).to.have.length(8);
     expect([...asked.values()], 'two connections of each address').to.deep.equal([2, 2, 2, 2]);
     await sendUntil(60_000, 40);

@@ -108,7 +108,8 @@ describe('admission before the routes', () => {
       await serve();
       await ask(route).expect(403);
       expect(admission.asked).to.deep.equal([`anonymous ${route.endpoint}`, `u1 ${route.endpoint}`]);
-      const flags = route.method === 'post' && route.endpoint === 'purchase' ? ['7 u1'] : []; // The sold-out check is in memory.
+      // The sold-out check is in memory.
+      const flags = route.method === 'post' && route.endpoint === 'purchase' ? ['7 u1'] : [];
       expect([fake.asked, fake.entered, fake.bugs]).to.deep.equal([flags, [], []]);
     });
 

@@ -58,7 +58,8 @@ describe('client-options', () => {
     const asUser = baseClientOptions(address, { ...address, credentials, log: silentLog });
     expect(asUser).to.deep.include({ sessionCredentials: credentials });
     expect(options.requestTimeout).to.equal(1000);
-    expect(options.logger).to.have.all.keys('debug', 'info', 'warn', 'error', 'close'); // without debug, rollback throws
+    // without debug, rollback throws
+    expect(options.logger).to.have.all.keys('debug', 'info', 'warn', 'error', 'close');
   });
 
   it("drops the client's info lines and logs its errors readably at debug", () => {

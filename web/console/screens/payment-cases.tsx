@@ -10,7 +10,7 @@ import { useApp, usePages, useWords } from '../shell/hooks.js';
 
 const OPEN = { state: 'open' };
 
-/** Shows open cases: money that a person has to look after. */
+/** Shows open cases: money that a person must settle. */
 export function PaymentCases() {
   const { api, me } = useApp();
   const { t, f } = useWords();

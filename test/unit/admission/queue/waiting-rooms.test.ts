@@ -327,7 +327,8 @@ describe('waiting rooms', () => {
 
   it('admit a buyer at once if the room is empty', async () => {
     sale.opensAtMs = clock.nowMs() - 60_000;
-    expect(await positions('a', 'b', 'c')).to.deep.equal(['admitted', 'admitted', 1]); // The credit is one second and one place.
+    // The credit is one second and one place.
+    expect(await positions('a', 'b', 'c')).to.deep.equal(['admitted', 'admitted', 1]);
   });
 
   it('admit rate × time buyers within 1 %, for any arrivals', async () => {

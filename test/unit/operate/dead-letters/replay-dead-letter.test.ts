@@ -110,7 +110,8 @@ describe('replay-dead-letter', () => {
 
   it('if one batch has two dead letters, finds the batch recorded at the second', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
-    const second = await world.parkDeadLetter(batch, { isBatch: false }); // from a version that could park a batch twice
+    // from a version that could park a batch twice
+    const second = await world.parkDeadLetter(batch, { isBatch: false });
     world.onPublish = (published) => world.work(published);
     expect((await replay(deadLetterId)).outcome).to.equal('replayed');
     expect((await replay(second)).outcome).to.equal('already_recorded');

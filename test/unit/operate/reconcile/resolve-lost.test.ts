@@ -141,7 +141,7 @@ describe('lost orders after a restore of MySQL', () => {
     expect(orders.find(({ userId }) => userId === 'paid')?.note).to.equal('it was paid');
   });
 
-  it(`auto` writes an order that an event confirms, with its metadata, and fails the others, async () => {
+  it('`auto` writes an order that an event confirms, with its metadata, and fails the others', async () => {
     const { ids } = await lost(['u1', 'u2']);
     world.kept.events.push(event('order.created', ids[0] as string, { cart: '7' }));
     expect((await resolve('auto')).words).to.deep.equal(['u1 written', 'u2 failed discarded']);
@@ -149,7 +149,7 @@ describe('lost orders after a restore of MySQL', () => {
     expect(world.mysql.shown(row as never).metadata).to.deep.equal({ cart: '7' });
   });
 
-  it(`auto` does not change an order without evidence if the broker was not searched completely, async () => {
+  it('`auto` does not change an order without evidence if the broker was not searched completely', async () => {
     await lost(['u1']);
     world.silent = 'broker-a: no answer';
     const { orders, result } = await resolve('auto');

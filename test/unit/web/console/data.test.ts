@@ -101,7 +101,8 @@ describe('seconds of a sale', () => {
   it('can be read up to the next snapshot', () => {
     const sale = { opensAtMs: BEGIN_MS, closesAtMs: BEGIN_MS + 600_000 };
     const nowMs = BEGIN_MS + 400_400;
-    expect(readableStretch('m5', sale, nowMs).toMs).to.equal(BEGIN_MS + 398_000); // src/operate/live/live-sales.ts: SECOND_AGO_MS
+    // src/operate/live/live-sales.ts: SECOND_AGO_MS
+    expect(readableStretch('m5', sale, nowMs).toMs).to.equal(BEGIN_MS + 398_000);
     expect(stretchOf('m5', sale, nowMs).toMs).to.be.below(BEGIN_MS + 398_000);
   });
 
