@@ -194,7 +194,7 @@ interface StackParts {
   readonly tools: (signal?: AbortSignal) => Promise<Tools>;
   /** Whether the servers change to TLS or from TLS. Null if they do not change. */
   readonly changesTo: 'with' | 'without' | null;
-  /** Records how the servers are started. `isAll`: no server runs. */
+  /** Records how the servers were started. `isAll` is true if no server was running before. */
   readonly remember: (isAll: boolean) => Promise<void>;
   /** Null if topics are not requested. */
   readonly applyTopics: ((signal: AbortSignal) => Promise<ApplyOutcome>) | null;
@@ -275,7 +275,7 @@ async function startOne(
   await runStep(server.name, 'starting', onProgress, async () => {
     const running = server.pid();
     if (running === null) {
-      started.push(server); // before the start, because a server that fails halfway must be stopped too
+      started.push(server); // the first error is the cause of the others
       await server.start(signal);
     }
     await server.waitReady({ signal });
