@@ -1,6 +1,6 @@
 -- take-permits: checks requests to one endpoint against its three limits, and counts those that are allowed.
--- A request that one limit refuses is counted by none. The windows of addresses and users slide in ten slices: the
--- present one and the ten before count, so every request of the last window counts, and some that are up to a tenth
+-- A request that one limit refuses is counted by no limit. The windows of addresses and users slide in ten slices: the
+-- present one and the ten before count, so every request within the window counts, and some that are up to a tenth
 -- older. A subject is one field: its slices, the oldest first, each with its number of requests. Two generations of
 -- subjects take turns, each as long as the window, so that inactive subjects are dropped at once. A new subject beyond
 -- the cap is not counted, and that limit does not apply to it.
