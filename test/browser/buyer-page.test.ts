@@ -16,7 +16,7 @@ import { fetchNginx, Nginx } from '../helpers/nginx.js';
 import { useSystem } from '../helpers/system.js';
 import { publishRules, untilInForce, Visitor, type VisitorParts } from './visitor.js';
 
-/** Streams end soon, so that each test sees a stream begin again. */
+/** Streams end soon, so that each test also sees a stream reopen. */
 const API_ENV = {
   PAYMENT_PROVIDER: 'simulator',
   EVENTS_STREAM_MAX_MS: '1500',
@@ -42,7 +42,7 @@ describe('the sale page in a browser', () => {
       programs.start('keeper', { env: KEEPER_ENV }),
     ]);
   });
-  afterEach(() => worker.signal('SIGCONT')); // after a test that failed
+  afterEach(() => worker.signal('SIGCONT')); // left open by a failed test
   after(() => started.close());
 
   const visit = (parts: Omit<VisitorParts, 'url'> & { readonly url?: string }): Promise<Visitor> =>
@@ -109,7 +109,7 @@ describe('the sale page in a browser', () => {
       expect(ending?.status).to.equal('fulfilled');
     };
 
-    /** Presses the button as soon as it turns on. Runs in the page, since each question from outside takes time. */
+    /** Presses the button as soon as it turns on. Runs in the page, because each call from outside takes time. */
     async function pressesAtOnce(visitor: Visitor): Promise<void> {
       await visitor.press();
       expect(await visitor.canBuy()).to.equal(false);
@@ -142,7 +142,7 @@ describe('the sale page in a browser', () => {
       expect(sum, `layout shifts: ${shifts.join(' ')}`).to.be.below(0.02);
     }
 
-    /** Clicks quickly from before the opening until after it, and does not stop when it is time to pay. */
+    /** Clicks quickly from before the opening until after it, and does not stop when the order must be paid. */
     async function hammers(visitor: Visitor): Promise<void> {
       await visitor.button.hover();
       await pause(Math.max(0, opensAtMs - Date.now() - 800));
@@ -336,7 +336,7 @@ describe('the sale page in a browser', () => {
     await ann.page.locator('#cancel').click();
     await ann.page.locator('#cancel-yes').click();
     await ann.sees('cancelled');
-    await figuresOf(saleId); // the sale is at rest: her unit is back
+    await figuresOf(saleId); // once the sale is at rest, her unit is back
     await ann.page.locator('#again').click();
     await ann.seesSoon('ready');
     await ann.button.click();
@@ -359,7 +359,7 @@ describe('the sale page in a browser', () => {
     after(() => publishRules(system.stack.env.JWT_SECRET, api.operatorsUrl, {}));
 
     /**
-     * Earlier buyers keep asking and take the first turns, which last longer than a page needs to load, even on a busy
+     * Earlier buyers keep polling and take the first turns, which last longer than a page needs to load, even on a busy
      * machine.
      */
     async function othersCome(saleId: string): Promise<void> {
@@ -507,7 +507,7 @@ describe('the sale page in a browser', () => {
     expect(await lang()).to.equal('zh-CN');
     expect(await ann.button.textContent()).to.contain('立即购买');
     await ann.page.getByRole('button', { name: 'English' }).click();
-    await ann.button.filter({ hasText: 'Buy for' }).waitFor(); // its texts load first
+    await ann.button.filter({ hasText: 'Buy for' }).waitFor(); // the texts load first
     await ann.page.reload();
     await ann.sees('ready');
     expect(await lang()).to.equal('en');

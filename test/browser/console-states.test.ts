@@ -24,7 +24,9 @@ import {
 import { PICTURES_IN_DOCS, takePicture, TAKES_PICTURES } from './pictures.js';
 
 const BUILT = join(REPO_DIR, 'dist/web/console');
-/** Screens with every colour and every kind of part. axe also checks them in dark and on a phone. */
+/**
+ * Screens that together show every colour and every kind of part. axe also checks them in dark colours and on a phone.
+ */
 const CHECKED_IN_OTHER_LOOKS: readonly ScreenName[] = ['live', 'sale', 'dead-letters', 'rules', 'health'];
 /** Screens that differ from their view with data, by state. */
 const CHECKED_IN_STATE: Readonly<Record<'empty' | 'failing' | 'long', readonly ScreenName[]>> = {
@@ -187,7 +189,7 @@ describe('the console screens in each state, with canned answers', () => {
     expect(await page.evaluate('Object.values(sessionStorage)')).to.deep.equal([TOKEN]);
     expect(await accessibilityFaults(page)).to.deep.equal([]);
     api.mode = 'data';
-    // checks at once, before the page continues by itself
+    // checked at once, before the page continues by itself
     await page.evaluate(
       "[...document.querySelectorAll('button')].find((one) => one.textContent === 'Try again')?.click()",
     );
@@ -209,7 +211,7 @@ describe('the console screens in each state, with canned answers', () => {
     await page.goto(`${api.url}/console/${SCREENS['dead-letters'][0]}`);
     const row = page.locator('tbody tr').first();
     await row.waitFor();
-    await page.getByRole('button', { name: 'Read again' }).click(); // a viewer has this button, too
+    await page.getByRole('button', { name: 'Read again' }).click(); // a viewer has this button as well
     await row.waitFor();
     await page.locator('[data-busy="false"]').waitFor();
     api.mode = 'silent';
@@ -249,11 +251,11 @@ describe('the console screens in each state, with canned answers', () => {
     await question.getByRole('button', { name: 'Pause' }).click();
     await question.getByRole('status').getByText('Working on it …').waitFor();
     for (let press = 0; press < 3; press++) await page.keyboard.press('Escape');
-    await page.mouse.click(5, 400); // clicks beside the dialog
+    await page.mouse.click(5, 400); // a click beside the dialog
     await question.getByText('Working on it …').waitFor();
     expect(await question.getByRole('button', { name: 'Cancel' }).isDisabled()).to.equal(true);
     expect(await question.getByRole('button', { name: 'Close' }).count()).to.equal(0);
-    api.mode = 'failing'; // Chromium repeats the request if a connection that it had used before breaks
+    api.mode = 'failing'; // Chromium repeats a request if the reused connection breaks
     api.drop();
     await question.getByText(/No answer came|mysql does not answer/).waitFor();
     await page.keyboard.press('Escape');
@@ -306,7 +308,7 @@ describe('the console screens in each state, with canned answers', () => {
     await page.getByRole('button', { name: 'Replay all that match' }).click();
     await page.waitForTimeout(1_100);
     await page.getByRole('button', { name: 'Replay (12)' }).click();
-    await page.getByText('The connection broke').waitFor(); // this API only supports the dry run
+    await page.getByText('The connection broke').waitFor(); // this API supports only the dry run
     expect(bodies.map(({ dryRun }) => dryRun)).to.deep.equal([true, false]);
     const [looked, ran] = bodies.map(({ filter }) => Date.parse(filter.until));
     expect(looked).to.be.a('number').and.closeTo(Date.now(), 60_000);
@@ -480,7 +482,7 @@ describe('the console screens in each state, with canned answers', () => {
     await question.getByText('No answer came').waitFor();
     await question.getByText('3 of 5 orders').waitFor();
 
-    await page.reload(); // the next count finds what is left
+    await page.reload(); // the next count finds the remaining orders
     await question.getByText('€39.98').waitFor();
     await question.getByLabel('Reason').fill('wrong price');
     await question.getByLabel('Type 41 to confirm').fill('41');

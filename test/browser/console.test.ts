@@ -494,8 +494,8 @@ describe('the console on a running system', () => {
   });
 
   /**
-   * Parks a batch that was deducted and given up, as worker and collector leave it. @returns the number of its dead
-   * letter
+   * Parks a batch that was deducted and given up, as a worker and the collector would leave it. @returns the number of
+   * its dead letter
    */
   async function parkBatch(saleId: string, users: readonly string[]): Promise<string> {
     const { redis, mysql } = system.stack;

@@ -5,11 +5,11 @@ export interface Request {
   /** Sent in the header `Authorization`, and nowhere else. */
   readonly token?: string | null;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The functions used to send a request. */
+  /** Sent as JSON. */
   readonly body?: object;
 }
 
-/** The means to send a request. */
+/** The functions used to send a request. */
 export interface Line {
   readonly fetch: typeof globalThis.fetch;
   readonly monotonicMs: () => number;

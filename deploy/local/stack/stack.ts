@@ -259,7 +259,7 @@ async function startAll(
   const results = await Promise.allSettled(
     jobs.map((job) => job.catch((error: unknown) => (failure.abort(error), Promise.reject(error as Error)))),
   );
-  // the first error is the reason of the others
+  // the first error is the cause of the others
   if (failure.signal.aborted) throw failure.signal.reason;
   const failed = results.find((result) => result.status === 'rejected');
   if (failed !== undefined) throw failed.reason;
@@ -275,7 +275,7 @@ async function startOne(
   await runStep(server.name, 'starting', onProgress, async () => {
     const running = server.pid();
     if (running === null) {
-      started.push(server); // the first error is the cause of the others
+      started.push(server); // before the start, because a server that fails halfway must be stopped too
       await server.start(signal);
     }
     await server.waitReady({ signal });

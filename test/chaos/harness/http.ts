@@ -19,11 +19,11 @@ export interface Ask {
   readonly timeoutMs?: number;
 }
 
-/** In granted time, as are the limits that a call names. */
+/** Measured in granted time, like the limits that a call names. */
 const TIMEOUT_MS = 30_000;
 const agent = new Agent({ keepAlive: true, maxSockets: 512 });
 
-/** Sends one request. @throws if no whole answer came */
+/** Sends one request. @throws if no complete answer came */
 export function ask(url: string, options: Ask = {}): Promise<Answer> {
   const { method = 'GET', token, headers = {}, body, timeoutMs = TIMEOUT_MS } = options;
   const text = body === undefined ? '' : JSON.stringify(body);
@@ -57,7 +57,7 @@ export function ask(url: string, options: Ask = {}): Promise<Answer> {
   });
 }
 
-/** Ends the connections that are kept alive, so that nothing keeps a test run open. */
+/** Ends the keep-alive connections, so that nothing keeps a test run open. */
 export const closeConnections = (): void => agent.destroy();
 
 function jsonOf(text: string): Record<string, unknown> {
@@ -71,7 +71,7 @@ function jsonOf(text: string): Record<string, unknown> {
 
 const RAW_TIMEOUT_MS = 15_000;
 
-/** A connection that no HTTP client of ours tidies up; errors on it are of no interest. */
+/** A connection that no HTTP client of ours cleans up. Its errors are ignored. */
 export function openSocket(url: string): Socket {
   const { hostname, port } = new URL(url);
   const socket = connect({ host: hostname, port: Number(port) });
@@ -81,7 +81,7 @@ export function openSocket(url: string): Socket {
 
 /**
  * Sends bytes as they are.
- * @returns the status of the first answer; null when the connection ended without one
+ * @returns the status of the first answer; null if the connection ended without one
  */
 export function sendRaw(url: string, bytes: string | Buffer): Promise<number | null> {
   return new Promise((resolve) => {

@@ -2,15 +2,18 @@ import { createHash } from 'node:crypto';
 import { readScripts, type ScriptName } from '../../../src/redis/scripts.js';
 import type { ProxiedConnection, TcpProxy } from './tcp-proxy.js';
 
-/** Number of bytes at the start of a script that differ from those of every other script. */
+/** Length of a prefix that is unique to each script, in bytes. */
 const HEAD_BYTES = 40;
 
 const shaOf = (text: Buffer): string => createHash('sha1').update(text).digest('hex');
 
-/** Hashes by script: that of our file, and those of other versions that a mutated build has sent as text. */
+/** Hashes by script: the hash of our file, and the hashes of other versions that a mutated build has sent as text. */
 const knownShas = new Map<ScriptName, Set<string>>();
 
-/** Whether a chunk of a request calls this script: by its hash, or as text, as the first call of a connection does. */
+/**
+ * Returns whether a chunk of a request calls this script, either by its hash or as text, as in the first call of a
+ * connection.
+ */
 function callsOf(name: ScriptName): (chunk: Buffer) => boolean {
   const script = readScripts().find((one) => one.name === name);
   if (script === undefined) throw new Error(`lua/ has no script ${name}`);
@@ -18,7 +21,7 @@ function callsOf(name: ScriptName): (chunk: Buffer) => boolean {
   knownShas.set(name, shas);
   const head = script.text.slice(0, HEAD_BYTES);
   return (chunk) => {
-    // SCRIPT EXISTS holds the hash too
+    // SCRIPT EXISTS contains the hash too
     if ([...shas].some((sha) => chunk.includes(`evalsha\r\n$40\r\n${sha}`))) return true;
     const [, bytes, rest] = /eval\r\n\$(\d+)\r\n([^]*)/.exec(chunk.toString('latin1')) ?? [];
     if (rest === undefined || !rest.startsWith(head)) return false;
@@ -28,9 +31,9 @@ function callsOf(name: ScriptName): (chunk: Buffer) => boolean {
 }
 
 /**
- * Runs `act` when the n-th call of a script arrives at the proxy before Redis, before Redis sees it. While the promise
- * is open, that call and what follows it on its connection wait.
- * @param key only calls that name a key with this in it; an api also gets check-backs of other sales
+ * Runs `act` when the n-th call of a script arrives at the proxy, before Redis sees it. While the promise is open, that
+ * call and everything after it on its connection wait.
+ * @param key counts only calls with a key that contains this text, because an api also gets check-backs of other sales
  */
 export function atScriptCall(
   proxy: TcpProxy,
@@ -52,8 +55,8 @@ export function atScriptCall(
 const deductReply = (word: string): RegExp => new RegExp(`\\*\\d+\\r\\n\\$${word.length}\\r\\n${word}\\r\\n`, 'g');
 
 /**
- * Counts the replies of `deduct` that pass a proxy before Redis from now on.
- * @returns how many had this word so far
+ * From now on, counts the replies of `deduct` that pass a proxy in front of Redis.
+ * @returns a function that returns how many had this word so far
  */
 export function countDeductReplies(proxy: TcpProxy, word: 'deducted' | 'already_deducted' | 'aborted'): () => number {
   const pattern = deductReply(word);
@@ -65,19 +68,19 @@ export function countDeductReplies(proxy: TcpProxy, word: 'deducted' | 'already_
   return () => count;
 }
 
-// Reads what a program sends to the broker. Bodies and ids travel as text. Headers do not, and are not read.
+// Reads what a program sends to the broker. Bodies and ids are sent as text. Headers are not, and are not read.
 
 const BATCH_ID = /"batchId":"([\w-]{22})"/g;
 /** Version 1, MAC, pid, seconds, sequence number: 17 bytes in hex. */
 const MESSAGE_ID = /01[0-9A-F]{32}/g;
 
-/** Ids of batches in message bodies; more as they pass. */
+/** Ids of batches in message bodies; grows as messages pass. */
 export const batchIdsOn = (proxy: TcpProxy): ReadonlySet<string> => collect(proxy, BATCH_ID);
 
-/** Ids that the client gave to its messages; more as they pass. */
+/** Ids that the client gave to its messages; grows as they pass. */
 export const messageIdsOn = (proxy: TcpProxy): ReadonlySet<string> => collect(proxy, MESSAGE_ID);
 
-/** The part of a message id that time and process decide: all but version and MAC. */
+/** Returns the part of a message id that depends on time and process: everything except version and MAC. */
 export const withoutMac = (messageId: string): string => messageId.slice(14);
 
 function collect(proxy: TcpProxy, pattern: RegExp): ReadonlySet<string> {
@@ -91,30 +94,30 @@ function collect(proxy: TcpProxy, pattern: RegExp): ReadonlySet<string> {
   return found;
 }
 
-/** An error that the server answered. */
+/** An error that the server returned. */
 export interface WireError {
   readonly errno: number;
   /** Its message, with the value and the key of a duplicate. */
   readonly text: string;
 }
 
-/** Offsets in an error packet: after the length (3 bytes) and the sequence come the error mark and the number. */
+/** Offsets in an error packet: after the length (3 bytes) and the sequence come the error marker and the number. */
 const MARK_AT = 4;
 const MARK = 0xff;
 const ERRNO_AT = 5;
 /** A statement follows the same header and the number of the command. */
 const TEXT_AT = 5;
 
-/** Reads the traffic of a proxy before MySQL: statements as text, and errors with their number. */
+/** Reads the traffic of a proxy in front of MySQL: statements as text, and errors with their number. */
 export class MysqlWire {
-  /** Every error so far. */
+  /** All errors so far. */
   readonly errors: WireError[] = [];
-  /** Called with each statement before it passes; false: it is lost. */
+  /** Called with each statement before it passes; false loses it. */
   onStatement: ((text: string, connection: ProxiedConnection) => boolean) | null = null;
   readonly #statements = new Map<string, number>();
   readonly #replyless = new WeakSet<ProxiedConnection>();
 
-  /** @param counted how statements start that are to be counted */
+  /** @param counted beginnings of the statements to count */
   constructor(proxy: TcpProxy, counted: readonly string[] = []) {
     for (const start of counted) this.#statements.set(start, 0);
     proxy.intercept = (what, chunk, connection) => {
@@ -122,17 +125,17 @@ export class MysqlWire {
     };
   }
 
-  /** Loses replies on this connection from now on. */
+  /** From now on, loses replies on this connection. */
   dropReplies(connection: ProxiedConnection): void {
     this.#replyless.add(connection);
   }
 
-  /** Errors so far with this number and, if given, this text. */
+  /** Counts errors so far with this number and, if given, this text. */
   count(errno: number, text = ''): number {
     return this.errors.filter((error) => error.errno === errno && error.text.includes(text)).length;
   }
 
-  /** Counts statements that start with this text. The text must be one of the counted ones. */
+  /** Counts statements that start with this text, which must be among the counted texts. */
   sent(start: string): number {
     return this.#statements.get(start) ?? Number.NaN;
   }

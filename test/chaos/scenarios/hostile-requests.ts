@@ -4,7 +4,7 @@ import { expectAtLeast, expectEqual, expectOneOf, expectTrue } from '../harness/
 import { sendRaw } from '../harness/http.js';
 import type { Scenario } from '../scenario.js';
 
-// S6: requests that are malformed.
+// S6: malformed requests.
 
 const ODD_IDS = [
   "'",

@@ -13,9 +13,9 @@ import type { StackControls } from '../harness/stack-controls.js';
 import { atScriptCall, messageIdsOn, MysqlWire, withoutMac } from '../harness/traffic.js';
 import type { Scenario } from '../scenario.js';
 
-// M13, D7, D8: ids of messages and orders when processes, clocks, leases or the ids themselves are not what they should be.
+// M13, D7, D8: ids of messages and orders when processes, clocks, leases or the ids themselves are wrong.
 
-/** Purchases in the bodies of deducted markers, as `userId/requestId`; before a worker has shortened them. */
+/** Purchases in the bodies of deducted markers, as `userId/requestId`, before a worker has shortened the markers. */
 async function deductedPurchases({ stack }: ScenarioContext, saleId: string): Promise<string[]> {
   const { tx } = bucketKeys({ saleId, bucket: 0 });
   const deducted: string[] = [];
@@ -52,8 +52,8 @@ const SAME_PROCESS: Scenario = {
     const isSame = identity === identityOf(earlyApi) && /pid \d+, mac [\da-f:]{17}/.test(identity);
     await context.observed(`both have the ${identity}`, () => isSame);
 
-    // each buyer sends two purchases: the second takes the only unit they may have while the half message of the first is
-    // open, so one api commits while the other rolls back
+    // each buyer sends two purchases: the second takes the only unit that the buyer may have while the half message of
+    // the first is open, so one api commits while the other rolls back
     const [late, early] = [context.buyers(saleId, [lateApi]), context.buyers(saleId, [earlyApi])];
     const users = userIds(context.random.whole(15, 40));
     for (const userId of users) {
@@ -88,7 +88,7 @@ async function orderIdsOf({ mysql }: StackControls, saleId: string): Promise<str
   return rows.map(({ id }) => id);
 }
 
-/** Whether a worker received batches and had no ids for their orders. */
+/** Returns whether a worker received batches but had no ids for their orders. */
 const lacksIds = async (worker: Program): Promise<boolean> =>
   (await readMetric(worker, 'seckill_record_retries_total{reason="no_order_ids"}')) > 0;
 
@@ -96,7 +96,7 @@ const lacksIds = async (worker: Program): Promise<boolean> =>
 const TAKEN_MS = 20_000;
 const ROWS_PER_INSERT = 2_000;
 
-/** Rows of another sale with the ids that a worker is about to give to buyers of one hash. */
+/** Plants rows of another sale with the ids that a worker is about to give to buyers with one hash. */
 async function takeIds(stack: StackControls, slot: number, buyer: string): Promise<void> {
   const { saleId } = await draftSale(stack);
   const fromMs = Math.floor(Date.now() / 2) * 2;
@@ -130,7 +130,8 @@ const EQUAL_IDS: Scenario = {
     await context.expectInvariants(saleId);
     const [orderId = ''] = await orderIdsOf(stack, saleId);
     await takeIds(stack, explainOrderId(orderId).slot, first);
-    for (const userId of others) await buyers.buy(userId, { tries: 5 }); // one by one: the first id of a millisecond
+    // one by one: takes the first id of a millisecond
+    for (const userId of others) await buyers.buy(userId, { tries: 5 });
     await context.observed('an id was taken (1062)', () => wire.count(DUPLICATE, 'PRIMARY') > 0);
     context.faultEnded();
     const count = users.length;
@@ -138,7 +139,7 @@ const EQUAL_IDS: Scenario = {
   },
 };
 
-/** More than ids may run ahead of the clock, and over within seconds. */
+/** Longer than ids may run ahead of the clock, but over within seconds. */
 const STEP_MS = -6_000;
 
 const CLOCK_STEPS_BACK: Scenario = {
@@ -180,7 +181,7 @@ const CLOCK_STEPS_BACK: Scenario = {
 /** Marks slots that the scenario takes, so that only one is left. */
 const PLANTED = 'planted-';
 
-/** Takes every slot but this one. */
+/** Takes every slot except this one. */
 async function takeOtherSlots({ mysql }: StackControls, slot: number): Promise<void> {
   await mysql.execute(
     'UPDATE worker_slots SET owner = CONCAT(?, slot), leased_until = UTC_TIMESTAMP(3) + INTERVAL 50 MINUTE WHERE slot <> ?',
@@ -213,7 +214,7 @@ const LEASE_LOST: Scenario = {
     try {
       await takeOtherSlots(stack, slot);
       stopped.signal('SIGSTOP');
-      // a slot is not given away until some seconds after its lease has ended
+      // a slot is given away only some seconds after its lease has ended
       const free = 'SELECT slot FROM worker_slots WHERE leased_until < UTC_TIMESTAMP(3) - INTERVAL 5 SECOND';
       const hasEnded = async (): Promise<boolean> => (await stack.mysql.query(free)).length > 0;
       await context.until('the lease of the stopped worker has ended', hasEnded);

@@ -26,11 +26,11 @@ import {
 import { restoreServers, type StackControls } from '../harness/stack-controls.js';
 import type { Scenario } from '../scenario.js';
 
-// L1, L2, L4: starts that must fail, that are interrupted, or follow a crash; and two stacks on one machine.
+// L1, L2, L4: starts that must fail, that are interrupted, or that follow a crash; and two stacks on one machine.
 
 const LONG_MS = 400_000;
 
-/** `npm run stack` on an empty folder beside the stack, which is removed at the end. */
+/** Runs `npm run stack` on an empty folder next to the stack, which is removed at the end. */
 function stackIn(context: ScenarioContext, name: string): StackCommands {
   const dir = siblingFolder(context, name);
   rmSync(dir, { recursive: true, force: true });
@@ -41,7 +41,7 @@ function stackIn(context: ScenarioContext, name: string): StackCommands {
   return new StackCommands(context, dir);
 }
 
-/** A foreign process listens on a port of the folder. The command prints one sentence and starts no server. */
+/** A foreign process listens on a port of the folder. The command must print one sentence and start no server. */
 async function expectPortRefused(context: ScenarioContext, stack: StackCommands): Promise<void> {
   const ports = pickFreePorts(listeningPorts());
   rememberInstance(stack.paths.instanceFile, { ports });
@@ -61,7 +61,7 @@ async function expectPortRefused(context: ScenarioContext, stack: StackCommands)
   await holder.end();
 }
 
-/** Every pid file and the lock of a start name a process that later got the pid of one of ours. */
+/** Every pid file, and the lock of a start, names a foreign process that has reused the pid of one of ours. */
 function plantStalePids({ paths }: StackCommands, { pid }: ForeignProcess): void {
   const stale = { ...identityOf(pid), startTicks: '1' };
   for (const file of [...SERVER_NAMES.map((name) => paths.pidFile(name)), paths.lockFile]) {
@@ -70,7 +70,7 @@ function plantStalePids({ paths }: StackCommands, { pid }: ForeignProcess): void
   }
 }
 
-/** A second `up` during the first, and one after it, say so and start nothing. */
+/** A second `up` during the first, and one after it, must say so and start nothing. */
 async function expectStartedOnce(context: ScenarioContext, stack: StackCommands): Promise<void> {
   const first = stack.start('up');
   const starter = (): number | undefined => readPidFile(stack.paths.lockFile)?.pid;
@@ -118,7 +118,7 @@ const STARTS: Scenario = {
   },
 };
 
-/** Processes whose command line names the folder: servers, and what prepares their data. */
+/** Returns processes whose command line names the folder: servers, and programs that prepare their data. */
 function processesOf(dir: string): number[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return pids.map(Number).filter((pid) => {
@@ -160,7 +160,7 @@ const INTERRUPTED: Scenario = {
   },
 };
 
-/** @returns the api; its batches leave one after the other, so that some are under way at any moment */
+/** @returns an api that sends one batch after another, so that some batches are always under way */
 async function startAll(context: ScenarioContext): Promise<Program> {
   const env = { BATCH_GATHER_MS: '0' };
   const [api] = await Promise.all([context.start('api', { env }), context.start('worker'), context.start('keeper')]);
@@ -196,7 +196,7 @@ const EVERYTHING: Scenario = {
       const load = { parallel: 48, accepted: random.whole(300, 900), prefix: `load-${tries}` };
       const { unanswered } = await underLoad(context, buyers, load, () => killEverything(context));
       await restoreServers(stack.servers);
-      await endOfAof(stack); // we are connected again
+      await endOfAof(stack); // our own connections work again
       const open = await pendingCountOf(stack, saleId);
       api = await startAll(context);
       return unanswered > 0 && open > 0;
@@ -218,7 +218,7 @@ const portsOf = ({ servers }: StackControls): number[] => claimedPorts(servers.p
 const pidsOf = ({ servers }: StackControls): (number | null)[] =>
   SERVER_NAMES.map((name) => servers.server(name).pid());
 
-/** Sells in a second system, from the first request to rest. @returns its orders */
+/** Sells in a second system, from the first request until rest. @returns its orders */
 async function sellOnSecondStack(
   context: ScenarioContext,
   second: StackControls,
@@ -250,7 +250,7 @@ const SECOND_STACK: Scenario = {
     await buyers.rush(users, 8, { tries: 20 });
     await context.expectInvariants(saleId);
     await context.until('all events are published', async () => (await keeperWorkLeft(stack)) === 0);
-    await keeper.stop(); // it would end unpaid orders, also of earlier scenarios
+    await keeper.stop(); // it would end unpaid orders, including those of earlier scenarios
     const [before, pids] = [await fingerprintOf(stack), pidsOf(stack)];
     const polling = buyers.pollStatus(users);
 
@@ -258,7 +258,7 @@ const SECOND_STACK: Scenario = {
     const taken = new Set(portsOf(stack));
     const shared = portsOf(second).filter((port) => taken.has(port));
     expectEqual(shared, [], 'ports of both');
-    const others = userIds(random.whole(40, 80)); // the same names: in the first system they would be found
+    const others = userIds(random.whole(40, 80)); // the same names, which the first system would find
     const sold = await sellOnSecondStack(context, second, others);
     await context.observed(`a second system sold ${sold} units beside the first`, () => sold === others.length);
     await second.servers.down();

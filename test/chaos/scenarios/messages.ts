@@ -17,7 +17,7 @@ import { statesOf } from '../harness/sale-state.js';
 import { found } from '../harness/wait.js';
 import type { Scenario } from '../scenario.js';
 
-// M5 to M8: messages that come early, several times or out of order, and messages that no worker can record.
+// M5 to M8: messages that arrive early, several times or out of order, and messages that no worker can record.
 
 interface DeadLetter {
   readonly batch_id: string;
@@ -144,7 +144,7 @@ const ALWAYS_REFUSED: Scenario = {
 
 const STOCK = 20;
 const PAYS = { PAYMENT_PROVIDER: 'simulator' };
-/** Only messages end orders; its log says how often a message had to wait. */
+/** Only messages end orders here; the keeper's log says how often a message had to wait. */
 const KEEPER_ENV = {
   ...PAYS,
   ...NO_REDRIVE,
@@ -156,7 +156,7 @@ const KEEPER_ENV = {
 /** Much longer than the scenario takes. */
 const PAYMENT_WINDOW_MS = 900_000;
 
-/** How often a message had to wait for these orders. */
+/** Returns how often a message had to wait for these orders. */
 const waitsIn = ({ log }: Program, count: number, why: string): number =>
   log.split(`${count} of ${count} orders are not ${why}, or not there`).length - 1;
 
@@ -258,7 +258,7 @@ interface Bought {
   readonly orderId: string;
 }
 
-/** Each buys and waits for the order. */
+/** Makes each buyer buy and wait for the order. */
 async function buyAll(buyers: Buyers, users: readonly string[]): Promise<Bought[]> {
   await buyers.rush(users, users.length, { tries: 20 });
   const bought: Bought[] = [];

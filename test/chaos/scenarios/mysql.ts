@@ -10,17 +10,17 @@ import type { ProxiedConnection } from '../harness/tcp-proxy.js';
 import { MysqlWire } from '../harness/traffic.js';
 import type { Scenario } from '../scenario.js';
 
-// D1 to D4: MySQL stalls, is slow, breaks transactions off, or loses connections at COMMIT.
+// D1 to D4: MySQL stalls, is slow, aborts transactions, or loses connections at COMMIT.
 
 const INSERT_ORDERS = 'INSERT INTO orders';
 const RAISE_SOLD = 'UPDATE sales SET sold';
 const DUPLICATE = 1062;
 const LOCK_WAIT = 1205;
 const DEADLOCK = 1213;
-/** A lock wait of 5 s is to end with the error of the server, not with our own time-out. */
+/** A lock wait of 5 s must end with the error of the server, not with our own time-out. */
 const PATIENT = { MYSQL_QUERY_TIMEOUT_MS: '9000', WORKER_INVISIBLE_MS: '20000' };
 
-/** Each accepted purchase has an order, nothing failed, and no message used up its retries. */
+/** Asserts that each accepted purchase has an order, nothing failed, and no message used up its retries. */
 async function expectNothingLost(context: ScenarioContext, buyers: Buyers): Promise<void> {
   await expectRowPerAccepted(context, buyers, { failedRows: 0 });
   expectEqual(await deadLettersOf(context.stack, buyers.saleId), 0, 'dead letters');
@@ -58,7 +58,7 @@ const STALLED: Scenario = {
   },
 };
 
-/** WORKER_INVISIBLE_MS of the harness: after it a delivery goes to another worker. */
+/** WORKER_INVISIBLE_MS of the harness, after which a delivery goes to another worker. */
 const INVISIBLE_MS = 10_000;
 
 const SLOW: Scenario = {
@@ -200,7 +200,7 @@ function breakCommits(
     if (fault === undefined) return true;
     done.set(fault, (done.get(fault) ?? 0) + 1);
     switch (fault) {
-      case 'lost reply': // it arrives, and is done long before the connection breaks
+      case 'lost reply': // it arrives, and is executed long before the connection breaks
         void sleep(COMMIT_MS).then(() => connection.reset());
         wire.dropReplies(connection);
         return true;

@@ -9,7 +9,8 @@ import { ACTOR, RECONCILE_ENV, reconcileSale } from '../harness/sales.js';
 import type { StackControls } from '../harness/stack-controls.js';
 import type { Scenario } from '../scenario.js';
 
-// D5 to D7, C1, C2, C5, C7: Redis and MySQL are set apart by hand, and reconcile reports or repairs exactly that.
+// D5 to D7, C1, C2, C5, C7: Redis and MySQL are made to differ by hand, and reconcile must report or repair exactly
+// that.
 
 const keysOf = (saleId: string) => bucketKeys({ saleId, bucket: 0 });
 
@@ -130,7 +131,7 @@ const ORDER_UNKNOWN_TO_REDIS: Scenario = {
   },
 };
 
-/** Plants jobs whose last attempt is due: the keeper gives up each of these purchases. */
+/** Plants jobs whose last attempt is due, so that the keeper gives up each of these purchases. */
 async function plantLastAttempts(
   { mysql }: StackControls,
   saleId: string,
@@ -172,7 +173,7 @@ const GIVEN_UP: Scenario = {
     };
     for (const batch of random.shuffled(batches)) {
       const before = await failedNow();
-      // the keeper continues by one or more purchases, unless the worker has taken the last of them
+      // the keeper continues with one or more purchases, unless the worker has taken the last of them
       const goesOn = async (): Promise<boolean> => (await failedNow()) > before || (await haveRows());
       await context.until('the keeper is at work', goesOn, { everyMs: 5 });
       await publishBatches(stack, [batch]);

@@ -23,11 +23,11 @@ import { TcpProxy } from '../harness/tcp-proxy.js';
 import { atScriptCall } from '../harness/traffic.js';
 import type { Scenario } from '../scenario.js';
 
-// R2 to R5, R7, R11: Redis comes back without its last writes, or without anything.
+// R2 to R5, R7, R11: Redis comes back without its last writes, or empty.
 
 /** Long enough to read what is left before it is rebuilt. */
 const SLOW_REPAIR = { REPAIR_QUIET_MS: '4000' };
-/** The workers that a repair waits for do not run, or have nothing to do. */
+/** The workers for which a repair waits do not run, or have nothing to do. */
 const FAST_REPAIR = { REPAIR_QUIET_MS: '300' };
 
 async function expectAllAccepted(buyers: Buyers, users: readonly string[]): Promise<void> {
@@ -104,7 +104,7 @@ const LATE_BATCHES: Scenario = {
   },
 };
 
-/** The last unit has a 202; its commit is lost, and then its marker with everything that Redis knew of it. */
+/** The last unit has a 202. Its commit is lost, and then its marker together with all that Redis knew about it. */
 async function loseAnswered(context: ScenarioContext): Promise<{ readonly saleId: string; readonly buyers: Buyers }> {
   const { stack } = context;
   const [api] = await Promise.all([
@@ -161,7 +161,7 @@ const ANSWERED_LOST: Scenario = {
   },
 };
 
-/** An api, and a worker and a keeper that reach Redis through proxies of their own. */
+/** An api, and a worker and a keeper that each reach Redis through their own proxy. */
 async function startBehindProxies(context: ScenarioContext) {
   const [forWorker, forKeeper] = [await context.proxy('redis'), await context.proxy('redis')];
   const [api] = await Promise.all([
@@ -220,7 +220,7 @@ const LOST_RELEASE: Scenario = {
   },
 };
 
-/** Everything that Redis has of a sale is lost under load; the rest is the same for each way to lose it. */
+/** All data of a sale in Redis is lost under load. The rest is the same for each way to lose it. */
 function emptied(
   variant: string,
   what: string,
@@ -257,7 +257,7 @@ function emptied(
   };
 }
 
-/** Every key of a bucket, its markers too. */
+/** Every key of a bucket, including its markers. */
 async function deleteKeys({ stack }: ScenarioContext, saleId: string): Promise<void> {
   const { stock, sale, buyers, requests, pending, tx } = bucketKeys({ saleId, bucket: 0 });
   const markers = [...(await markersOf(stack, saleId)).keys()].map((batchId) => tx + batchId);
@@ -331,7 +331,7 @@ const FAILOVER: Scenario = {
       const soldOut = async (): Promise<boolean> => (await spare.redis.redis.get(`sk:{${saleId}:0}:stock`)) === '0';
       await context.until('the same programs sell it out', soldOut);
 
-      await primary.start(); // as a replica, so that the checker of the invariants reads the data there
+      await primary.start(); // as a replica, so that the invariant checker reads the data there
       await primary.waitReady();
       await context.until('it is connected', () => stack.redis.redis.status === 'ready');
       await endOfAof(stack);
@@ -339,7 +339,7 @@ const FAILOVER: Scenario = {
       await Promise.all([load.stop(), polling.stop()]);
       await buyers.retryUnknown();
       await context.expectFigures(saleId, { sold: stock, unitsLeft: 0, oversold: 0 }, 'sold to the unit');
-      await context.programs.close(); // writers end before the spare Redis
+      await context.programs.close(); // writers end before the spare Redis does
     } finally {
       await promote(stack.redis).catch(() => undefined); // if it does not run, the runner starts it again
       await link.close();

@@ -11,12 +11,12 @@ import { bucketStatusOf, untilRebuilt } from '../harness/redis.js';
 import type { TcpProxy } from '../harness/tcp-proxy.js';
 import type { Scenario } from '../scenario.js';
 
-// R1, R8, R9: Redis is killed, silent, cut off, full, or refuses writes, and loses nothing.
+// R1, R8, R9: Redis is killed, silent, cut off, full, or refuses writes, but loses nothing.
 
 const REPLY_TIMEOUT_MS = Number(SHORT_TIMES.REDIS_REPLY_TIMEOUT_MS);
-/** Precheck, deduct and resolve may each wait for a reply; the rest is for a shared machine. */
+/** Precheck, deduct and resolve may each wait for a reply. The rest is a margin for a shared machine. */
 const ANSWER_MAX_MS = 4 * REPLY_TIMEOUT_MS + 1500;
-/** Far above what an event loop that is alive takes, also on a shared machine. */
+/** Far above the delay of a live event loop, even on a shared machine. */
 const ALIVE_MAX_MS = 500;
 
 const KILLED: Scenario = {
@@ -58,7 +58,7 @@ interface Loaded {
   readonly proxy: TcpProxy;
 }
 
-/** All programs behind one proxy, and buyers who keep coming. */
+/** All programs behind one proxy, and a steady stream of buyers. */
 async function startUnderLoad(context: ScenarioContext): Promise<Loaded> {
   const { proxy, env } = await context.proxy('redis');
   const { api, saleId, buyers } = await startSystem(context, { stock: 100_000 }, { all: { ...env, ...SHORT_TIMES } });
@@ -69,7 +69,7 @@ async function startUnderLoad(context: ScenarioContext): Promise<Loaded> {
 }
 
 /**
- * The same programs sell again, and each accepted purchase has its order.
+ * The same programs must sell again, and each accepted purchase must have its order.
  * @param epoch 1: no loss was suspected; 2: the sale was repaired once
  */
 async function expectServedAgain(
@@ -155,7 +155,7 @@ const RESETS: Scenario = {
 interface Refusal {
   readonly variant: string;
   readonly what: string;
-  /** How the error of a write starts. */
+  /** The beginning of the error of a write. */
   readonly word: string;
   readonly start: (context: ScenarioContext) => Promise<unknown>;
   readonly end: (context: ScenarioContext) => Promise<unknown>;
@@ -165,7 +165,7 @@ interface Refusal {
 
 const setConfig = ({ stack }: ScenarioContext, name: string, value: string): Promise<unknown> =>
   stack.redis.masters()[0]?.config('SET', name, value) ?? Promise.reject(new Error('no connection'));
-/** A folder in the place of the snapshot: saving fails. */
+/** A folder takes the place of the snapshot, so that saving fails. */
 const snapshotFile = ({ stack }: ScenarioContext): string =>
   join(stackPaths(stack.servers.dir).data('redis'), 'dump.rdb');
 
@@ -183,7 +183,7 @@ const REFUSALS: readonly Refusal[] = [
     word: 'READONLY',
     start: ({ stack }) => stack.redis.masters()[0]?.replicaof('127.0.0.1', 1) ?? Promise.resolve(),
     end: ({ stack }) => stack.redis.masters()[0]?.replicaof('NO', 'ONE') ?? Promise.resolve(),
-    needsRepair: true, // a promoted replica may lack what its primary had confirmed
+    needsRepair: true, // a promoted replica may lack writes that its primary had confirmed
   },
   {
     variant: 'no_replicas',
@@ -198,7 +198,7 @@ const REFUSALS: readonly Refusal[] = [
     word: 'MISCONF',
     async start(context) {
       const { redis } = context.stack.redis;
-      rmSync(snapshotFile(context), { force: true }); // a full sync of a replica left one; the log is what counts
+      rmSync(snapshotFile(context), { force: true }); // a full sync of a replica left one, but the log is what counts
       mkdirSync(snapshotFile(context));
       await setConfig(context, 'save', '3600 1000000');
       await redis.bgsave();

@@ -18,7 +18,9 @@ import type { Scenario } from '../scenario.js';
 // T1 to T9: an api dies between half message and commit, or a commit, a rollback or a reply is lost.
 
 const STOCK = 20;
-/** A broker that starves beside other scenarios may refuse a half message (503) before the api is where it dies. */
+/**
+ * If parallel scenarios starve the broker, it may refuse a half message (503) before the api gets to its fail point.
+ */
 const TRIES_MAX = 4;
 
 async function untilAborted(context: ScenarioContext, saleId: string): Promise<void> {
@@ -26,7 +28,7 @@ async function untilAborted(context: ScenarioContext, saleId: string): Promise<v
   await context.until('the check-back has aborted the batch', isAborted);
 }
 
-/** The traces of an api that was killed at a fail point. */
+/** The traces that an api killed at a fail point must leave. */
 interface Death {
   readonly saleId: string;
   readonly buyers: Buyers;
@@ -93,7 +95,7 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
     name: 'T3/after_deduct',
     title: 'the api dies after deduct: the check-back commits the batch, nothing is deducted twice',
     fast: true,
-    alone: true, // apis that die beside it would get its check-backs
+    alone: true, // parallel apis that die would get its check-backs
     async run(context) {
       const death = await killAt(context, 'after_deduct');
       const { saleId, buyers, users, unitsLeft, markers } = death;
@@ -132,7 +134,7 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
   {
     name: 'T4',
     title: 'a commit is lost: the 202 stands, the check-back commits, each buyer has one order',
-    alone: true, // apis that die beside it would get its check-backs
+    alone: true, // parallel apis that die would get its check-backs
     async run(context) {
       const { stack } = context;
       const users = userIds(context.random.whole(1, 6));
@@ -166,7 +168,7 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
       const env = { ...redis.env, REDIS_REPLY_TIMEOUT_MS: '10000' };
       const lossy = await context.start('api', { env, failPoint: 'drop_rollback' });
       const [late, rivals] = [context.buyers(saleId, [lossy]), context.buyers(saleId, [other])];
-      // between precheck and deduct others buy every unit
+      // between precheck and deduct, others buy every unit
       atScriptCall(redis.proxy, 'deduct', async () => {
         await rivals.rush(userIds(stock, 'rival-'), stock, { tries: 5 });
       });
@@ -214,7 +216,7 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
         context.openSale({ stock: 1 }),
         context.proxy('redis'),
       ]);
-      // on a busy machine the loss is seen later than a reply may take
+      // on a busy machine the loss is noticed later than a reply may take
       const lossy = await context.start('api', { env: { ...env, REDIS_REPLY_TIMEOUT_MS: '15000' } });
       const buyers = context.buyers(saleId, [lossy]);
       atScriptCall(proxy, 'deduct', () => void (proxy.dropReplies = true));
@@ -234,7 +236,7 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
   {
     name: 'T9',
     title: 'the reply to a deduct is lost, then Redis is silent: outcome_unknown, the check-back commits, one order',
-    alone: true, // its api would swallow check-backs of scenarios beside it
+    alone: true, // its api would swallow check-backs of parallel scenarios
     drainFirst: true,
     async run(context) {
       const { stack } = context;

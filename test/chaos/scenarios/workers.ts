@@ -11,7 +11,9 @@ import type { Scenario } from '../scenario.js';
 
 // G11, M9 to M11: a worker dies between two steps of recording, stalls in its transaction, or is far too slow.
 
-/** Each accepted purchase has an order, each batch was recorded once, and no message used up its retries. */
+/**
+ * Asserts that each accepted purchase has an order, each batch was recorded once, and no message used up its retries.
+ */
 async function expectRecordedOnce(context: ScenarioContext, buyers: Buyers): Promise<void> {
   await expectRowPerAccepted(context, buyers, { failedRows: 0 });
   expectEqual(await recordedTimes(context.stack, buyers.saleId), 1, 'how often a batch was recorded');
@@ -21,7 +23,7 @@ async function expectRecordedOnce(context: ScenarioContext, buyers: Buyers): Pro
 const STOCK = 20;
 const BUYERS = userIds(5);
 /**
- * Workers die one after the other, each with the batch of its own sale. The last one can die of a message that an earlier
+ * Workers die one after another, each with the batch of its own sale. The last one can die of a message that an earlier
  * worker left.
  */
 const POINTS = [
@@ -37,7 +39,7 @@ const LEAVES_ROWS: readonly string[] = ['worker_after_commit', 'worker_after_mar
 const WORKERS_UNTIL_DRAIN = 4;
 const WORKERS_MAX = 12;
 
-/** The traces of a worker that was killed at a fail point. */
+/** The traces that a worker killed at a fail point must leave. */
 interface Death {
   readonly point: string;
   readonly saleId: string;
@@ -96,7 +98,7 @@ async function killAt(context: ScenarioContext, api: Program, traffic: WorkerTra
     await context.diedAt(worker, point);
     const rows = await rowsOf(stack, saleId);
     const pending = await pendingCountOf(stack, saleId);
-    // it may have died of a message of an earlier scenario; then ours is there for the next worker
+    // it may have died of a message of an earlier scenario, so that ours is left for the next worker
     const ours = LEAVES_ROWS.includes(point) ? rows > 0 : traffic.has(batchIds, point);
     if (ours) return { point, saleId, rows, pending };
     expectBelow(workers, WORKERS_MAX, `workers that died at ${point} of other messages`);
@@ -107,7 +109,7 @@ async function killAt(context: ScenarioContext, api: Program, traffic: WorkerTra
   }
 }
 
-/** The traces that each death must leave. Its message is delivered again and recorded once. */
+/** The traces that each death must leave. The message must be delivered again and recorded once. */
 async function expectRedelivered(context: ScenarioContext, { point, saleId, rows, pending }: Death): Promise<void> {
   if (LEAVES_ROWS.includes(point)) expectAtLeast(rows, 1, `rows after ${point}`);
   else expectEqual(rows, 0, `rows after ${point}: no half-recorded batch`);
@@ -137,9 +139,9 @@ const DEATHS: Scenario = {
 const INSERT_ORDERS = 'INSERT INTO orders';
 const RAISE_SOLD = 'UPDATE sales SET sold';
 const LOCK_WAIT = 1205;
-/** WORKER_INVISIBLE_MS of the harness: after it a delivery goes to another worker. */
+/** WORKER_INVISIBLE_MS of the harness, after which a delivery goes to another worker. */
 const INVISIBLE_MS = 10_000;
-/** A lock wait of 5 s is to end with the error of the server, not with our own time-out. */
+/** A lock wait of 5 s must end with the error of the server, not with our own time-out. */
 const PATIENT = { MYSQL_QUERY_TIMEOUT_MS: '9000', WORKER_INVISIBLE_MS: '20000' };
 
 const STALLED: Scenario = {
@@ -166,7 +168,7 @@ const STALLED: Scenario = {
     const ofSale = new RegExp(`\\b${saleId}\\b`);
     lateWire.onStatement = (text) => {
       if (text.startsWith(statement) && ofSale.test(text)) {
-        late.signal('SIGSTOP'); // once the statement has left: its transaction stays open
+        late.signal('SIGSTOP'); // once the statement has been sent, so that its transaction stays open
         lateWire.onStatement = null;
       }
       return true;

@@ -5,11 +5,11 @@ export interface StageLine extends Stage {
   readonly dueMs: number | null;
   /** Time since the last earlier stage that has a time. Null if either time is missing. */
   readonly afterMs: number | null;
-  /** Returns the stages with the time between them. */
+  /** The next event happens at this stage. */
   readonly isNext: boolean;
 }
 
-/** Returns the time from the first to the last known moment, ms, or null if fewer than two are known. */
+/** Returns the stages with the time between them. */
 export function stageLines(timeline: readonly Stage[]): StageLine[] {
   const next = timeline.find(({ state }) => state === 'waiting') ?? timeline.find(({ state }) => state === 'failed');
   let beforeMs: number | null = null;
@@ -21,7 +21,7 @@ export function stageLines(timeline: readonly Stage[]): StageLine[] {
   });
 }
 
-/** Returns how serious the current state of a purchase is. */
+/** Returns the time from the first to the last known moment, ms, or null if fewer than two are known. */
 export function tookMs(timeline: readonly Stage[]): number | null {
   const times = timeline.flatMap(({ at }) => msOf(at) ?? []);
   return times.length < 2 ? null : Math.max(...times) - Math.min(...times);
@@ -29,7 +29,7 @@ export function tookMs(timeline: readonly Stage[]): number | null {
 
 export type Tone = 'ok' | 'warn' | 'bad' | 'info' | 'idle';
 
-/** Returns how serious the present state of a purchase is. */
+/** Returns how serious the current state of a purchase is. */
 export function toneOfPurchase(state: string): Tone {
   switch (state) {
     case 'paid':
