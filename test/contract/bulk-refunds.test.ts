@@ -56,7 +56,7 @@ describe('contract: bulk refunds on MySQL', () => {
       );
     expect(done()).to.be.within(300, ORDERS - 1);
 
-    // Two keepers go on, and the provider dies with answers on their way.
+    // Two keepers continue, and the provider dies while answers are on their way.
     const keepers = [keeper(refunds, current), keeper(refunds, current)];
     let restarts = 0;
     while (await isDue()) {

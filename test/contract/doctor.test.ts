@@ -29,7 +29,7 @@ const IS_OTHER = !isDeepStrictEqual(versionsIn(process.env), DEFAULT_VERSIONS);
 const MAY_BE_RISKY = [
   ...['settings.node', 'redis.disk', 'mysql.disk', 'rocketmq.disk', 'redis.replicas', 'rocketmq.open'],
 ];
-/** A server that hangs takes ten seconds. */
+/** A server that hangs costs ten seconds. */
 const WITHIN_MS = 30_000;
 
 class Lines {
@@ -65,7 +65,7 @@ describe('seckill doctor on real servers', () => {
     expect(lines.all.filter(({ verdict }) => verdict === 'wrong')).to.deep.equal([]);
     expect(lines.of('unknown')).to.deep.equal([]);
     const risky = lines.of('risky').filter((id) => !MAY_BE_RISKY.includes(id));
-    // The test broker checks back early, and a server from elsewhere may have an untested version.
+    // The test broker checks back early, and a server from another source may have an untested version.
     expect(risky.filter((id) => !IS_OTHER || !id.endsWith('.version'))).to.deep.equal([
       'mysql.binlog',
       'rocketmq.first-check',
@@ -221,7 +221,7 @@ describe('seckill doctor: a Redis cluster', () => {
   });
 });
 
-/** The Redis of all tests knows the events of other databases. */
+/** The Redis that all tests share counts events of other databases too. */
 const BEYOND_OTHERS = 'AUTO_INCREMENT = 1000000000';
 
 describe('seckill doctor: broken MySQL', () => {
@@ -417,7 +417,7 @@ describe('seckill doctor: broken RocketMQ', () => {
         return lines.of('wrong').includes('rocketmq.brokers') ? null : lines;
       };
       const asItComes = await found('a broker that has just begun answers in time', askAnswering);
-      // The port for replicas, on a machine with a network.
+      // the replication port, on a machine with a network
       const wrong = asItComes.of('wrong').filter((id) => id !== 'rocketmq.open');
       expect(wrong).to.deep.equal(['rocketmq.topics', 'rocketmq.groups']);
       expect(asItComes.line('rocketmq.topics')).to.match(/seckill-purchase is missing/);

@@ -51,7 +51,7 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
     await Promise.all([...buyers, ...Array.from({ length: 10 }, (_, nth) => take(`p${nth}`, { priority: 0 }))]);
     expect((await world.lines.read(terms, null)).admitted).to.deep.equal([0, 0, 0]);
     await world.elapse(Math.max(0, terms.opensAtMs - (await world.nowMs())));
-    await world.lines.read(terms, null); // No call in a second loses its places.
+    await world.lines.read(terms, null); // A call within a second loses no turns.
     for (let look = 0; look < 4; look++) {
       await world.elapse(500);
       const beforeMs = await world.nowMs();
@@ -135,7 +135,7 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
     expect(await briefly('a', { ticket })).to.equal('waiting 2 50');
     const known = await world.lines.read(terms, null);
     expect(known).to.deep.include({ joined: [0, 0, 50], admitted: [0, 0, 20] });
-    terms = { ...terms, saleId: freshSaleId() }; // A room that the store has lost.
+    terms = { ...terms, saleId: freshSaleId() }; // a room that the store has lost
     expect(brief(await take('b', {}, known))).to.equal('waiting 2 51');
     const ahead = { ...known, joined: [7, 0, 60], admitted: [7, 0, 10], opened: true } as unknown as Line;
     const merged = await world.lines.read(terms, ahead);
@@ -172,7 +172,7 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
     expect(await briefly('a', { ticket: ticketOf(before) })).to.equal('ended 2 1');
     const { line } = await take('a', {}, before.line);
     expect(line, 'a caller that has not seen it').to.deep.include({ epoch: 2, joined: [0, 0, 2] });
-    terms = { ...terms, saleId: freshSaleId() }; // A server that has lost the emptying.
+    terms = { ...terms, saleId: freshSaleId() }; // a server that has lost the emptying
     await take('a');
     expect(await world.lines.read(terms, line)).to.deep.include({ epoch: 2, joined: [0, 0, 2] });
   });

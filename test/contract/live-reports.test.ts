@@ -32,7 +32,7 @@ const inMemory = (clock: Clock) => ({
   breakers: new MemoryBreakerStore(clock),
 });
 const inRedis = (connection: RedisConnection) => ({
-  // keys of their own, because operators in other tests would see these programs and APIs
+  // separate keys, because operators in other tests would see these programs and APIs
   programs: createProgramReports(connection, systemClock, `sk:{live}:programs:${randomUUID()}`),
   rules: createRuleReports(connection, `sk:{entry}:rules:apis:${randomUUID()}`),
   hotSales: createHotSaleStore(connection),
@@ -67,7 +67,9 @@ const breakersOf = (redis: BreakerState, mysql: BreakerState = 'closed'): Breake
 /** Sale that only one process of these tests reports. */
 const saleIdOf = (processId: string): string => `9${BigInt(`0x${processId.slice(-12)}`)}`;
 
-/** How a process reports a value from 0 to 2 in each store, and which values the store shows for some processes. */
+/**
+ * How a process reports a value from 0 to 2 in each store, and which values the store shows for a list of processes.
+ */
 const STORES: readonly {
   readonly name: string;
   report(stores: Stores, processId: string, value: number, lifeMs: number): Promise<unknown>;
@@ -185,7 +187,7 @@ onEachWorld<World>('contract reports of live processes', WORLDS, (world) => {
     };
     for (let nth = 0; nth < 2; nth++) {
       await Promise.all([gone, stopped, back].map((id) => report(id, 'worker', SHORT_MS)));
-      await clock.sleep(20); // the second report of each is later than the first of all
+      await clock.sleep(20); // the second report of each process is later than all first reports
     }
     await programs.withdraw(stopped);
     expect(await vanished()).to.deep.equal([]);

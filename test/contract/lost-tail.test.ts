@@ -30,7 +30,7 @@ describe('MySQL that has lost its last writes', () => {
   });
   after(() => server?.stop());
 
-  /** A database as a program sees it: each new connection is checked against the mark. */
+  /** A database as a program uses it: each new connection is checked against the mark. */
   async function database(): Promise<{ pool: MysqlPool; url: string; fresh: () => MysqlPool }> {
     const world = await ownMysqlWorld();
     closed.push(() => world.close());
@@ -95,7 +95,7 @@ describe('MySQL that has lost its last writes', () => {
     await addEvents(primary.pool, 3);
     const mark = createOutboxMark(redis);
     await mark.raise(3n);
-    const reader = createOutboxMark(redis); // an api or a worker: it leases nothing
+    const reader = createOutboxMark(redis); // an api or a worker, which leases nothing
     await reader.read();
     await redis.close();
     const promoted = await database();

@@ -22,7 +22,7 @@ describe('RocketMQ admin tool and our inspection', () => {
   });
   after(() => world?.close());
 
-  /** Returns the output of the tool. Retries when a busy name server or broker makes the tool fail. */
+  /** Returns the output of the tool. Retries if a busy name server or broker makes the tool fail. */
   async function mqadmin(...args: string[]): Promise<string> {
     for (let tries = 1; ; tries++) {
       const { stdout, stderr, exitCode } = await stack.mqadmin(args);

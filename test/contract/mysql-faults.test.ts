@@ -264,7 +264,7 @@ describe('mysql adapters under faults', () => {
     const plan = await planFor(saleId, 'ann');
     const orders = plan.orders.map((order) => ({ ...order, purchase: clipped }));
     expect(await world.orders.write({ ...plan, orders })).to.deep.equal({ outcome: 'value_refused' });
-    // MySQL accepts no other purchase of the plan.
+    // MySQL accepts no other purchase of the plan
     const refused = await failureOf(world.orders.write({ ...plan, orders, singleOut: true }));
     expect(refused).to.include({ kind: 'bad_value', retryable: false });
     expect(await rowsOf(saleId, 'ann')).to.deep.equal([]);
@@ -284,7 +284,7 @@ describe('mysql adapters under faults', () => {
     const slots = createWorkerSlots(world.pool);
     const [ann, bob] = [randomBytes(9).toString('base64url'), randomBytes(9).toString('base64url')];
     const { slot } = await slots.acquire(ann, 10_000);
-    // Older than any other free slot, so that it is assigned next.
+    // older than any other free slot, so that it is assigned next
     await world.pool.execute("UPDATE worker_slots SET leased_until = '1999-01-01' WHERE owner = ?", [ann]);
     expect((await slots.acquire(bob, 10_000)).slot).to.equal(slot);
     expect((await slots.acquire(ann, 10_000)).slot).not.to.equal(slot);

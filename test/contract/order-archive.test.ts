@@ -239,7 +239,7 @@ describe('order archive in MySQL', () => {
 
   const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
   const TEXTS = Array.from({ length: 12 }, (_, index) => `u${index % 4}/k${index}`);
-  /** A sale that may move. Its even orders are paid and have coupons, and its odd orders are cancelled. */
+  /** A sale that may be moved. Its even orders are paid and have coupons, and its odd orders are cancelled. */
   async function begunSale(texts: readonly string[] = TEXTS) {
     const made = await ordersIn(world, texts, { metadata: { cart: '42' }, traceId: TRACE_ID });
     const { saleId } = made.sale;
@@ -337,7 +337,7 @@ describe('order archive in MySQL', () => {
   it('keeps a range that a worker commits during the move, because it is needed to find its orders', async () => {
     const { sale, orders } = await begunSale(['ann', 'bob']);
     const first = orders.map(({ orderId }) => BigInt(orderId)).reduce((a, b) => (a < b ? a : b));
-    const between = String(first - 1n); // Another worker minted it a moment before, and commits now.
+    const between = String(first - 1n); // Another worker made it a moment before, and commits now.
     let committed = 0;
     const raced: MysqlPool = {
       ...pool,

@@ -11,7 +11,7 @@ import { onEachWorld } from './on-each-world.js';
 /** A due message arrives at once. An empty receive takes 5 s, and the timer of the broker counts in seconds. */
 const COMES_WITHIN_MS = 40_000;
 const DELAY_MS = 6_000;
-/** Not a group of these events, because concurrent suites read other topics with those groups. */
+/** Not one of the product's groups for these events, because concurrent suites read other topics with those. */
 const EVENT_GROUP = DEAD_LETTERS[GROUPS.notifier].collector;
 
 onEachWorld<BrokerWorld>('contract DeadlineChannel and OrderEventChannel', BROKER_WORLDS, (world) => {

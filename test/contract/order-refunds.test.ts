@@ -12,7 +12,7 @@ import { systemClock } from './repository-worlds.js';
 const WISH: RefundWish = { restock: false, reason: 'the buyer called' };
 const VOID: VoidWish = { unpaid: true, refundAll: true, dryRun: false, reason: 'wrong price' };
 
-/** The states to which a move may lead. */
+/** The states that a move may lead to. */
 const statesAfter = (move: OrderMove): readonly OrderState[] => {
   return move === 'refund_failed' || move === 'dispute_won' ? ['paid', 'refunded'] : [move];
 };
@@ -38,7 +38,7 @@ describe('contract: OrderRefunds on MySQL', () => {
     const rows = await world.pool.query<{ readonly payload: string }>(sql, [kind, `%"${orderId}"%`]);
     return rows.map(({ payload }) => JSON.parse(payload) as P);
   }
-  /** Reports a dispute, whose id is unique to its payment. */
+  /** Reports a dispute whose id is unique to its payment. */
   const dispute = (paymentId: string, amountCents: number, word: 'open' | 'won' | 'lost', detail: string = word) =>
     world.cases.orderOf(paymentId).then((orderId) => {
       const about = { kind: 'disputed', subject: `du-${paymentId}`, paymentId, orderId, amountCents } as const;
@@ -47,7 +47,7 @@ describe('contract: OrderRefunds on MySQL', () => {
   const setSale = (saleId: string, state: string) =>
     world.pool.execute('UPDATE sales SET state = ? WHERE id = ?', [state, saleId]);
 
-  /** Paid orders of one open sale, with the payment of each. */
+  /** Paid orders of one open sale, each with its payment. */
   async function paid(...texts: string[]): Promise<{ readonly order: Order; readonly paymentId: string }[]> {
     const { sale, orders } = await ordersIn(world, texts);
     await setSale(sale.saleId, 'open');
@@ -202,7 +202,7 @@ describe('contract: OrderRefunds on MySQL', () => {
     expect(await stateOf(order)).to.equal('refunded');
   });
 
-  /** Orders a refund of an order, and refuses it. @returns its id */
+  /** Requests a refund of an order, which the provider refuses. @returns its id */
   async function failed(order: Order, wish: RefundWish = WISH): Promise<string> {
     await refunds.order(order.orderId, { ...wish, key: 'first' }, 'ann');
     const refundId = await due(order);
@@ -538,7 +538,7 @@ describe('contract: OrderRefunds on MySQL', () => {
     });
   }
 
-  /** The moves make a path of the table, and units, events and money agree with its end. */
+  /** Asserts that the moves form a path through the table, and that units, events and money agree with its end. */
   async function checkBooks(order: Order, what: string): Promise<void> {
     const now = await shown(order);
     const all = await refunds.refundsOf(order.orderId);

@@ -10,7 +10,7 @@ import { onEachWorld } from './on-each-world.js';
 
 const WINDOW_MS = 900_000;
 let minted = 0;
-/** Far from the ids of any other run, from time, a random slot and a counter. */
+/** Made from time, a random slot and a counter, so that it is far from the ids of any other run. */
 const slot = Math.floor(Math.random() * 256);
 function orderId({ clock }: Pick<RepositoryWorld, 'clock'>): string {
   minted++;

@@ -9,7 +9,7 @@ import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { memoryWorld, newSale, ownMysqlWorld, type RepositoryWorld } from './repository-worlds.js';
 import { onEachWorld } from './on-each-world.js';
 
-/** Small enough that a page of the primary key ends before its matches do. */
+/** Small enough that a page of the primary key ends before the matches do. */
 const READ_MAX = 3;
 
 const WORLDS = [

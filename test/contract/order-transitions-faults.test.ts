@@ -40,7 +40,7 @@ describe('OrderTransitions on mysql with faults', () => {
     const { orders } = await ordersIn(world as unknown as MovesWorld, ['ann/k*2'], { paymentWindowMs });
     return orders[0] as Order;
   };
-  /** Waits until a move has locked its order and waits for the sale, which the test has locked. */
+  /** Waits until a move has locked its order and is waiting for the sale, which the test has locked. */
   const blocked = (): Promise<void> =>
     until('a move waits for the sale', async () => {
       const [row] = await world.pool.query<{ waiting: string }>(
@@ -84,7 +84,7 @@ describe('OrderTransitions on mysql with faults', () => {
   });
 
   /**
-   * Locks the sale, waits until the move has locked its order and waits too, and then requests that order, which
+   * Locks the sale, waits until the move has locked its order and is waiting too, and then requests that order, which
    * causes a deadlock.
    */
   async function deadlocked<T>(order: Order, move: () => Promise<T>): Promise<T> {
@@ -99,7 +99,7 @@ describe('OrderTransitions on mysql with faults', () => {
       await tx.query('SELECT id FROM orders WHERE id = ? FOR UPDATE', [order.orderId]);
       await tx.rollback();
     });
-    // A sweep that retries earlier skips the locked order, as it should.
+    // a sweep that retries earlier skips the locked order, as it should
     lockReleased = holding.catch(() => undefined);
     await holding;
     return moving as Promise<T>;

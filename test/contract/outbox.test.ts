@@ -13,14 +13,14 @@ const LEASE_MS = 60_000;
 const SHORT_MS = 2_000;
 const MOVED: OrdersMoved = { move: 'paid', saleId: '7', orders: ['11', '12'] };
 
-/** Invalid JSON, and JSON that is no payload of `orders_moved`. */
+/** Invalid JSON, and JSON that is not a payload of `orders_moved`. */
 const UNREADABLE = ['{broken', '5', '"text"', '{}', '[]', '{"move":"paid","saleId":"7"}'];
 let unreadable = 0;
 
 /** An outbox for this file only, because a lease would also take rows of other suites. */
 interface World {
   readonly outbox: Outbox;
-  /** Adds a row as a transaction does, or an unreadable payload for null. @returns the id of the row */
+  /** Adds a row as a transaction would, with an unreadable payload for null. @returns the id of the row */
   add<K extends OutboxKind>(kind: K, payload: OutboxPayloads[K] | null): Promise<string>;
   /** Ids of all rows, oldest first. */
   rows(): Promise<string[]>;

@@ -38,7 +38,7 @@ describe('purge and erasure in MySQL', () => {
     const [row] = await world.pool.query<{ readonly n: string }>(`SELECT COUNT(*) AS n FROM ${table} WHERE ${where}`);
     return Number(row?.n);
   };
-  /** An order with everything beside it, in the archive or in the tables of live sales. */
+  /** An order with all its related rows, in the archive or in the tables of live sales. */
   async function order(atMs: number, parts: Record<string, string> = {}, suffix = '_archive'): Promise<string> {
     sequence++;
     const { sale_id: saleId = '7', user_id: userId = 'ann', state = 'paid', after_paid: afterPaid = null } = parts;
@@ -260,7 +260,7 @@ describe('purge and erasure in MySQL', () => {
       await world.pool.execute("UPDATE sales SET state = 'closed', retirement = ? WHERE id = ?", [retirement, saleId]);
       return saleId;
     };
-    /** Every row of every table that contains the text. */
+    /** Returns every row of every table that contains the text. */
     async function rowsWith(text: string): Promise<string[]> {
       const columns = await world.pool.query<{ table: string; column: string }>(
         `SELECT table_name AS \`table\`, column_name AS \`column\` FROM information_schema.columns

@@ -50,13 +50,13 @@ const ARCHIVED_SALE = String(SALES + 7);
 const DAY_MS = 86_400_000;
 const PLANNED_TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 
-/** Tables with a natural bound. A statement may read them completely. */
+/** Tables of limited size, which a statement may read completely. */
 const SMALL_TABLES = new Set(['worker_slots', 'entry_rules', 'reconcile_leases', 'webhook_endpoints']);
-/** Maximum for a page, a lease or the orders of a few buyers. `READS_MORE` holds the exceptions with their reasons. */
+/** Maximum for a page, a lease or the orders of a few buyers. `READS_MORE` lists the exceptions with their reasons. */
 const READ_MAX = 3_000;
 const SORTED_MAX = 1_000;
 
-/** Statements that read more by design. A LIMIT bounds each statement. */
+/** Statements that read more by design. Each has a LIMIT. */
 const READS_MORE: readonly { readonly from: RegExp; readonly rowsMax: number; readonly why: string }[] = [
   {
     from: /^orderAudit\.orders$|^reconcile\.(orderPage|unlistedOrders)$/,

@@ -55,7 +55,7 @@ async function repair(connection: RedisConnection, sale: Sale): Promise<Sale> {
   return repaired;
 }
 
-/** Returns how many scripts a server has run since its start, without refused scripts. */
+/** Returns how many scripts a server has run since its start, without refused ones. */
 async function scriptsRun(server: Redis): Promise<number> {
   const stats = await server.info('commandstats');
   const calls = [...stats.matchAll(/^cmdstat_eval(?:sha)?:calls=(\d+).*?(?:rejected_calls=(\d+))?/gm)];
@@ -132,7 +132,7 @@ describe('contract: Redis cluster', () => {
         if (left) await from.call('MIGRATE', '127.0.0.1', String(port), '', '0', '5000', 'KEYS', ...keys);
         await traffic.more('meanwhile', 3);
       }
-      // All keys have arrived, but not the slot. Only ASK leads to the keys.
+      // All keys have arrived, but not the slot, so only ASK leads to the keys.
       const { batch } = traffic.deducted[0] as { batch: Batch };
       const orders = batch.purchases.map((purchase) => ({
         ...purchase,
@@ -252,7 +252,7 @@ describe('contract: Redis cluster', () => {
   });
 });
 
-/** Makes purchases one after the other, in several loops. */
+/** Makes purchases one after another, in several loops. */
 class Traffic {
   readonly deducted: { batch: Batch }[] = [];
   /** Batches that were not deducted. */
@@ -293,7 +293,7 @@ class Traffic {
     this.#stopped = true;
   }
 
-  /** Resolves until there is an answer, as the check-back does. */
+  /** Calls resolve until there is an answer, as the check-back does. */
   async resolveAll(): Promise<void> {
     this.unknown = this.#unresolved.length;
     for (const batch of this.#unresolved.splice(0)) {
@@ -326,7 +326,7 @@ describe('contract: Redis with sentinels', () => {
     const [server] = connection.masters() as [Redis];
     expect(await server.call('WAIT', '1', '10000'), 'the replica has it').to.equal(1);
 
-    sentinel.master.signal('SIGSTOP'); // It will never answer, but its connection is still open.
+    sentinel.master.signal('SIGSTOP'); // it will never answer, but its connection is still open
     const lost = batchOf(sale, purchasesOf('u2'));
     expect(await store.deduct(lost), 'no reply').to.deep.equal({ outcome: 'outcome_unknown' });
     await until(

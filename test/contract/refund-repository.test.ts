@@ -8,7 +8,7 @@ const LEASE_MS = 60_000;
 const SHORT_MS = 2_000;
 
 onEachFreshWorld<MovesWorld>('contract RefundRepository', MOVES_WORLDS, (world) => {
-  /** Creates an order per text, cancelled before its money arrived. @returns payment ids, oldest first */
+  /** Creates one order per text, cancelled before its money arrived. @returns payment ids, oldest first */
   async function owed(...texts: string[]): Promise<{ paymentIds: string[]; orderIds: string[] }> {
     const { orders } = await ordersIn(world, texts);
     const paymentIds: string[] = [];

@@ -8,7 +8,7 @@ import { firstBucket, openSale, STORE_WORLDS, type StoreWorld } from './store-wo
 import { onEachWorld } from './on-each-world.js';
 
 const BUCKETS = 4;
-/** A buyer who stays in bucket 0 of four, and a buyer who moves to another bucket. */
+/** A buyer who stays in bucket 0 of four, and one who moves to another bucket. */
 const [STAYS, MOVES] = ['u1', 'u2', 'u3', 'u4', 'u5'].reduce<[string, string]>(
   ([stays, moves], userId) => (homeBucket(userId, BUCKETS) === 0 ? [userId, moves] : [stays, userId]),
   ['', ''],

@@ -10,7 +10,7 @@ import { stackEnv } from '../helpers/stack-env.js';
 import { onEachWorld } from './on-each-world.js';
 
 interface World {
-  /** A broadcast without rules. */
+  /** A broadcast that has no rules yet. */
   fresh(): RuleBroadcast;
   close(): Promise<void>;
 }

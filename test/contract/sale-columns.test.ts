@@ -19,7 +19,7 @@ describe('contract: rows of an order on MySQL', () => {
   const count = async (sql: string): Promise<number> =>
     Number((await world.pool.query<{ n: string }>(`SELECT COUNT(*) AS n FROM ${sql}`))[0]?.n);
 
-  /** Tables with this column, except for those of findings, which may belong to no order of ours. */
+  /** Tables with this column, except tables of findings, whose rows may belong to no order of ours. */
   async function tablesWith(column: string): Promise<string[]> {
     const rows = await world.pool.query<{ name: string }>(
       `SELECT table_name AS name FROM information_schema.columns WHERE table_schema = DATABASE() AND column_name = ?`,

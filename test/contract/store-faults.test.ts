@@ -52,7 +52,7 @@ async function redisWorld(): Promise<FaultyWorld> {
     ...createBatchStore(connection),
   };
   const isReady = (): boolean => redis.status === 'ready';
-  /** A connection that lost a reply is unusable, because the next reply would be taken for the lost reply. */
+  /** A connection that lost a reply is unusable, because the next reply would be mistaken for the lost one. */
   const reconnect = async (): Promise<void> => {
     proxy.reset();
     await until('the connection broke', () => !isReady(), { everyMs: 1 });
@@ -180,7 +180,7 @@ onEachWorld<FaultyWorld>('contract: silent Redis', WORLDS, (world) => {
 
     const release = releaseOf(at, 'u1', '101');
     expectFault(await faultOf(world.losingReply('release_reply_lost', () => store.release([release]))));
-    // The lost reply may belong to the read before the script. In that case the release runs now.
+    // The lost reply may belong to the read before the script. Then the release runs only now.
     await store.release([release]);
     expect(await store.release([release])).to.deep.equal(['nothing']);
     expect((await store.readSale(at))?.unitsLeft).to.equal(5);

@@ -150,7 +150,10 @@ describe('Dockerfile, Compose and the files that they mount', () => {
   });
 });
 
-/** Moves the site to free ports, since `nginx -t` opens them and may not be root. Drops IPv6 if the machine has none. */
+/**
+ * Moves the site to free ports, because `nginx -t` opens them and may run without root. Drops IPv6 addresses if the
+ * machine has no IPv6.
+ */
 function listenWhereItMay(site: string): void {
   const free = new Map<string, number>();
   for (const name of readdirSync(site)) {

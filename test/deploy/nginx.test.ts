@@ -11,7 +11,7 @@ import { until } from '../chaos/harness/wait.js';
 import { fetchNginx, Nginx, type FoundNginx } from '../helpers/nginx.js';
 
 const SIGNED = { 'Seckill-Signature': 'x'.repeat(43) };
-/** Nobody waits longer for an answer, except for a long poll, a stream and the bank. */
+/** Maximum wait for an answer, except for a long poll, a stream and the bank. */
 const ANSWER_MAX_MS = 5000;
 
 describe('deploy/nginx in front of APIs that fail', () => {
@@ -138,7 +138,7 @@ describe('deploy/nginx in front of APIs that fail', () => {
       ['POST', '/v1/orders/1/pay', {}],
     ] as const;
     const waiting = requests.map(([method, path, headers]) => ask(url + path, { method, headers }));
-    // these APIs hang, so nginx gives this request up when it would have given up the others
+    // these APIs hang, so nginx gives up this request at the moment when it would have given up the others
     expect((await ask(`${url}/v1/sales/1/purchases`, { method: 'POST' })).status).to.equal(503);
     sendAnswers();
     expect((await Promise.all(waiting)).map(({ status }) => status)).to.deep.equal(requests.map(() => 200));

@@ -15,7 +15,7 @@ import { FAULTS } from '../chaos/on-call/faults.js';
 import { mistakesIn, OF_PROMETHEUS, ownLabels, publishedMetrics, shownIn } from '../helpers/published-metrics.js';
 
 /**
- * Alerts that the console does not show because a process cannot judge them by its current metrics, each with the
+ * Alerts that the console does not show because a process cannot evaluate them on its current metrics, each with the
  * reason.
  */
 const NEEDS_PROMETHEUS: Readonly<Record<string, string>> = {

@@ -7,7 +7,7 @@ import { en as buyerTexts } from '../../web/buyer/words/en.js';
 
 /** The files that define the texts do not count as uses. */
 const DICTIONARIES = /\/(?:en|zh)\.ts$/;
-/** Matches a part that is passed on whole, or whose text is picked by a computed name. */
+/** Matches a part that is passed on as a whole, or whose text is chosen by a computed name. */
 const TAKEN = '(?!\\??\\.\\w)';
 
 describe('guard: texts of the pages', () => {

@@ -23,10 +23,10 @@ const PARTS = [
   ['MySQL', 'mysql'],
   ['RocketMQ, broker with proxy', 'broker'],
 ] as const;
-/** The page has a table of memory and disks, with more than the plan knows. */
+/** The page also has a table of memory and disks, which contains more than the plan knows. */
 const IS_SHOWN = /^(apis|workers|keepers|batch|buckets|Redis|RocketMQ|MySQL|connections of MySQL)$/;
 
-/** Renders the page about sizing with tables made from the figures of `seckill plan`. */
+/** Renders the page about sizing, with tables made from the figures of `seckill plan`. */
 export function renderSizingDocs(): string {
   const page = readFileSync(join(REPO_DIR, SIZING_PAGE), 'utf8');
   const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];

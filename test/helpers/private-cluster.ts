@@ -21,7 +21,9 @@ interface Server {
 
 type Settings = Readonly<Record<string, string | number | boolean>>;
 
-/** A private name server and brokers without access control, for tests of several brokers; proxies on request. */
+/**
+ * A private name server and brokers without access control, for tests of several brokers. Starts proxies on request.
+ */
 export class PrivateCluster {
   readonly #dir: string;
   readonly #settings: Settings;
@@ -35,7 +37,7 @@ export class PrivateCluster {
 
   /**
    * @param names of the brokers
-   * @param settings of the brokers, beyond addresses and sizes
+   * @param settings of the brokers, in addition to addresses and sizes
    */
   static async start(names: readonly string[], settings: Settings = {}): Promise<PrivateCluster> {
     const cluster = new PrivateCluster(mkdtempSync(join(tmpdir(), 'seckill-brokers-')), settings);
@@ -74,7 +76,7 @@ export class PrivateCluster {
 
   /**
    * Starts proxies in cluster mode, each of which serves every broker.
-   * @param settings beyond the addresses
+   * @param settings in addition to the addresses
    * @returns their addresses, `host:port` by name
    */
   async startProxies(names: readonly string[], settings: Settings = {}): Promise<Map<string, string>> {

@@ -5,7 +5,8 @@ import { until } from '../chaos/harness/wait.js';
 
 const MASTER_NAME = 'stock';
 /**
- * Silence after which a sentinel declares a master down. On a busy machine, a live master may be silent for a second.
+ * Silence after which a sentinel declares a master down. On a busy machine, even a live master may be silent for a
+ * second.
  */
 const DOWN_AFTER_MS = 2_000;
 
@@ -21,7 +22,7 @@ export interface SentinelRedis {
 
 /**
  * @param secure for servers and a sentinel that only accept TLS; the sentinel has the same users
- * @throws when the sentinel does not see both servers in time
+ * @throws if the sentinel does not see both servers in time
  */
 export async function startSentinelRedis(secure: SecureRedis | null = null): Promise<SentinelRedis> {
   const binary = redisServerBinary();

@@ -56,7 +56,7 @@ describe('many slow clients', () => {
       '',
     ];
     for (const client of waiting) client.say(...poll);
-    // an occasional byte is no reason to wait longer
+    // an occasional byte does not extend the wait
     const trickle = setInterval(() => {
       for (const client of [...heads, ...bodies]) if (!client.closed) client.say(' ');
     }, TRICKLE_EVERY_MS);

@@ -101,7 +101,7 @@ describe('slow HTTP clients', () => {
   it('delivers its 413 to a client that keeps sending before it reads [S6]', async () => {
     await start();
     const client = await RawClient.to(server.port);
-    // Waits so that the parts arrive separately.
+    // so that the parts arrive separately
     const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 60));
     client.socket.pause();
     client.say(rawPurchase('', KEY, 'Content-Length: 10000000'));

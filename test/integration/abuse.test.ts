@@ -10,10 +10,10 @@ import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
 
 const CONNECTIONS_MAX = 20;
-/** The address that tests connect from and that the API sees as the client. All of 127.0.0.0/8 is this machine. */
+/** The address from which tests connect and which the API sees as the client. All of 127.0.0.0/8 is this machine. */
 const CLIENT = '127.0.0.9';
 
-/** Repeats attacks that a tester tried on a live system, and checks what an honest buyer notices. */
+/** Repeats attacks that a tester tried on a live system, and checks what an honest buyer would notice. */
 describe('abuse by accounts and strangers', () => {
   let api: Program;
   after(() => publish({})); // the stack outlives this file, so the rules must go before the programs end

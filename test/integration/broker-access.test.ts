@@ -109,7 +109,7 @@ describe('the local broker', () => {
         }
       }
     }
-    // The same requests with the key are answered, or refused for their content.
+    // The same requests with the key are answered, or refused only for their content.
     for (const [port, what, requests] of [
       [ports.broker, 'read the topics', ADMIN_REQUESTS],
       [ports.broker - 2, 'change a setting', ADMIN_REQUESTS],
@@ -193,7 +193,7 @@ describe('the local broker', () => {
   });
 });
 
-/** Asks for the log as a replica does (DefaultHAClient.java of 5.4.0). */
+/** Asks for the log as a replica would (DefaultHAClient.java of 5.4.0). */
 function replicateFrom(port: number, offset: bigint): Promise<{ readonly bytes: number; readonly isClosed: boolean }> {
   return new Promise((resolve, reject) => {
     let bytes = 0;

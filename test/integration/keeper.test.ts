@@ -24,7 +24,7 @@ describe('keeper: recovery after a process dies', () => {
   it('marks batches recorded that a worker wrote before it died, while no worker runs [M9]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 20 });
     const before = await metric('seckill_marked_late_batches_total');
-    await recordBatch(system.stack, saleId, 3); // writes the rows, and does not mark the batch as recorded
+    await recordBatch(system.stack, saleId, 3); // writes the rows, but does not mark the batch recorded
 
     const figures = await expectInvariants(system.stack, saleId);
     expect(figures).to.include({ sold: 3, rows: 3, unitsLeft: 17 });

@@ -17,7 +17,7 @@ const run = promisify(execFile);
 const TSC = join(REPO_DIR, 'node_modules/typescript/bin/tsc');
 /** Broker clients start within some seconds each. */
 const START_MS = 90_000;
-/** The group of the hook is new and receives all sales of earlier tests. */
+/** The group of the hook is new, and receives the events of all sales of earlier tests. */
 const BACKLOG_MS = 300_000;
 
 /** Returns the code blocks of a page in this language. */
@@ -195,7 +195,7 @@ result.orderId;
     const { stdout } = await run(process.execPath, ['no-redis.mjs'], {
       cwd: dir,
       env: { PATH: process.env.PATH, ...system.stack.env },
-      timeout: START_MS, // the process exits by itself or is killed
+      timeout: START_MS, // the process must exit by itself, or it is killed
     });
     expect(stdout).to.equal('OperationalError redis\n');
   });

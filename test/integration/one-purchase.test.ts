@@ -162,7 +162,7 @@ describe('one purchase, from click to order', () => {
     expect(figures).to.include({ rows: 2, liveRows: 1, sold: 1 });
   });
 
-  /** Commits the writes of a cancel: ends the row, lowers `sold`, and promises the release in the outbox. */
+  /** Commits the writes of a cancellation: ends the row, lowers `sold`, and promises the release in the outbox. */
   async function cancelByHand(saleId: string, orderId: string, userId: string): Promise<void> {
     const release = { saleId, bucket: 0, userId, requestId: 'k1', orderId, batchId: '', withUnits: true };
     await system.stack.mysql.transaction(async (tx) => {

@@ -86,7 +86,7 @@ describe('endpoints and commands for operators', () => {
       const { servers } = system.stack;
       expect(servers.server(dependency).kill('SIGSTOP'), 'it was stopped').to.equal(true);
       try {
-        // Its threads stop one by one when each gets its turn, so an answer may still arrive.
+        // Its threads stop one by one when each is scheduled, so an answer may still arrive.
         const named = all.map(() => ({ status: 503, bad: [dependency] }));
         await until('all say so', async () => isDeepStrictEqual(await Promise.all(all.map(readiness)), named));
         for (const { operatorsUrl } of all) expect((await ask(`${operatorsUrl}/healthz`)).status).to.equal(200);

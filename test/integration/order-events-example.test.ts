@@ -21,7 +21,7 @@ const EXAMPLE = join(REPO_DIR, 'examples/order-events/main.mjs');
 
 const OWN_TOPIC = { topicName: 'shop-test-events', readQueueNums: 1, writeQueueNums: 1, perm: 6 };
 
-/** Runs the example as its reader does. */
+/** Runs the example as a reader of the page would. */
 class Example {
   readonly child: ChildProcess;
   stdout = '';
@@ -70,7 +70,7 @@ describe('examples/order-events', () => {
     const { code, stderr } = await runCommand(['topics', '--group', group], system.stack.env);
     expect(code, stderr).to.equal(0);
   };
-  /** The broker settings of an outside service. */
+  /** The broker settings of an external service. */
   const brokerEnv = (): NodeJS.ProcessEnv => {
     const { ROCKETMQ_ENDPOINT, ROCKETMQ_ACCESS_KEY, ROCKETMQ_ACCESS_SECRET } = system.stack.env;
     return { ROCKETMQ_ENDPOINT, ROCKETMQ_ACCESS_KEY, ROCKETMQ_ACCESS_SECRET };

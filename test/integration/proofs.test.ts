@@ -15,7 +15,7 @@ type Headers = Readonly<Record<string, string>>;
 describe('proofs from buyers: signature, purchase token, pass', () => {
   let one: Program;
   let other: Program;
-  after(() => publish({})); // other files buy without proofs, so the rules must go before the programs end
+  after(() => publish({})); // other files buy without proofs, so the rules must be removed before the programs end
   const system = useSystem(async ({ programs }) => {
     [one, other] = await Promise.all([programs.start('api'), programs.start('api'), programs.start('worker')]);
   });
@@ -179,7 +179,7 @@ describe('proofs from buyers: signature, purchase token, pass', () => {
       async () => brief(await placeOf('dan', dan)) === '409 sold_out',
     );
     await until('and for a buyer who joins', async () => {
-      await buy(saleId, 'cid', { headers: cid }); // zero units are cached only for a moment
+      await buy(saleId, 'cid', { headers: cid }); // a count of zero is cached only for a moment
       return brief(await join('eve')) === '409 sold_out';
     });
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 2, sold: 2, unitsLeft: 0 });

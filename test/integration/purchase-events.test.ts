@@ -8,14 +8,14 @@ import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 import { grantedMsOf, pause, until } from '../chaos/harness/wait.js';
 
-/** Longer than any test, so an earlier event came with a notification. */
+/** Longer than any test, so that an earlier event can only come with a notification. */
 const NO_POLLS = { NOTIFICATIONS_POLL_MAX_MS: '60000' };
 /** Short enough for a test. */
 const POLLS = { NOTIFICATIONS_POLL_MAX_MS: '500', EVENTS_STREAM_MAX_MS: '1500', EVENTS_RETRY_MS: '100' };
 const PAYMENTS = { PAYMENT_PROVIDER: 'simulator' };
 /**
- * The first polls come after 50 ms, then after 3, 9, 27 and 81 times as long or slightly less, and one poll comes
- * within a second of the subscription. After this time the next poll is 12 s away.
+ * The first polls come after 50 ms, then after 3, 9, 27 and 81 times as long or slightly less. One more poll comes
+ * within a second of the subscription. After this time, the next poll is 12 s away.
  */
 const FIRST_POLLS_MS = 6_500;
 /** `ordered` by the stream and by the long poll, `paid` by the stream. */
@@ -52,7 +52,7 @@ describe('a buyer who waits at two APIs', () => {
   };
 
   /**
-   * Makes a purchase, from its 202 to its payment. @returns the number of steps that the buyer's API heard by
+   * Makes a purchase, from its 202 to its payment. @returns the number of steps of which the buyer's API learned by
    * notification
    */
   async function heardByNotification(userId: string): Promise<number> {
@@ -107,7 +107,7 @@ describe('a buyer who waits at two APIs', () => {
     const buyers = buyersOf(saleId, second);
     expect((await buyers.buy('ann'))?.status).to.equal(202);
     const names: string[] = [];
-    /** Reconnects like a browser whenever a connection ends, after the last event. */
+    /** Reconnects after the last event whenever a connection ends, like a browser. */
     const follow = async (wanted: string): Promise<EventStreamClient> => {
       const stream = await listen(buyers, 'ann', second, names.at(-1));
       await stream.end();

@@ -65,7 +65,7 @@ describe('reconcile and compensation', () => {
   const sql = (text: string, ...values: string[]) => system.stack.mysql.execute(text, values);
   const redis = () => system.stack.redis.redis;
   const keysOf = (saleId: string) => bucketKeys({ saleId, bucket: 0 });
-  /** Makes everything in the sale ten minutes old: longer than the safe age, shorter than the wait of a re-drive. */
+  /** Makes everything in the sale ten minutes old: older than the safe age, younger than the wait of a re-drive. */
   const age = async (saleId: string): Promise<void> => {
     const pending = await redis().zrange(keysOf(saleId).pending, '0', '-1');
     for (const batchId of pending) await redis().zadd(keysOf(saleId).pending, Date.now() - 600_000, batchId);
@@ -187,7 +187,7 @@ describe('reconcile and compensation', () => {
 
   it('repairs differing rows and entries where possible and reports the rest [D5, C7]', async () => {
     const saleId = await newSale();
-    // writes its rows without marking the batch as recorded
+    // writes its rows without marking the batch recorded
     const { batchId } = await recordBatch(system.stack, saleId, 1);
     await redis().zrem(keysOf(saleId).pending, batchId); // removes the batch from the pending set that the keeper reads
     const buyers = buyersOf(saleId);

@@ -29,7 +29,7 @@ interface Trace {
 describe('trace of a purchase', () => {
   let api: Program;
   const system = useSystem(async ({ programs }) => {
-    // Prevents another publication, so that pending batches of a test stay pending.
+    // Prevents republication, so that the pending batches of a test stay pending.
     const env = { KEEPER_EVERY_MS: '500', OUTBOX_EVERY_MS: '100', REDRIVE_AFTER_MS: '600000' };
     [api] = await Promise.all([
       programs.start('api', { env: { PAYMENT_PROVIDER: 'simulator' } }),

@@ -8,7 +8,8 @@ import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
 /**
- * SIGUSR2 sets the clock of the process five minutes ahead, SIGWINCH five minutes back. Start-up sees the true time.
+ * SIGUSR2 sets the clock of the process five minutes ahead, SIGWINCH five minutes back. At start-up it shows the true
+ * time.
  */
 const SKEWED_CLOCK = `data:text/javascript,${encodeURIComponent(`
   const now = Date.now;
@@ -68,7 +69,7 @@ describe('the window of a sale', () => {
     };
     for (const [signal, skewMs] of [['SIGUSR2', 300_000] as const, ['SIGWINCH', -300_000] as const]) {
       api.signal(signal);
-      await until('the clock is off', async () => Math.abs((await skewOf()) - skewMs) < 5000); // the clock has changed
+      await until('the clock is off', async () => Math.abs((await skewOf()) - skewMs) < 5000); // the clock was changed
       expect(brief(await buyersOf(soon.saleId).buy(`b${signal}`))).to.equal('409 not_open');
       expect(brief(await buyersOf(ending.saleId).buy(`b${signal}`))).to.equal('202 pending');
       expect(brief(await buyersOf(over.saleId).buy(`b${signal}`))).to.equal('409 closed');

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { runCommand } from '../chaos/harness/commands.js';
 
-/** Keeps none of our settings, like a shell on a server. */
+/** Removes all our settings, like a shell on a server. */
 const { PATH, HOME } = process.env;
 
 /** Runs in the checkout, where a developer may have started a stack. */

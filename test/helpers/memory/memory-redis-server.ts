@@ -48,7 +48,8 @@ const HALF_A_PAIR = /\p{Surrogate}/u;
  * surrogate pair.
  */
 function isCjson(body: string): boolean {
-  if (!body.includes('\\u')) return true; // JavaScript escapes half a pair
+  // Returns whether cjson, with which the scripts decode a body, accepts this JSON. Unlike JavaScript, it refuses half a surrogate pair.
+  if (!body.includes('\\u')) return true;
   let isFine = true;
   JSON.parse(body, (name, value: unknown) => {
     if (HALF_A_PAIR.test(name) || (typeof value === 'string' && HALF_A_PAIR.test(value))) isFine = false;
@@ -117,7 +118,9 @@ export class MemoryRedisServer {
     return this.cutOff.has(saleId) ? new OperationalError('redis', `${saleId} is cut off`, { retryable: true }) : null;
   }
 
-  /** Returns a bucket. Tests also use it to read stored data and to store what only a disaster would leave. */
+  /**
+   * Returns a bucket. Tests also use it to read stored data, and to store data that only a disaster would leave behind.
+   */
   bucket({ saleId, bucket }: BucketRef): MemoryBucket {
     const name = `${saleId}:${bucket}`;
     let found = this.#buckets.get(name);
@@ -125,12 +128,15 @@ export class MemoryRedisServer {
     return found;
   }
 
-  /** Whether the bucket can be trusted: loaded, not in repair, and written by this server since its last restart. */
+  /**
+   * Returns whether the bucket can be trusted: loaded, not in repair, and written by this server since its last
+   * restart.
+   */
   isSure(sale: LoadedSale | null): sale is LoadedSale {
     return sale !== null && sale.state !== 'repair' && sale.stamp === this.#runId;
   }
 
-  /** Lets a restart lose writes from now on. Each write costs a copy of its bucket. */
+  /** From now on, lets a restart lose writes. Each write costs a copy of its bucket. */
   keepHistory(): void {
     this.#history ??= [];
   }
@@ -142,7 +148,7 @@ export class MemoryRedisServer {
     if (this.#history.length > HISTORY_MAX) this.#history.shift();
   }
 
-  /** Dies and returns with another run id. @returns the number of lost writes */
+  /** Dies and comes back with another run id. @returns the number of lost writes */
   restart({ lose = 0, empty = false }: Restart = {}): number {
     this.#runId++;
     if (empty) {
