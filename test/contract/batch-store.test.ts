@@ -261,7 +261,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(answers[1]).to.equal(null);
     });
 
-    it("when there are no units to return, closes the request and lowers the buyer's count [D6]", async () => {
+    it('when there are no units to return, closes the request and lowers the count of the buyer [D6]', async () => {
       await deducted('u1*4');
       expect(
         await world.batches.release([releaseOf(firstBucket(sale), 'u1', '101', { withUnits: false })]),

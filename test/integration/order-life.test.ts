@@ -78,7 +78,7 @@ describe('the life of an order', () => {
     expect(figures).to.include({ sold: 1, unitsLeft: 0, rows: 2, liveRows: 1 });
   });
 
-  it("is paid once by the provider's webhook, has late money refunded, and gets a case for money without an order [P3]", async () => {
+  it('is paid once by the webhook of the provider, has late money refunded, and gets a case for money without an order [P3]', async () => {
     const { saleId, buyers } = await saleWith({ priceCents: 1250 });
     const [paid, cancelled] = [await orderOf(buyers, 'ann'), await orderOf(buyers, 'bob')];
     const event = { type: 'payment.succeeded', paymentId: `p-${paid}`, orderId: paid, ...money };

@@ -7,7 +7,7 @@ import { until } from '../chaos/harness/wait.js';
 
 const LIFE_MS = 60_000;
 
-/** A server of its own, because the test restarts it with its data and without. */
+/** A separate server, because the test restarts it with and without its data. */
 describe('lua/take-nonce-2.lua', () => {
   let server: DurableRedis | undefined;
   let runner: ScriptRunner;
@@ -22,7 +22,7 @@ describe('lua/take-nonce-2.lua', () => {
 
   const take = async (nonce: string, signedAtMs: number): Promise<unknown> =>
     runner.connection.run('take-nonce', [nonceKey('k1', nonce), NONCES_KEY], [LIFE_MS, signedAtMs]);
-  /** Answers from the next server only. */
+  /** Accepts answers only from the next server. */
   const restart = async (): Promise<void> => {
     const { redis } = runner.connection;
     const runId = async (): Promise<string | undefined> => /run_id:(\w+)/.exec(await redis.info('server'))?.[1];
@@ -35,7 +35,7 @@ describe('lua/take-nonce-2.lua', () => {
 
   it('returns `fresh`, then `used`, and forgets used nonces when their life is over', async () => {
     const nonce = randomUUID();
-    const signedAtMs = (await nowMs()) + 1000; // Redis reports the start of a server to the second
+    const signedAtMs = (await nowMs()) + 1000; // Redis reports its start time only to the second
     expect(await take(nonce, signedAtMs)).to.equal('fresh');
     expect(await take(nonce, signedAtMs)).to.equal('used');
     expect(await runner.connection.redis.pttl(nonceKey('k1', nonce))).to.be.within(1, LIFE_MS);

@@ -121,7 +121,7 @@ describe('lua/take-permits-5.lua', () => {
     await take(endpoint, limits, crowd);
     const { redis } = runner.connection;
     for (const key of keys) {
-      const leftMs = await redis.pttl(key); // -2: the key does not exist, or no longer exists
+      const leftMs = await redis.pttl(key); // -2: the key has expired or never existed
       if (leftMs !== -2) expect(leftMs, key).to.be.within(0, 201);
     }
     await pause(200 + PAST_LIVES_MS);

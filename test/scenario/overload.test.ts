@@ -8,10 +8,10 @@ import { runCommand } from '../helpers/command.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
 
-/** The promised time for switches and for breakers that agree. */
+/** The promised time for switches, and for breakers to agree. */
 const EVERYWHERE_MS = 1000;
 const OUTAGE_MS = 10_000;
-/** Pause between two requests of a buyer who keeps asking. */
+/** Pause between two requests of a buyer who keeps trying. */
 const ASK_PAUSE_MS = 50;
 /** A breaker that opens after a few seconds of failures and soon tries again. */
 const BREAKER = {

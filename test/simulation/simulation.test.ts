@@ -4,9 +4,11 @@ import { missingFrom } from './reached.js';
 import { hashOf, simulate, simulateSeeds } from './run.js';
 import { emptyTally, type Tally } from './tally.js';
 
-/** A few seconds of work. `npm run simulate` runs 20,000 seeds and checks that every fault and event happens among them. */
+/**
+ * A few seconds of work. `npm run simulate` runs 20,000 seeds and checks that every fault and event occurs among them.
+ */
 const RUNS = 300;
-/** Most of them happen in the first 100 runs. */
+/** Most of them occur in the first 100 runs. */
 const KINDS_MIN = 10;
 
 describe('simulation of the programs with in-memory servers', () => {

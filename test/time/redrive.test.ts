@@ -117,7 +117,7 @@ describe('keeper: speed of the re-drive after an outage', () => {
     for (const count of counts) expect(count, 'both did their part').to.be.greaterThan(BATCHES / 10);
   });
 
-  /** Takes the published messages off the topic, so that no worker of another test receives them. */
+  /** Removes the published messages from the topic, so that no worker of another test receives them. */
   async function drain(saleId: string): Promise<string[]> {
     const source = await createDeliverySource({
       ...brokerOf(env),

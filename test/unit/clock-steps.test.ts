@@ -22,8 +22,8 @@ const turns = async (): Promise<void> => {
 };
 
 /**
- * Sets the clock of the machine back by an hour in the middle of every wait. Each wait still lasts as long as it
- * should [T12]. Some parts have such a test of their own.
+ * Sets the clock of the machine back by an hour in the middle of every wait. Each wait must still last as long as it
+ * should [T12]. Some parts have such a test in their own file.
  */
 describe('a clock that is set back by an hour [T12]', () => {
   it('lets no purchase wait longer in the batcher', async () => {

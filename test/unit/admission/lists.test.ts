@@ -42,7 +42,7 @@ function networkOf(text: string, length: number): string {
 }
 
 /**
- * The model uses the platform's BlockList, one rule after the other. There `::/0` also holds IPv4, so each family has
+ * The model uses the platform's BlockList, one rule after another. There `::/0` also contains IPv4, so each family has
  * its own list.
  */
 function modelOf(networks: readonly string[]): (text: string) => boolean {

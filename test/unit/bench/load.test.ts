@@ -23,7 +23,7 @@ describe('LatencyHistogram', () => {
   it('counts a stall for every request that was due during it', () => {
     const corrected = new LatencyHistogram();
     const naive = new LatencyHistogram();
-    // Sends a request per ms for 1 s. Each is answered in 1 ms, except during a stall of 500 ms in the middle.
+    // Sends a request every ms for 1 s. Each is answered within 1 ms, except during a stall of 500 ms in the middle.
     for (let place = 0; place < 1000; place++) {
       const due = dueAtMs(place, 1000);
       const sent = due >= 250 && due < 750 ? 750 : due;

@@ -5,7 +5,7 @@ import { wrapped } from '../../../src/process/seams.js';
 import { failPoints, POINTS } from '../../chaos/fail-points.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
-/** The answers of ports that a fail point looks at. */
+/** The answers of ports on which fail points depend. */
 const ANSWERS: Readonly<Record<string, unknown>> = {
   rollback: true,
   transferOut: { outcome: 'transferred' },
@@ -16,7 +16,7 @@ const ANSWERS: Readonly<Record<string, unknown>> = {
   expireDue: 1,
 };
 
-/** Returns a port with any method, but no promise. A call notes the name of the method. */
+/** Returns a port with any method, which is not a promise. Each call records the name of the method. */
 function portOf(done: string[], answers: Readonly<Record<string, unknown>> = ANSWERS): never {
   const method = (name: string) => async (): Promise<unknown> => (done.push(name), answers[name]);
   return new Proxy({}, { get: (_, name) => (name === 'then' ? undefined : method(String(name))) }) as never;

@@ -87,7 +87,7 @@ describe('chaos suite', () => {
       redis: { redis: { ping: async () => 'PONG' } },
       mysql: { query: async () => undefined },
     });
-    // the scenario runs beside other scenarios and breaks no server
+    // the scenario runs next to other scenarios and breaks no server
     const [unread] = await suite.run(new Schedule([fails], [1]));
     expect(unread).to.include({ outcome: 'red', reason: 'no', figures: null });
     const [read] = await suite.run(new Schedule([{ ...fails, alone: true }], [1]));

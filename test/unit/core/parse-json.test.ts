@@ -8,7 +8,7 @@ const errorOf = (text: string): string | null => {
   return 'error' in parsed ? parsed.error : null;
 };
 
-/** Not every version of Node.js has each message. */
+/** Not every version of Node.js produces each message. */
 function positionOfParse(text: string): number | null {
   try {
     JSON.parse(text);
@@ -66,7 +66,7 @@ describe('parseJson', () => {
       const column = /unexpected .* column (\d+)/.exec(errorOf(broken) ?? '')?.[1];
       if (position === null || column === undefined) continue;
       compared++;
-      const inToken = broken.slice(Number(column) - 1, position); // A wrong number is named by its first character.
+      const inToken = broken.slice(Number(column) - 1, position); // a wrong number is named by its first character
       expect(inToken, broken).to.match(/^[\w.+-]*$/);
       expect(Number(column)).to.be.at.most(position + 1);
     }

@@ -227,7 +227,7 @@ describe('sale', () => {
   });
 
   it('assigns a buyer to the same home bucket for ever, checked by known values [R12]', () => {
-    // FNV-1a test vectors of its authors. Stored data depends on them.
+    // FNV-1a test vectors published by its authors. Stored data depends on them.
     expect([hash32(''), hash32('a'), hash32('foobar')]).to.deep.equal([0x811c9dc5, 0xe40c292c, 0xbf9cf968]);
     expect(homeBucket('anybody', 1)).to.equal(0);
     expect(homeBucket('a', 16)).to.equal(0xe40c292c % 16);

@@ -44,7 +44,7 @@ function tokensOf(who: Who): readonly (string | null)[] {
   ];
 }
 
-/** Every service of FakeServices throws and so causes a 500. An earlier response shows that no service was called. */
+/** Every service of FakeServices throws and so causes a 500. Any other response shows that no service was called. */
 describe('access of operators', () => {
   let fake: FakeServices;
   let server: Started;

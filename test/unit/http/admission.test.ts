@@ -7,7 +7,7 @@ import { partial } from '../../helpers/partial.js';
 
 const NO: Verdict = { word: 'denied', retryAfterMs: null };
 
-/** Admission with verdicts set by the test. Records the questions it gets. */
+/** Admission with verdicts set by the test. Records each request for a verdict. */
 class FakeAdmission {
   isOn = true;
   anonymousVerdict: Verdict = null;

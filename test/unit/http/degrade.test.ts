@@ -35,7 +35,7 @@ const VIEW: SaleView = {
 const PATHS = { status: '/v1/sales/7/purchases/k1', sale: '/v1/sales/7', order: '/v1/orders/99' } as const;
 const READS = ['status', 'sale', 'order'] as const;
 
-/** The real layer before sources that can fail and count their calls. */
+/** The real layer in front of sources that can fail and count their calls. */
 class World {
   rules: DegradeRules = degradeRules.parse({ mode: 'on' });
   open: Dependency[] = [];

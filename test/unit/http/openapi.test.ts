@@ -29,7 +29,7 @@ interface Operation {
 const isStrict = (schema: z.ZodType): boolean =>
   schema instanceof z.ZodObject && schema.def.catchall instanceof z.ZodNever;
 
-// Rules of `redocly lint` that a change here may break, without its 30 MB.
+// Rules of `redocly lint` that a change here could break, without its 30 MB.
 for (const listener of ['buyers', 'operators'] as const) {
   describe(`openapi for ${listener}`, () => {
     const [routes, document] = [routesOf(ROUTES, listener), openapiOf(ROUTES, listener)];

@@ -189,7 +189,7 @@ describe('orders and payments over HTTP', () => {
     const event = { eventId: 'e1', type: 'payment.succeeded', orderId: '99', ...payment, live: true };
     let reported: [string, Payment][];
     let resolved: string[];
-    /** What moved the money of orders. */
+    /** Calls that moved the money of orders. */
     let moved: string[];
     let fits: 'known' | 'recorded' | 'does_not_fit';
     let outcome: PayOutcome;

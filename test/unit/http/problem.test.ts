@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { PROBLEMS, type ProblemCode } from '../../../src/contract/problem.js';
 import { problemHeaders, problemOf } from '../../../src/http/problem.js';
 
-/** Written by hand from the table of endpoints, so that a mistake in the table shows up. */
+/** Written by hand from the table of endpoints, so that a mistake in the table is noticed. */
 const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   request_conflict: [422, false],
   not_found: [404, false],

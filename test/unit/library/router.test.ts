@@ -261,7 +261,7 @@ describe('the router in an Express app', () => {
     await router.drain(60_000);
     await start((app) => app.use(router.middleware));
     fake.enter = () => new Promise(() => undefined);
-    buy().catch(() => undefined); // cut at the end
+    buy().catch(() => undefined); // cut off at the end
     await until(() => fake.entered.length === 1);
     const startedMs = performance.now();
     const tookMs = await grantedMsOf(() => router.drain(100));

@@ -17,7 +17,7 @@ class Server {
   readonly #columns: readonly string[];
   pauses = 0;
 
-  /** @param errors of each statement, one for each attempt; then the server executes it */
+  /** @param errors of each statement, one per attempt; after that the server executes it */
   constructor(errors: Record<string, number[]> = {}, bytes = SMALL_BYTES, columns: readonly string[] = []) {
     this.#errors = errors;
     this.#bytes = bytes;

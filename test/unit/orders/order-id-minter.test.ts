@@ -102,7 +102,7 @@ describe('order-id-minter', () => {
     const before = idsOf(minter.mint(users(300)));
     clock.step(-1_800_000);
     expect(refusal(minter.mint(users(1)))).to.equal('clock_behind');
-    await minter.renew(); // shares the call that the refusal has begun
+    await minter.renew(); // shares the call that the refusal has started
     const after = idsOf(minter.mint(users(300)));
     expect(explainOrderId(after[0] as string)).to.include({ slot: 1, atMs: clock.nowMs() });
     expect(new Set([...before, ...after]).size).to.equal(600);

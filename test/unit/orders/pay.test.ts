@@ -34,13 +34,13 @@ describe('pay and cancel', () => {
   let prices: Price[];
   /** Runs during the charge. */
   let meanwhile: () => unknown;
-  /** The provider does not answer questions. */
+  /** The provider does not answer look-ups. */
   let isSilent: boolean;
   let attempts: MemoryPaymentAttempts;
   let owed: MemoryRefundRepository;
 
   const simulator = createPaymentSimulator();
-  /** Unlike the simulator, this provider knows its charges. */
+  /** Unlike the simulator, this provider remembers its charges. */
   const provider: PaymentProvider = {
     ...simulator,
     async charge(orderId, price, key) {

@@ -205,7 +205,7 @@ describe('claim-late', () => {
     expect(words(await record(batch))).to.deep.equal(['already_recorded']);
     expect(rows()).to.deep.equal(['ann discarded']);
     expect(releases(), 'of the row, and of the claim behind it').to.have.length(2);
-    // when a worker dies after its claim, the re-drive follows, and its worker need not claim
+    // if a worker dies after its claim, the re-drive follows, and its worker need not claim
     answer = async () => expect.fail('nothing to claim');
     expect(words(await record(batch))).to.deep.equal(['already_recorded']);
     expect(releases()).to.have.length(3);

@@ -32,7 +32,7 @@ describe('record-batches', () => {
     mysql.putSale(sale);
   });
 
-  /** MySQL with the first answers of `write` replaced. It records every plan. */
+  /** MySQL with the first answers of `write` replaced. Records every plan. */
   function scripted(...answers: WriteOutcome[]): { repository: OrderRepository; plans: WritePlan[] } {
     const plans: WritePlan[] = [];
     const repository = withWrite(mysql, async (plan) => {

@@ -133,7 +133,7 @@ describe('keeper: relay-outbox', () => {
     await run();
     failing.clear();
     for (let runs = 0; runs < 6; runs++) {
-      world.clock.advance(700); // a second with jitter, and the same again for rows that waited for the tried row
+      world.clock.advance(700); // a second with jitter, and the same again for rows that waited for the attempted row
       expect(await run()).to.equal('done');
     }
     expect(handled.slice(MAX)).to.have.members(ids);
@@ -183,7 +183,7 @@ describe('keeper: relay-outbox', () => {
     await wordOf(relay);
     world.clock.advance(2_000);
     const behind = add(2);
-    await relay.runOnce(); // hands over one row of the sale
+    await relay.runOnce(); // passes on one row of the sale
     const trying = tryTroubled.runOnce();
     const [well] = add(1, '8') as [string];
     await relay.runOnce();

@@ -218,7 +218,7 @@ describe('worker-loop', () => {
     world.store.restart({ empty: true });
     for (const again of [other, sale]) await world.store.warm(again);
     await world.store.setState(other, 'open');
-    world.mysql.putSale({ ...sale, epoch: 2 }); // a repair has begun its epoch but not reopened the sale
+    world.mysql.putSale({ ...sale, epoch: 2 }); // a repair has begun its epoch but has not reopened the sale
     await world.place(batchOf(other, purchasesOf('bob')));
     await run(MINUTE_MS, { loops: 1 });
     expect(world.mysql.allOrders.map(({ userId }) => userId)).to.deep.equal(['bob']);
@@ -239,7 +239,7 @@ describe('worker-loop', () => {
     });
 
     /**
-     * Has Redis lose everything and the repair begin its epoch. Then `count` batches of the previous epoch arrive
+     * Makes Redis lose everything and the repair begin its epoch. Then `count` batches of the previous epoch arrive
      * late.
      */
     async function comeLate(
@@ -396,7 +396,7 @@ describe('worker-loop', () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
     const mint = sinon.stub(world.minter, 'mint').callsFake((userIds) =>
-      userIds.length === 0 // the check of the loop before it receives
+      userIds.length === 0 // the check that the loop makes before it receives
         ? { outcome: 'minted', orderIds: [] }
         : { outcome: 'refused', reason: 'no_lease', waitMs: 250 },
     );

@@ -10,18 +10,18 @@ const PRICE: Price = { amountCents: 1998, currency: 'EUR' };
 
 interface World {
   readonly provider: PaymentProvider;
-  /** Cards that make this provider pay, decline, or ask the buyer first. Undefined: it knows no cards. */
+  /** Cards that make this provider pay, decline, or ask the buyer first. Undefined if it knows no cards. */
   readonly cards: { readonly good: string; readonly declined?: string; readonly asks?: string };
-  /** Key that makes it decline when it knows no cards. */
+  /** Key that makes it decline if it knows no cards. */
   readonly declinedKey?: string;
   /** Makes the charge and loses its answer. */
   readonly loseAnswer?: () => void;
-  /** The money that went back so far. */
+  /** The money that was returned so far. */
   readonly refunded?: () => number;
   stop(): Promise<void>;
 }
 
-/** Whether a stand-in has lost an answer: the time of its call is over then, and only then. */
+/** Returns whether a stand-in has lost an answer: then, and only then, the time of its call is over. */
 let isLost = (): boolean => false;
 const clock = {
   sleep: (_ms: number, signal?: AbortSignal): Promise<void> =>
@@ -133,7 +133,8 @@ for (const [name, createWorld] of Object.entries(WORLDS)) {
       }
     });
 
-    if (name === 'simulator') return; // the simulator has no server and no state: a begun charge counts as made
+    // the simulator has no server and no state, so a charge that was begun counts as made
+    if (name === 'simulator') return;
 
     it('refunds an order in parts, each once, however often we ask', async () => {
       const { paymentId } = await paymentOf('k1');

@@ -24,7 +24,7 @@ const WINDOW_MS = 900_000;
 const ASKED_MS = PROVIDER_CALL_MAX_MS + 10_000;
 const GIVEN_UP_MS = 600_000;
 
-/** Orders, the webhook over HTTP and Stripe over HTTP show how each fault of Stripe affects an order. */
+/** Uses orders, the webhook over HTTP and Stripe over HTTP to show how each fault of Stripe affects an order. */
 describe('orders paid by Stripe', () => {
   let stripe: StripeStandIn;
   let provider: PaymentProvider;

@@ -23,7 +23,7 @@ interface Placing {
   readonly fail: (error: unknown) => void;
 }
 
-/** A quarter of a full batch counts as large, so here a batch of one leaves beside other batches at once. */
+/** A quarter of a full batch counts as large, so here a batch of one leaves at once even next to other batches. */
 const OPTIONS: BatcherOptions = {
   sizeMax: 4,
   inFlightMax: 2,
@@ -76,7 +76,7 @@ describe('batcher', () => {
   };
   beforeEach(() => create());
 
-  /** Submits purchases and notes their answers under their text. */
+  /** Submits purchases and records their answers under their text. */
   const submit = (texts: readonly string[], ref: HomeBucket = SALE, span: Span | null = null): void => {
     for (const text of texts) {
       void batcher.submit(ref, purchaseOf(text), span).then(({ outcome }) => {
@@ -602,7 +602,7 @@ describe('batcher', () => {
         }
         for (const { purchases } of underWay) expect(purchases.length).to.be.within(1, sizeMax);
         expect(batcher.inFlight).to.equal(underWay.size);
-        // Purchases placed again passed the bound before, so they may exceed it now.
+        // purchases placed again passed the limit before, so they may exceed it now
         expect(batcher.waiting).to.be.at.most(queueMax + sizeMax * inFlightMax * 2);
       };
       const answer = (outcome: PurchaseOutcome): void => {

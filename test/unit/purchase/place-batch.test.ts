@@ -52,7 +52,7 @@ describe('place-batch', () => {
   let logged: object[];
   /** Runs between the half message and the deduct, to change the state in that gap. */
   let inTheGap: (batch: Batch) => unknown;
-  /** Runs before the broker takes the rollback. */
+  /** Runs before the broker accepts the rollback. */
   let inTheRollback: (batch: Batch) => unknown;
 
   beforeEach(() => {
@@ -86,7 +86,7 @@ describe('place-batch', () => {
     log: partial({ error: (fields) => void logged.push(fields) }),
   });
 
-  /** The memory broker, with its calls noted. */
+  /** The memory broker, which records its calls. */
   const channel = (): PurchaseChannel => {
     const inner = broker.purchaseChannel(createCheckBack((ref) => store.resolve(ref), signedMessages(), silentLog));
     return {
@@ -475,7 +475,7 @@ describe('place-batch', () => {
         await openSale();
         inTheGap = () => change(bucket());
         const placed = await place('u1', 'u2');
-        // a check-back may have had it committed before; then a confirmed rollback proves nothing
+        // a check-back may already have had it committed, and then a confirmed rollback proves nothing
         expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });
         expect(events).to.deep.equal(['outcome_unknown@0', 'outcome_unknown@1', 'rollback']);
       });

@@ -56,7 +56,7 @@ describe('sold-out flags', () => {
     await store.warm({ ...sale, buckets: 3 });
     store.bucket(ref).sale!.buckets = 3;
   };
-  /** Reports a batch to the flag as after a request to Redis. */
+  /** Reports a batch to the flag, as after a request to Redis. */
   const precheck = async (): Promise<void> => {
     flags.observe(ref, (await store.precheck(ref, purchasesOf('zed'))).unitsLeft);
     await turn();

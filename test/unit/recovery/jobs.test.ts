@@ -174,7 +174,7 @@ describe('keeper: buckets to read', () => {
     const world = new KeeperWorld();
     const nowMs = world.clock.nowMs();
     const state = 'closed';
-    world.mysql.putSale(saleOf({ saleId: '1', state, closesAtMs: nowMs })); // a long sale
+    world.mysql.putSale(saleOf({ saleId: '1', state, closesAtMs: nowMs })); // a sale that lasted long
     for (let id = 2; id <= 10_001; id++) {
       world.mysql.putSale(saleOf({ saleId: String(id), state, closesAtMs: nowMs - id }));
     }

@@ -18,7 +18,7 @@ const order = (orderId: string): AgedOrder => ({
   ageMs: 0,
 });
 
-/** Three pages of one order each. Some pages are not noted, and some calls fail. */
+/** Three pages of one order each. Some pages have no note of their order, and some calls fail. */
 class Orders {
   failures = 0;
   searched = 0;

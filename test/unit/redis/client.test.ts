@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 import { connectAgainAfterEnd } from '../../../src/redis/client.js';
 import { until } from '../../chaos/harness/wait.js';
 
-/** Ends like the driver when sentinels name another master at the wrong moment. */
+/** Ends, as the driver does when sentinels name another master at the wrong moment. */
 class EndingDriver extends EventEmitter {
   connects = 0;
   closed = 0;
@@ -44,7 +44,7 @@ describe('redis: a driver that has given up', () => {
   it('stays closed after it was closed', async () => {
     const [closed, other] = [started(0), started(0)];
     closed.disconnect();
-    other.emit('end'); // a moment later, so a reconnection of the closed driver would have happened before
+    other.emit('end'); // a moment later, when a reconnection of the closed driver would already have happened
     await until('the other one is connected', () => other.connects === 1);
     expect([closed.closed, closed.connects]).to.deep.equal([1, 0]);
   });

@@ -3,7 +3,7 @@ import { Redis, ReplyError } from 'ioredis';
 import { Bug, OperationalError } from '../../../src/core/errors.js';
 import { asOperationalError, eachOrFault, reasonOf } from '../../../src/redis/connection.js';
 
-/** The driver itself produces the words, so that the test notices a new version with other words. */
+/** The driver itself produces these messages, so that the test notices a new version with different ones. */
 describe('redis: reason of a failed command', () => {
   const messageOf = async (options: object, act: (redis: Redis) => Promise<unknown>): Promise<string> => {
     const redis = new Redis(1, '127.0.0.1', { lazyConnect: true, ...options }); // port 1 is closed

@@ -30,7 +30,7 @@ describe('gRPC with a private authority', () => {
   const tlsOf = (ca: string, tlsServerName = ''): Tls =>
     new Tls(ROCKETMQ_TLS_NAMES, { tlsCa: () => ca, tlsServerName });
 
-  /** Null when the connection works. */
+  /** Null if the connection works. */
   async function connected(tls: Tls, target: string): Promise<string | null> {
     const client = new Client(target, channelCredentials(tls, target), tlsChannelOptions(tls, target));
     try {

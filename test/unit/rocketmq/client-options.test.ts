@@ -58,7 +58,7 @@ describe('client-options', () => {
     const asUser = baseClientOptions(address, { ...address, credentials, log: silentLog });
     expect(asUser).to.deep.include({ sessionCredentials: credentials });
     expect(options.requestTimeout).to.equal(1000);
-    // without debug, rollback throws
+    // without debug, rollback would throw
     expect(options.logger).to.have.all.keys('debug', 'info', 'warn', 'error', 'close');
   });
 
@@ -73,7 +73,7 @@ describe('client-options', () => {
   });
 
   it('puts a random part per process into message ids [M13]', () => {
-    MessageIdFactory.MAC = '000000000000'; // as the client may set it after its import
+    MessageIdFactory.MAC = '000000000000'; // as if the client set it after its import
     useRandomMessageIds();
     expect(MessageIdFactory.MAC)
       .to.match(/^[0-9a-f]{12}$/)

@@ -19,7 +19,7 @@ async function expectRejected(work: Promise<unknown>): Promise<void> {
   const [outcome] = await Promise.allSettled([work]);
   expect(outcome.status).to.equal('rejected');
 }
-/** Asks proxies of which nobody listens. */
+/** Addresses of proxies at which nothing listens. */
 const queryRoute = (client: BaseClient, endpoints: Endpoints): Promise<unknown> =>
   client['rpcClientManager'].queryRoute(endpoints, new messages.QueryRouteRequest(), 1000);
 const address = { endpoint: '127.0.0.1:1', topic: 't', group: 'g' };
@@ -39,7 +39,7 @@ for (const [name, create, base] of [
       const opened = create().createTelemetryStream(here);
       const onError = sinon.spy();
       opened.on('error', onError);
-      opened.removeAllListeners(); // releases it like the client
+      opened.removeAllListeners(); // releases it as the client does
       expect(() => stream.emit('error', new Error('1 CANCELLED'))).not.to.throw();
       expect(onError.callCount, 'the client no longer listens').to.equal(0);
     });
@@ -64,7 +64,7 @@ for (const [name, create, base] of [
       client.createTelemetryStream(proxies);
       await fail();
       expect(refresh.callCount, 'it is open again').to.be.above(before);
-      await client.shutdown().catch(() => undefined); // its last call finds nobody
+      await client.shutdown().catch(() => undefined); // its last call finds no server
     });
 
     it('is not reopened by the timer that outlives a shutdown', async () => {
@@ -80,7 +80,7 @@ for (const [name, create, base] of [
 }
 
 describe('patched consumer: brokers from which it receives', () => {
-  /** Receives under way, by broker. The test ends each of them. */
+  /** Running receives, by broker. The test ends each of them. */
   let waiting: { readonly broker: string; readonly end: (error?: Error) => void }[];
   let client: PatchedConsumer;
   beforeEach(async () => {
@@ -304,7 +304,7 @@ describe('RocketMQ transport', () => {
     afterEach(() => transport.close());
     const ask = (): Promise<unknown> => transport.queryRoute(both, new messages.QueryRouteRequest(), 1000);
     const other = (port: string): string => (port === '1' ? '2' : '1');
-    /** Asks once and returns the proxy that answered. */
+    /** Makes one call and returns the proxy that answered. */
     const first = async (): Promise<string> => {
       await ask();
       return asked.pop() as string;

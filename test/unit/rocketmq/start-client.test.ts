@@ -66,7 +66,7 @@ describe('start-client', () => {
     await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve));
     const { port } = plain.address() as AddressInfo;
     const tls = new Tls(ROCKETMQ_TLS_NAMES, {});
-    const both = { ...address, endpoint: `127.0.0.1:${port},127.0.0.1:1` }; // nobody listens at the second
+    const both = { ...address, endpoint: `127.0.0.1:${port},127.0.0.1:1` }; // nothing listens at the second
     const { log, lines } = recordingLog();
     const start = (endpoint: string): Promise<unknown> =>
       startClient(series(async () => undefined).make, { ...both, endpoint }, log, { ...limits, tls });

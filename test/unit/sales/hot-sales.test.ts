@@ -9,7 +9,7 @@ import { MemoryHotSaleStore } from '../../helpers/memory/memory-hot-sale-store.j
 import { silentLog } from '../../helpers/silent-log.js';
 import { partial } from '../../helpers/partial.js';
 
-/** A plain model that keeps every event with its time. */
+/** A simple model that keeps every event with its time. */
 class Plain {
   readonly came: { readonly key: string; readonly atMs: number }[] = [];
 
@@ -135,7 +135,7 @@ describe('hot-sales', () => {
         store.down = false;
         await watch.runOnce();
         clock.advance(ms);
-        store.down = rates.length === 4; // one report is missed, and the last report still counts
+        store.down = rates.length === 4; // one report is missed, but the last one still counts
         if (rates.length === 12) stop.abort();
       },
     };

@@ -11,7 +11,7 @@ const MEMORY_MS = 1000;
 const CACHE_MS = 5000;
 const LOCK_MS = 3000;
 
-/** Above every id of these tests except the invented ids. */
+/** Above every id of these tests except the invented ones. */
 const NEWEST = '800000000000000000';
 const invented = (nth: number): string => `9000000000000${String(nth).padStart(5, '0')}`;
 

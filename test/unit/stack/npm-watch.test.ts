@@ -18,7 +18,7 @@ const NPM = `
   require('node:child_process').spawn('sh', ['-c', process.env.npm_lifecycle_script], { stdio: 'inherit' });
   setInterval(() => undefined, 1000);
 `;
-/** Longer than the pause between two looks at npm. */
+/** Longer than the pause between two checks of npm. */
 const LOOK_MS = 1000;
 
 describe('the watch on npm', () => {

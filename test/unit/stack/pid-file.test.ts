@@ -11,7 +11,7 @@ import {
 } from '../../../deploy/local/stack/processes.js';
 import { useTempFolder } from './temp-folder.js';
 
-/** The process of the tests plays the server. No signal is sent. */
+/** The test process plays the server. No signal is sent. */
 describe('pid file', () => {
   const folder = useTempFolder();
   const path = (): string => join(folder(), 'redis.pid');

@@ -9,7 +9,7 @@ describe('promises about time', () => {
       throw skipped;
     },
   };
-  /** @param tries time of each try and its share of the machine */
+  /** @param tries time of each attempt, and its share of the machine */
   const judge = async (...tries: [tookMs: number, share: number][]): Promise<string | undefined> => {
     let place = -1;
     const startTime = (): GrantedTime => ({ share: tries[++place]?.[1], readMs: () => 0 }) as unknown as GrantedTime;

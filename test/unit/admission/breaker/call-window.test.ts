@@ -10,7 +10,7 @@ import {
   LearnedRate,
 } from '../../../../src/admission/breaker/call-window.js';
 
-/** A quantile is at most this factor too high, because a bucket is a quarter of an octave wide. */
+/** A quantile is too high by at most this factor, because a bucket is a quarter of an octave wide. */
 const EDGE_FACTOR = 2 ** (1 / 4);
 
 const latency = fc.oneof(

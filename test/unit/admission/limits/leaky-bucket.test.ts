@@ -27,7 +27,7 @@ const gapsMs = fc.array(
   { maxLength: 60 },
 );
 
-/** The plain model: water measured in ms of outflow. A request that would overflow is refused. */
+/** The simple model: water, measured in ms of outflow. A request that would overflow is refused. */
 class Water {
   #levelMs = 0;
   #atMs = 0;

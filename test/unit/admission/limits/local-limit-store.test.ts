@@ -30,8 +30,8 @@ function admitted(of: BucketLimit, gapsUs: readonly number[]): number[] {
 }
 
 /**
- * The plain model admits a call unless some time span would then hold more than burst + rate × span. It computes with
- * big integers over every span that ends now.
+ * The simple model admits a call unless some time span would then contain more than burst + rate × span. It computes
+ * with big integers over every span that ends now.
  */
 function admittedByModel({ ratePerSecond, burst }: BucketLimit, gapsUs: readonly number[]): number[] {
   const times: bigint[] = [];
@@ -107,7 +107,7 @@ interface Call {
 
 const windowLimit = fc.integer({ min: 1, max: 8 });
 const windowMs = fc.integer({ min: 10, max: 6000 }).map((tens) => tens * 10);
-/** Pauses as parts of the window, so that calls are close together, adjacent or far apart. */
+/** Pauses as fractions of the window, so that calls are close together, adjacent or far apart. */
 const calls = fc.array(
   fc.record({
     part: fc.oneof(

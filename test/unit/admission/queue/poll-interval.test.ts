@@ -3,7 +3,7 @@ import { INTERVAL_MAX_MS, pollInterval } from '../../../../src/admission/queue/p
 import { queueRules } from '../../../../src/admission/queue/queue-rules.js';
 
 const { pollMs } = queueRules.parse({});
-/** Returns how often all buyers of a room together ask per second. */
+/** Returns how often all buyers of a room together poll per second. */
 const requestsPerSecond = (waiting: number, placeOf: (nth: number) => number | null): number => {
   let sum = 0;
   for (let nth = 1; nth <= waiting; nth++) sum += 1000 / pollInterval(placeOf(nth), waiting, pollMs);

@@ -15,7 +15,7 @@ import { noAdmissionMetrics } from '../../../helpers/no-metrics.js';
 
 const KEYS = readKeyring('k1:a-secret-for-tickets-that-is-long-enough');
 const seals = new Seals(KEYS);
-/** Skips the HMACs of a crowd. */
+/** Skips computing the HMACs of a crowd. */
 const UNSEALED = { seal: () => 'ticket', open: () => null, lot: () => 0 } as unknown as Seals;
 type Waiting = QueueAnswer & { outcome: 'waiting' };
 
@@ -61,7 +61,7 @@ describe('waiting rooms', () => {
     at.join(sale, { userId, roles });
   const ticketOf = (answer: TicketAnswer): string => (answer as Waiting).ticket;
   const read = (userId: string, ticket: string, at = rooms): Promise<TicketAnswer> => at.read(sale, { userId }, ticket);
-  /** Advances the clock tick by tick, as the loop runs. */
+  /** Advances the clock tick by tick, as the loop does. */
   const elapse = async (ms: number): Promise<void> => {
     for (let passed = 0; passed < ms; passed += 100) {
       clock.advance(100);
@@ -202,7 +202,7 @@ describe('waiting rooms', () => {
     expect(await read('a', ticket)).to.deep.equal({ outcome: 'sold_out' });
     expect(await join('d')).to.deep.equal({ outcome: 'sold_out' });
     expect(rooms.waiting).to.equal(0);
-    soldOut.clear(); // Units were returned.
+    soldOut.clear(); // units were returned
     expect(await positions('d', 'a')).to.deep.equal([2, 1]);
     soldOut.add('7');
     await rooms.runOnce();
@@ -327,7 +327,7 @@ describe('waiting rooms', () => {
 
   it('admit a buyer at once if the room is empty', async () => {
     sale.opensAtMs = clock.nowMs() - 60_000;
-    // The credit is one second and one place.
+    // one second of turns and one place are saved up
     expect(await positions('a', 'b', 'c')).to.deep.equal(['admitted', 'admitted', 1]);
   });
 

@@ -68,7 +68,7 @@ describe('request signatures', () => {
     const nonce = `nonce-of-the-test-${made++}`;
     return signRequest(keyId, keyOf(keyId), { version: 2, ...PURCHASE, timestamp: stamp(), nonce, ...parts });
   };
-  /** Runs both halves as a request does. */
+  /** Runs both halves of the check as a request does. */
   const ask = async (headers: Record<string, string>, request: Partial<typeof PURCHASE> = {}): Promise<unknown> => {
     const head = signatures.begin('7', headers);
     if (head === null || head === 'bad_signature') return head;

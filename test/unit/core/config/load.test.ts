@@ -12,7 +12,7 @@ const GOOD: Environment = {
   MYSQL_URL: 'mysql://seckill:mysql-password@127.0.0.1:3306/seckill',
 };
 
-/** The problems of a configuration, or an empty list when it loads. */
+/** Returns the problems of a configuration. Empty if it loads. */
 function problemsOf(sections: readonly SectionName[], env: Environment): readonly string[] {
   try {
     loadConfig(sections, env);

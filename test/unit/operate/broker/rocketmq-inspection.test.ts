@@ -33,7 +33,7 @@ describe('inspection of RocketMQ with a faulty broker', () => {
     cluster = await StandInCluster.start(brokers);
     return new RocketmqInspection(cluster.namesrvAddr, null);
   };
-  /** Returns the fault of a look. The fault must be of RocketMQ, because any other error ends the program. */
+  /** Returns the fault of an inspection. It must be a RocketMQ fault, because any other error ends the program. */
   const faultOf = async (look: Promise<unknown>): Promise<string> => {
     const error = await look.then(
       () => expect.fail('it found something'),
@@ -60,7 +60,7 @@ describe('inspection of RocketMQ with a faulty broker', () => {
       },
     });
     expect(await faultOf(inspection.consumers('g'))).to.match(/closed the connection|ECONNRESET/);
-    // each try uses the open connection, then a new connection
+    // each attempt uses the open connection, then a new one
     expect(asked).to.equal(6);
   });
 

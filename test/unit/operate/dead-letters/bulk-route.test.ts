@@ -24,7 +24,7 @@ describe('admin: many dead letters at once', () => {
   let replay: DeadLetterServices['deadLetters']['replay'];
   /** Runs before each replay or discard. */
   let onWork: (deadLetterId: string) => Promise<void>;
-  /** Bulk of the last request. */
+  /** The bulk action of the last request. */
   let signal: AbortSignal | undefined;
   beforeEach(async () => {
     world = new DeadLetterWorld();

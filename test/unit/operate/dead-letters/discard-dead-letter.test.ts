@@ -102,7 +102,7 @@ describe('discard-dead-letter', () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     await world.admin.discard(deadLetterId, 'ann');
     await world.releaseUnits();
-    await world.store.markRecorded([{ batch, orders: [] }]); // as a worker that finds every row
+    await world.store.markRecorded([{ batch, orders: [] }]); // like a worker that finds every row
     expect(bucket().unitsLeft).to.equal(100);
     expect(await world.admin.replay(deadLetterId, { actor: 'ann', waitMs: 0 })).to.deep.equal({
       outcome: 'already_closed',

@@ -37,7 +37,7 @@ describe('replay-message', () => {
     world.admin.replay(deadLetterId, { actor: 'ann', waitMs: WAIT_MS });
   const actions = (): string[] => world.deadLetters.audited.map(({ action }) => action);
 
-  /** Orders of one batch and their deadline message. */
+  /** Orders of one batch, and their deadline message. */
   async function deadlineOf(...users: string[]): Promise<{ orders: string[]; body: string; deadlineAtMs: number }> {
     const batch = await world.deducted(sale, users);
     const orders = await world.recorded(batch);

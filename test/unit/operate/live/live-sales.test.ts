@@ -23,7 +23,7 @@ describe('live sales', () => {
   let pending: Record<string, [batches: number, oldestMs: number]>;
   let landed: Map<string, number>;
   let isDown: { list?: boolean; stock?: boolean; landed?: boolean };
-  /** Buckets of every stock read. */
+  /** The buckets of every stock read. */
   let read: string[];
   let found: string[];
   let listed: SaleFilter[];

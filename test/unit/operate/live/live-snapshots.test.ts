@@ -343,10 +343,10 @@ describe('GET /admin/v1/live', () => {
   });
 
   it('sends the last snapshot at once to a client that arrives between two snapshots', async () => {
-    await serve(undefined, { ...systemClock, monotonicMs: () => 0 }); // Snapshots never become old.
+    await serve(undefined, { ...systemClock, monotonicMs: () => 0 }); // snapshots never become old
     const first = await listen();
     await first.received('snapshot');
-    look = () => new Promise(() => undefined); // No further snapshot is made.
+    look = () => new Promise(() => undefined); // no further snapshot is made
     const late = await listen();
     await late.received('snapshot');
     expect(late.events).to.deep.equal(first.events);

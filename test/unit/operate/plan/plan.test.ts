@@ -15,7 +15,7 @@ describe('seckill plan', () => {
   const RUSH: Load = { tries: 1_000_000, winners: 100_000, readers: 500_000 };
 
   it('computes each line from its rule', () => {
-    // batches are full, so that each order costs its least
+    // batches are full, so that each order has its lowest cost
     const costs = { ...README_COSTS, api: { full: 100, single: 100 }, redis: { full: 10, single: 10 }, refusal: 20 };
     const values = valuesOf({ tries: 110_000, winners: 10_000, readers: 1_000_000 }, { ...costs, read: 40 });
     expect(values).to.include({

@@ -115,7 +115,7 @@ describe('compare-sale', () => {
     const batch = await world.deducted(sale, ['u1']);
     world.mysql.putSale({ ...sale, state: 'closed' });
     world.clock.advance(sale.closesAtMs - world.clock.nowMs() + 30 * 3_600_000);
-    await world.work(batch); // a replay by hand
+    await world.work(batch); // a manual replay
     await world.publishNotifications();
     bucket().requests.delete('u1/k1');
     bucket().unitsLeft++;

@@ -307,7 +307,7 @@ describe('compensate', () => {
       'the units of the buyers differ from the units of their requests; a person must decide',
     ]);
     world.read.buyersCountError = 0;
-    for (let unit = 0; unit < 120; unit++) bucket().requests.set(`x/${unit}`, entryOf(1)); // 120 units, by hand
+    for (let unit = 0; unit < 120; unit++) bucket().requests.set(`x/${unit}`, entryOf(1)); // 120 units, changed by hand
     await attempt();
     expect(bucket().unitsLeft, '23 too many, 3 left').to.equal(3);
     expect(world.jobs.jobs[0]).to.include({ state: 'pending', attempts: 2 });

@@ -52,7 +52,7 @@ describe('lost orders after a restore of MySQL', () => {
     return { batch, ids };
   }
 
-  /** As `ordered`, and MySQL loses the rows. */
+  /** Does the same as `ordered`, and then MySQL loses the rows. */
   async function lost(texts: readonly string[], everyMs = 0): Promise<{ batch: Batch; ids: string[] }> {
     const made = await ordered(texts, everyMs);
     for (const id of made.ids) world.mysql.loseOrder(id);

@@ -48,7 +48,7 @@ describe('reconcile: units between two buckets', () => {
     const units: MemoryReconcileStore['units'] = async (ref, youngMs) => {
       const read = await store.units(ref, youngMs);
       if (++reads % 2 === 0) return read;
-      // After the read of the first bucket its units arrive in the second, and other units leave the second for the first.
+      // After the first bucket is read, its units arrive in the second, and other units leave the second for the first.
       await arrive();
       await transfers.transferOut({ saleId: sale.saleId, bucket: 0 }, 1, 1, 1);
       return read;

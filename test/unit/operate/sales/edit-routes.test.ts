@@ -12,7 +12,7 @@ describe('sale edits over HTTP', () => {
   let server: Started;
   let edited: SaleEdited;
   let ended: SaleCancelled;
-  /** Edits that the editor got, with the operator. */
+  /** Edits that the editor received, with the operator. */
   let asked: unknown[];
   beforeEach(async () => {
     asked = [];

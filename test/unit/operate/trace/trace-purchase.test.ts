@@ -35,7 +35,7 @@ describe('trace: purchases with an id', () => {
   let ofBatch: Map<string, RequestRef[]>;
   let pending: Map<string, string[]>;
   let broker: TraceBroker | null;
-  /** Each question to Redis as `what bucket`, and the peak of concurrent searches of requests. */
+  /** Each request to Redis as `what bucket`, and the peak number of concurrent searches. */
   let asked: string[];
   let open: number;
   let underWay: number;

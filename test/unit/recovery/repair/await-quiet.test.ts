@@ -12,8 +12,7 @@ const OPTIONS = { quietMs: 1500, waitMaxMs: 15_000 };
 
 describe('await-quiet', () => {
   /**
-   * Waits for a sale that sells until `busyMs` have passed. @returns how long it took, and how often it renewed a
-   * lease
+   * Waits for a sale that sells until `busyMs` have passed. @returns how long it took, and how often it renewed a lease
    */
   async function waited(
     busyMs: number,
@@ -64,7 +63,7 @@ describe('await-quiet', () => {
     type Told = Omit<WorkerProgress, 'unreceivedSales'> & Partial<WorkerProgress>;
     /** A broker that cannot name the sales of unreceived messages, unless told otherwise. */
     const telling = (told: Told): WorkerProgress => ({ unreceivedSales: async () => null, ...told });
-    /** @returns how long it took, ms, when nothing is written */
+    /** @returns how long it took, ms, if nothing is written */
     async function waitedWith(
       progress: (nowMs: () => number) => Told,
       options = OPTIONS,

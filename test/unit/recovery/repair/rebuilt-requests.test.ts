@@ -50,7 +50,8 @@ describe('rebuilt-requests', () => {
     mysql.addRows([row('ann*2'), row('bob')]);
     staged(mysql);
     mysql.addUnrecorded([held('ann/k1*2'), held('ann/k2'), held('cid'), held('cid'), held('dan*2'), held('bob/k2')]);
-    // ann has a row and no room for more. Two units were left: cid gets a unit, and bob too, because dan's two do not fit.
+    // ann has a row and no room for more. Two units were left: cid gets one, and so does bob, because dan's two do not
+    // fit.
     expect(staged(mysql)).to.deep.equal(['cid/k1 held:h:1', 'bob/k2 held:h:1']);
     expect([mysql.unitsLeft, mysql.held]).to.deep.equal([[0], 2]);
   });

@@ -13,7 +13,7 @@ import { OPTIONS, RepairWorld } from './repair-world.js';
 
 const DAY_MS = 24 * 3_600_000;
 
-/** Runs everything that waits for no clock. */
+/** Runs everything that does not wait for a clock. */
 const turns = async (): Promise<void> => {
   for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
 };

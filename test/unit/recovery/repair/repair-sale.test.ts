@@ -177,7 +177,7 @@ describe('repair-sale', () => {
     expect(await world.repair(sale, slow)).to.deep.equal({ outcome: 'superseded' });
     expect(second).to.include({ outcome: 'repaired', epoch: 2 });
     expect(world.bucketOf(sale)).to.include({ epoch: 2, unitsLeft: 6 });
-    // MySQL is an epoch ahead now, and the next run repairs that.
+    // MySQL is now an epoch ahead, and the next run repairs that.
     expect(epochInRepository()).to.equal(3);
     expect(await world.repair({ ...sale, epoch: 3 })).to.include({ outcome: 'repaired', epoch: 4, unitsLeft: 6 });
   });

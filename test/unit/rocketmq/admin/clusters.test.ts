@@ -5,7 +5,7 @@ import { RocketmqInspection } from '../../../../src/operate/broker/rocketmq-insp
 import { createTraceBroker } from '../../../../src/rocketmq/admin/trace-broker.js';
 import { StandInCluster, type Broker } from '../../../helpers/stand-in-cluster.js';
 
-/** Names of the brokers that received a question. */
+/** Names of the brokers that received a request. */
 const asked = new Set<string>();
 const broker =
   (name: string): Broker =>

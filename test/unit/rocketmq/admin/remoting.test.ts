@@ -21,7 +21,7 @@ async function withServer<T>(serve: (socket: Socket) => void, use: (port: number
 /** Builds an answer without a body. */
 const NOTHING = { body: '', bytes: Buffer.alloc(0) };
 
-/** Builds a frame as RocketMQ answers. */
+/** Builds a frame as RocketMQ would answer. */
 function answer(header: object, body: string): Buffer {
   const head = Buffer.from(JSON.stringify(header));
   const lengths = Buffer.alloc(8);
@@ -88,7 +88,7 @@ describe('remoting protocol of RocketMQ', () => {
   });
 
   describe('remoting connection', () => {
-    /** Starts a server that answers every question with the number of its connection. */
+    /** Starts a server that answers every request with the number of its connection. */
     async function withCounting(
       use: (address: { host: string; port: number }) => Promise<void>,
       onAnswered: (socket: Socket) => void = () => undefined,

@@ -221,7 +221,7 @@ describe('run-schedule', () => {
     let tried = 0;
     const readiness = async (sale: typeof fine) => {
       if (!away.has(sale.saleId)) return world.readiness(sale);
-      if (++tried % 16 === 0) world.clock.advance(1500); // as many time-outs end together
+      if (++tried % 16 === 0) world.clock.advance(1500); // this number of time-outs ends at the same time
       throw new OperationalError('redis', 'no answer', { retryable: true });
     };
     const keeper = world.keeper({ readiness });

@@ -81,7 +81,8 @@ describe('gather-units', () => {
     const survey: TransferStore['read'] = async (ref, buckets) => {
       const seen = await world.transfers.read(ref, buckets);
       if (ref.bucket !== 3) return seen;
-      // After the read of the last bucket the unit moves to a bucket that was read before. It returns before the next read.
+      // After the last bucket is read, the unit moves to a bucket that was read before. It returns before the next
+      // read.
       const to = at === 2 ? 0 : 2;
       const moved = await world.transfers.transferOut(world.home(at), to, 1, 1);
       if (moved.outcome !== 'transferred') throw new Error(moved.outcome);
@@ -99,7 +100,7 @@ describe('gather-units', () => {
     let reads = 0;
     const survey: TransferStore['read'] = async (ref, buckets) => {
       if (++reads === 3) {
-        // Bucket 0 was seen empty, and bucket 2 will be.
+        // bucket 0 was seen empty, and bucket 2 will be
         const transfer = { from: 2, to: 0, seq: 1, units: 1 };
         await world.transfers.transferOut(world.home(2), 0, 1, 1);
         await world.transfers.transferIn(world.sale.saleId, transfer, 1);
@@ -133,7 +134,7 @@ interface Caller {
   readonly home: number;
   readonly least: number;
   readonly more: number;
-  /** Steps until the caller dies. More steps than a call takes mean that the caller survives. */
+  /** Number of steps until the caller dies. If it exceeds the steps of a call, the caller survives. */
   readonly steps: number;
   /** Whether the buyer takes the units if there are enough. */
   readonly buys: boolean;

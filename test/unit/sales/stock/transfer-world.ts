@@ -56,8 +56,8 @@ export class TransferWorld {
   }
 
   /**
-   * Creates a process that dies after some steps. Its last step acts, and nothing after it. @param steps before the
-   * death
+   * Creates a process that dies after some steps. Its last step still acts, and nothing after it. @param steps before
+   * the death
    */
   dyingAfter(steps: number): TransferStore {
     let left = steps;

@@ -159,7 +159,7 @@ describe('sale page', () => {
       shop.sale = { state: 'not_open' };
       const page = await open();
       const looks = shop.count('GET ');
-      shop.wallAheadMs = 5 * MINUTE_MS; // as seen from a monotonic clock that stood still
+      shop.wallAheadMs = 5 * MINUTE_MS; // as if the monotonic clock had stood still
       page.watchClocks();
       expect(page.state.clock?.isSuspect).to.equal(true);
       await clock.tickAsync(100);

@@ -135,7 +135,7 @@ describe('state of a purchase', () => {
   });
 
   it('is looked up, and never sent again by itself, once given up, even after a reload', () => {
-    const given = gaveUp(answered(asking(), failure('overloaded'))); // a try may be under way
+    const given = gaveUp(answered(asking(), failure('overloaded'))); // an attempt may be under way
     expect(given).to.include({ step: 'checking', key: 'k1', isUnsure: true });
     expect(checked(given, success({ status: 'pending' }), CLICKED_MS).step, 'a try has arrived').to.equal('held');
     for (const page of [given, restored(keptOf(given))]) {

@@ -78,7 +78,7 @@ describe('server clock of a page', () => {
     const before = learnTime(null, sample(SERVER, 0, 5, 5));
     const set = learnTime(before, sample(SERVER + 90_000, 1000, 50, 50));
     expect(Math.abs(serverTimeMs(set, 1000) - (SERVER + 91_000))).to.be.at.most(76);
-    // The monotonic clock stood still except for 40 ms. Both answers agree, but the first is still not trusted.
+    // The monotonic clock stood still except for 40 ms. Both answers agree, but the first one is still not trusted.
     const slept = learnTime(suspectTime(before), sample(SERVER + 40, 1000, 50, 50));
     expect(slept.aheadMinMs).to.equal(sample(SERVER + 40, 1000, 50, 50).serverMs - 1100);
     expect(slept.isSuspect).to.equal(false);
