@@ -23,9 +23,7 @@ import { roomToRun } from './runner/room.js';
 import { TestServers, type ServersName } from './runner/servers.js';
 import { noteShaky } from './runner/shaky.js';
 
-/**
- * `npm test`: prints each finished file and each failure at once. The last line has the counts: `N passed, N failed`.
- */
+/** `npm test`: prints each finished file and each failure at once. The last line: `N passed, N failed`. */
 
 // Brokers live only for minutes here and are killed and restarted, so the optimizing compiler would not pay off.
 process.env.JAVA_TOOL_OPTIONS ??= '-XX:TieredStopAtLevel=1';
@@ -215,10 +213,7 @@ function hasFailed({ failed }: FileResult): boolean {
   return failed > 0;
 }
 
-/**
- * Returns the first line of a reason, and its last lines, because a program whose output is the reason says there why
- * it ended.
- */
+/** Returns the first and the last lines of a reason, because the output of a program says there why it ended. */
 function shortened(reason: string): string {
   const lines = reason.split('\n').filter((line) => line.trim() !== '');
   return [...lines.slice(0, 1), ...lines.slice(1).slice(-REASON_LAST_LINES)].map((line) => `  ${line}`).join('\n');

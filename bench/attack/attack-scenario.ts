@@ -160,10 +160,7 @@ async function bothLoads(
 
 const ANSWER_TIMEOUT_MS = 10_000;
 
-/**
- * Buys as these buyers would, one after the other. An eavesdropper would have these requests. @returns how many were
- * accepted
- */
+/** Buys as these buyers would, one after the other. An eavesdropper would have these requests. @returns how many won */
 async function capturePurchases(url: string, buyers: BuyerSlice): Promise<number> {
   const records = readRecords(buyers);
   for (let place = 0; place < buyers.count; place++) {

@@ -5,9 +5,7 @@ export type Attack = (typeof ATTACKS)[number];
 /** Share of all requests, including honest ones. */
 const HONEST_SHARE = 0.2;
 
-/**
- * Parts of the attack. The worst is a flood of accounts that may buy, because each one that gets through takes a unit.
- */
+/** Parts of the attack. The worst is a flood of accounts that may buy, because each that gets through takes a unit. */
 const PARTS: Readonly<Record<Attack, number>> = { flood: 0.5, forged: 0.3, replayed: 0.15, oversized: 0.05 };
 
 /** Keep-alive connections of each kind, and the number of addresses from which they come. A flood has few addresses. */

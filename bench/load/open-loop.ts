@@ -30,10 +30,7 @@ export interface OpenLoopResult extends LoadResult {
   readonly sendDelay: Latency;
 }
 
-/**
- * Sends purchases at a fixed rate. If a request must wait for a free connection, it is late, and its latency includes
- * the wait.
- */
+/** Sends purchases at a fixed rate. If a request must wait for a free connection, its latency includes the wait. */
 export const runOpenLoop = inChildProcess<OpenLoopPlan, OpenLoopResult>(import.meta.url, async (plan) => {
   const { port, path, buyers, connections, seconds, rate, addresses } = plan;
   const records = readRecords(buyers);

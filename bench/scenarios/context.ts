@@ -38,10 +38,7 @@ const DEFAULT_SECONDS: Record<ScenarioName, number> = {
 export const secondsOf = ({ options }: Pick<Context, 'options'>, scenario: ScenarioName): number =>
   options.seconds ?? DEFAULT_SECONDS[scenario];
 
-/**
- * Requests per second of an open-loop load without --rate. Two cores can serve 2,000 of `attack` in addition to its
- * clients.
- */
+/** Requests per second of an open-loop load without --rate. Two cores can serve 2,000 of `attack` and its clients. */
 const DEFAULT_RATES = { flash: 10_000, attack: 2000, reshard: 5000 };
 
 export const dueRateOf = ({ options }: Pick<Context, 'options'>, scenario: keyof typeof DEFAULT_RATES): number =>

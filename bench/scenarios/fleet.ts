@@ -32,9 +32,7 @@ interface FleetLoad {
   readonly byLane: boolean;
 }
 
-/**
- * Runs `win` on one api, and then on --apis apis: with one bucket, with --buckets buckets, and with lanes of buyers.
- */
+/** Runs `win` on one api, and then on --apis apis: with one bucket, --buckets buckets, and lanes of buyers. */
 export async function fleet(context: Context): Promise<FleetFigures> {
   const { session, options } = context;
   const { apis: count, buckets } = options;

@@ -208,9 +208,7 @@ async function insertLimit(
   });
 }
 
-/**
- * Generates order ids of one slot without a clock: their time part just counts on, through all parts of the scenario.
- */
+/** Generates order ids of one slot without a clock: their time part just counts on through the scenario. */
 let idsGiven = 0;
 function nextId(userId: string): string {
   const place = idsGiven++;

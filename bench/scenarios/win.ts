@@ -87,10 +87,7 @@ async function landedPerSecond(context: Context, title: string, seconds: number)
   return measured.landed / measured.landedSeconds;
 }
 
-/**
- * Runs the same load on a sale of one bucket just before and just after, so that a busy moment of the machine affects
- * both.
- */
+/** Runs the same load on a sale of one bucket just before and after, so that a busy moment affects both. */
 export async function buckets(context: Context): Promise<LoadFigures> {
   const { session, options } = context;
   const seconds = secondsOf(context, 'buckets');
@@ -132,9 +129,7 @@ interface MemorySample {
   readonly heap: number;
 }
 
-/**
- * Runs `win` for longer and samples the memory of the api each second: it must not grow with the number of sold units.
- */
+/** Runs `win` for longer and samples the memory of the api each second: it must not grow with the units sold. */
 export async function memory(context: Context): Promise<LoadFigures> {
   const seconds = secondsOf(context, 'memory');
   const watch = watchMemory(context.session);
@@ -148,9 +143,7 @@ export async function memory(context: Context): Promise<LoadFigures> {
 
 const lowest = (values: readonly number[]): number => Math.min(...values);
 
-/**
- * The heap varies with what is not collected yet. So the lowest value of each third shows whether it keeps anything.
- */
+/** The heap varies with what is not collected yet. The lowest value of each third shows what it keeps. */
 function trend(
   name: string,
   samples: readonly MemorySample[],

@@ -133,10 +133,7 @@ export class Program {
   }
 }
 
-/**
- * BENCH_CPU_PROF=<folder> makes each program write a V8 profile per thread there when it ends. Look at that of thread
- * 0.
- */
+/** BENCH_CPU_PROF=<folder> makes each program write a V8 profile per thread at its end. Look at that of thread 0. */
 function profilerArgs(name: ProgramName, env: NodeJS.ProcessEnv): string[] {
   return env.BENCH_CPU_PROF ? ['--cpu-prof', '--cpu-prof-dir', `${env.BENCH_CPU_PROF}/${name}`] : [];
 }

@@ -24,9 +24,7 @@ import {
 import { PICTURES_IN_DOCS, takePicture, TAKES_PICTURES } from './pictures.js';
 
 const BUILT = join(REPO_DIR, 'dist/web/console');
-/**
- * Screens that together show every colour and every kind of part. axe also checks them in dark colours and on a phone.
- */
+/** Screens that together show every colour and kind of part. axe also checks them in dark colours and on a phone. */
 const CHECKED_IN_OTHER_LOOKS: readonly ScreenName[] = ['live', 'sale', 'dead-letters', 'rules', 'health'];
 /** Screens that differ from their view with data, by state. */
 const CHECKED_IN_STATE: Readonly<Record<'empty' | 'failing' | 'long', readonly ScreenName[]>> = {

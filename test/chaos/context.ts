@@ -86,9 +86,7 @@ export class ScenarioContext {
     this.#sales = new ScenarioSales(stack, logDir, label, scenario.mayFail ?? []);
   }
 
-  /**
-   * Opens a sale of this scenario: ten units, one per buyer, unless `parts` says otherwise. It is checked at the end.
-   */
+  /** Opens a sale of this scenario: ten units, one per buyer, unless `parts` says otherwise. Checked at the end. */
   async openSale(parts: SaleParts = {}): Promise<Sale> {
     const sale = await openSale(this.stack, parts);
     this.addSale(sale);
@@ -130,10 +128,7 @@ export class ScenarioContext {
     return this.#parts.scenario.alone ? startHealthyPrograms(this.programs) : this.#parts.healthyPrograms();
   }
 
-  /**
-   * Opens a proxy in front of one server; start programs with its `env`. The scenario fails if no byte passed through
-   * it.
-   */
+  /** Opens a proxy in front of one server; start programs with its `env`. The scenario fails if no byte passed. */
   async proxy(name: ProxiedName): Promise<ProxiedServer> {
     const proxied = await ProxiedServer.open(name, this.stack.env);
     this.#proxies.push(proxied);

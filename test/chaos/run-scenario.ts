@@ -41,10 +41,7 @@ export interface RunScenarioParts extends ContextParts {
   readonly onLogs: (text: string) => void;
 }
 
-/**
- * Runs a scenario once: its fault, then rest and invariants. Even after a failure, its programs end and the servers
- * run.
- */
+/** Runs a scenario once: its fault, then rest and invariants. Even after a failure, programs end and servers run. */
 export async function runScenario(parts: RunScenarioParts): Promise<ScenarioResult> {
   const { scenario, seed, stack, signal } = parts;
   const { name, title } = scenario;

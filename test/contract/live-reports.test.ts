@@ -67,9 +67,7 @@ const breakersOf = (redis: BreakerState, mysql: BreakerState = 'closed'): Breake
 /** Sale that only one process of these tests reports. */
 const saleIdOf = (processId: string): string => `9${BigInt(`0x${processId.slice(-12)}`)}`;
 
-/**
- * How a process reports a value from 0 to 2 in each store, and which values the store shows for a list of processes.
- */
+/** How a process reports a value from 0 to 2 in each store, and which values the store shows for processes. */
 const STORES: readonly {
   readonly name: string;
   report(stores: Stores, processId: string, value: number, lifeMs: number): Promise<unknown>;

@@ -67,10 +67,7 @@ function wordsListed({ header }: Script): string[] {
   );
 }
 
-/**
- * Returns every literal that a script may answer with, whether it returns the literal directly or stores it as an
- * answer.
- */
+/** Returns every literal that a script may answer with, returned directly or stored as an answer. */
 function wordsInCode({ code }: Script): string[] {
   const places = [
     ...withoutComments(code).matchAll(/\breturn\b(.*)$/gm),

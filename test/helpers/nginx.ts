@@ -248,9 +248,7 @@ function change(file: string, number: RegExp, to: number): void {
   writeFileSync(file, changed);
 }
 
-/**
- * Returns the group with different servers. Each keeps the options that the group gives its servers and its backups.
- */
+/** Returns the group with different servers. Each keeps the options that the group gives servers and backups. */
 function withServers(conf: string, group: string, ports: readonly number[]): string {
   const block = new RegExp(`(upstream ${group} \\{\\n(?: +zone .*\\n)?)((?: +server .*\\n)+)`);
   const [, , servers = ''] = block.exec(conf) ?? [];

@@ -21,9 +21,7 @@ interface Server {
 
 type Settings = Readonly<Record<string, string | number | boolean>>;
 
-/**
- * A private name server and brokers without access control, for tests of several brokers. Starts proxies on request.
- */
+/** A private name server and brokers without access control, for tests of several brokers; proxies on request. */
 export class PrivateCluster {
   readonly #dir: string;
   readonly #settings: Settings;

@@ -4,10 +4,7 @@ import type { SecureRedis } from './secure-redis.js';
 import { until } from '../chaos/harness/wait.js';
 
 const MASTER_NAME = 'stock';
-/**
- * Silence after which a sentinel declares a master down. On a busy machine, even a live master may be silent for a
- * second.
- */
+/** Silence after which a sentinel declares a master down. A live but busy master may be silent for a second. */
 const DOWN_AFTER_MS = 2_000;
 
 /** A master, its replica, and a sentinel that promotes the replica when the master is down. */

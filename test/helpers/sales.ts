@@ -20,10 +20,7 @@ export function freshSaleId(): string {
   return String(lastSaleId);
 }
 
-/**
- * Returns an open sale of ten units, two per buyer, with a wide window around now. A test changes the parts that it is
- * about.
- */
+/** Returns an open sale of ten units, two per buyer, with a wide window around now. A test changes what it is about. */
 export function saleOf(parts: Partial<Sale> = {}, nowMs: number = Date.now()): Sale {
   return {
     saleId: freshSaleId(),

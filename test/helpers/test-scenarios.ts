@@ -7,10 +7,7 @@ import type { Scenario } from '../chaos/scenario.js';
 import { seedOfRun } from './seed.js';
 import { openTestStack, type TestStack } from './stack.js';
 
-/**
- * Scenarios mostly wait for the broker, but each starts programs, and running all of them at once would starve the
- * broker.
- */
+/** Scenarios mostly wait for the broker, but each starts programs, and all of them at once would starve the broker. */
 const JOBS = 3;
 const SEED = seedOfRun();
 

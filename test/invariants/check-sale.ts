@@ -16,9 +16,7 @@ export interface CheckPorts {
   readonly repository: OrderAudit;
 }
 
-/**
- * The outcome of a purchase for its client: `ok` if any attempt was answered 2xx, `fail` if every attempt was refused.
- */
+/** The outcome of a purchase for its client: `ok` if any attempt got 2xx, `fail` if every attempt was refused. */
 export type ClientOutcome = 'ok' | 'fail' | 'unknown';
 /** `userId/requestId` → what its client knows. */
 export type OpLog = ReadonlyMap<string, ClientOutcome>;
@@ -217,10 +215,7 @@ class Audit {
     }
   }
 
-  /**
-   * I3 and I5: every request has its row; a live row is `ordered`, an ended row `released`. @returns requests without a
-   * row
-   */
+  /** I3 and I5: every request has its row: live is `ordered`, ended `released`. @returns requests without a row */
   #compareRequests(): number {
     let lost = 0;
     for (const [key, entry] of this.#store.requests) {
@@ -246,10 +241,7 @@ class Audit {
     return lost;
   }
 
-  /**
-   * I3: an ok purchase has a row, a failed one has no order. @returns ok purchases without a row that Redis does not
-   * know either
-   */
+  /** I3: an ok purchase has a row, a failed one has no order. @returns ok purchases that neither MySQL nor Redis has */
   #compareOpLog(opLog: OpLog): number {
     let lost = 0;
     for (const [key, outcome] of opLog) {

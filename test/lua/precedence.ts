@@ -1,8 +1,6 @@
 import type { SaleScripts, ScriptRunner } from './script-runner.js';
 
-/**
- * A condition under which a script answers a certain word: a change to a sale that would otherwise accept the purchase.
- */
+/** A condition for a word of a script: a change to a sale that would otherwise accept the purchase. */
 export interface Condition {
   readonly word: string;
   readonly setting: Setting;

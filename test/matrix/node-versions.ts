@@ -5,10 +5,7 @@ import { DEFAULT_ARTIFACTS_DIR } from '../../deploy/local/stack/paths.js';
 import { runCommand } from '../../deploy/local/stack/run-command.js';
 import { StackError } from '../../deploy/local/stack/stack-error.js';
 
-/**
- * The oldest Node that we promise to support, and the newest of each line. The program alone, as npm packages contain
- * it.
- */
+/** The oldest Node that we support, and the newest of each line. The program alone, as npm packages contain it. */
 const NODES = {
   '20.19': { version: '20.19.6', sum: '524dbfc08a5889db72d813affbd188459cf4bd423f0767e195e351728de0f9a7' },
   '22': { version: '22.23.3', sum: 'a2f0b870592c313aa9365fb72c6ee66abcb4935ff32aae3e623d678b359a09c9' },

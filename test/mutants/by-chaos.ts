@@ -48,9 +48,7 @@ export async function onOwnServers<T>(signal: AbortSignal, work: (site: ChaosSit
   }
 }
 
-/**
- * Runs the scenarios of a mutant on programs that contain it, until one catches it. Scenarios and checks are unchanged.
- */
+/** Runs the scenarios of a mutant on its programs, until one catches it. Scenarios and checks are unchanged. */
 export async function runByChaos(mutant: Mutant, site: ChaosSite): Promise<MutantResult> {
   const { chaos } = mutant;
   if (chaos === undefined) throw new Error(`${mutant.name} is not for chaos`);

@@ -12,10 +12,7 @@ export class StaleMutant extends Error {
   }
 }
 
-/**
- * Copies of the programs, which may be deleted at any time. They are inside the checkout, so that its packages are
- * found.
- */
+/** Copies of the programs, which may be deleted at any time. Inside the checkout, so that its packages are found. */
 export const MUTANTS_DIR = join(REPO_DIR, '.stack-mutants');
 
 /** Files of a checkout that the built programs read in addition to their bundle. */

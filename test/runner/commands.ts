@@ -8,10 +8,7 @@ interface FolderNeeds {
   readonly servers: 'none' | 'plain' | 'secure';
   /** Number of files that run at the same time; default 1. */
   readonly jobs?: number;
-  /**
-   * Maximum number of test files in one process (a part). Default: all. The stacks of a run divide the parts among
-   * them.
-   */
+  /** Maximum number of test files in one process (a part). Default: all. The stacks of a run divide the parts. */
   readonly partFiles?: number;
 }
 
@@ -40,9 +37,7 @@ export const needsOf = (folder: Folder): FolderNeeds => FOLDERS[folder];
 /** A command that runs tests. */
 interface TestCommand {
   readonly about: string;
-  /**
-   * Folders and files below test/. A file belongs to the command that names it, otherwise to the command of its folder.
-   */
+  /** Folders and files below test/. A file belongs to the command that names it, otherwise to that of its folder. */
   readonly has: readonly string[];
   /** Number of sets of servers that share its work; default 1. */
   readonly stacks?: number;

@@ -25,10 +25,7 @@ export interface Failure {
 // not bin/mocha.js, which would start this one as a child process: one more process
 const MOCHA = join(REPO_DIR, 'node_modules/mocha/lib/cli/cli.js');
 const REPORTER = join(REPO_DIR, 'test/runner/file-reporter.cjs');
-/**
- * Makes mocha import test files. A module that is both required and imported would exist twice, and V8 would mix up its
- * coverage.
- */
+/** Makes mocha import test files. A module both required and imported would exist twice, and confuse coverage. */
 const IMPORT_ONLY = '--no-experimental-require-module';
 /** By then all tests have ended. A process that is still alive has left something open. */
 const EXIT_WAIT_MS = 60_000;
@@ -44,10 +41,7 @@ interface HowToRun {
   readonly signal: AbortSignal;
 }
 
-/**
- * Runs test files in one process and shows its output as it arrives. Never rejects: a file without a result counts as
- * failed.
- */
+/** Runs test files in one process and shows its output as it arrives. Never rejects: a file without a result failed. */
 export async function runMocha(files: readonly string[], { options, env, signal }: HowToRun): Promise<FileResult[]> {
   const folder = mkdtempSync(join(tmpdir(), 'seckill-test-'));
   const countFile = join(folder, 'counts.ndjson');

@@ -14,9 +14,7 @@ const STACK_DIR = join(REPO_DIR, '.stack-test');
 /** The set of servers. `plain` and `plain-2` are alike. */
 export type ServersName = 'plain' | 'plain-2' | 'secure';
 
-/**
- * The servers of a test run, on their own ports and in their own folders. Each set boots when it is first requested.
- */
+/** The servers of a test run, on their own ports and in their own folders. Each set boots when first requested. */
 export class TestServers {
   readonly #signal: AbortSignal;
   readonly #lock: { release: () => void };

@@ -282,10 +282,7 @@ export class InvariantMonitor {
     this.#checkEvents();
   }
 
-  /**
-   * A server that has lost data must accept no buyer before it is repaired. Buyers whom it accepts later keep their
-   * units.
-   */
+  /** A server that lost data must accept no buyer until its repair. Buyers whom it accepts later keep their units. */
   #checkAcceptedAfterLoss(): void {
     for (const order of this.#system.repositories.allOrders) {
       const sinceMs = this.#acceptedTrySinceMs.get(purchaseKey(order)) ?? -Infinity;

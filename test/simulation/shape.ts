@@ -33,16 +33,11 @@ export interface Shape {
   readonly safeAgeMs: number;
   readonly compensateFirstMs: number;
   readonly outboxLeaseMs: number;
-  /**
-   * Retries of a batch before it becomes a dead letter. The real groups have 5. Fewer retries test dead letters too.
-   */
+  /** Retries of a batch before it becomes a dead letter. The real groups have 5. Fewer test dead letters too. */
   readonly retriesMax: number;
   readonly retryFirstMs: number;
   readonly invisibleMs: number;
-  /**
-   * Interval at which deliveries are renewed while they are written. Null: a slow transaction may outlast their
-   * invisible time.
-   */
+  /** Interval at which deliveries are renewed while they are written. Null: a slow transaction may outlast them. */
   readonly renewMs: number | null;
   readonly slotLeaseMs: number;
   readonly soldOutLifeMs: number;

@@ -4,9 +4,7 @@ import { missingFrom } from './reached.js';
 import { hashOf, simulate, simulateSeeds } from './run.js';
 import { emptyTally, type Tally } from './tally.js';
 
-/**
- * A few seconds of work. `npm run simulate` runs 20,000 seeds and checks that every fault and event occurs among them.
- */
+/** A few seconds of work. `npm run simulate` runs 20,000 seeds and checks that every fault and event occurs. */
 const RUNS = 300;
 /** Most of them occur in the first 100 runs. */
 const KINDS_MIN = 10;

@@ -65,9 +65,7 @@ const CLOCK_JUMPS_MINUTES = [20, -20, 50, 120, -120] as const;
 const RESTART_RATE = 0.6;
 const ARRIVAL_WAIT_MS = 8_000;
 const REST_CHECK_EVERY_MS = 400;
-/**
- * The longest time to recover from the faults: several retries of a minute, with invisible times and leases in between.
- */
+/** The longest time to recover from the faults: several retries of a minute, invisible times and leases. */
 const HEAL_MAX_MS = 30 * 60_000;
 /** Groups that have no message left when the run is at rest. */
 const DRAINED_GROUPS = [GROUPS.writer, GROUPS.redriveWriter].flatMap((group) => [

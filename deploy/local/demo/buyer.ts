@@ -25,9 +25,7 @@ export interface BuyersWorld {
   readonly unanswered: { count: number };
   /** Buyers whose accepted purchase had no order when they lost patience. */
   readonly late: Set<Buyer>;
-  /**
-   * Once this is aborted, buyers stop thinking and start nothing new, but follow accepted purchases to their orders.
-   */
+  /** Once aborted, buyers stop thinking and start nothing new, but follow accepted purchases to their orders. */
   readonly stopping: AbortSignal;
 }
 

@@ -18,10 +18,7 @@ export function dataOf({ servers }: Servers, server: 'mysql' | 'redis'): string 
 /** There is only one folder. */
 const copyOf = (stack: Servers): string => `${dataOf(stack, 'mysql')}-copy`;
 
-/**
- * Copies the whole data folder of MySQL while it is stopped, because the bundled server has no program that makes
- * dumps.
- */
+/** Copies the whole data folder of MySQL while it is stopped, because the bundled server cannot make dumps. */
 export async function copyMysql(stack: StackControls): Promise<void> {
   const server = stack.servers.server('mysql');
   await server.stop();

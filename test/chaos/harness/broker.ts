@@ -110,9 +110,7 @@ export async function isGivenUp(broker: Broker, batchId: string): Promise<boolea
   return (await timesIn(broker, GIVEN_UP, batchId)).length > 0;
 }
 
-/**
- * Returns how long the half message of a batch was open, ms on the clock of the broker; null while it is not committed.
- */
+/** Returns how long the half message of a batch was open, ms on the broker's clock; null while it is not committed. */
 export async function openForMs(broker: Broker, batchId: string): Promise<number | null> {
   const [halfAtMs] = await timesIn(broker, HALF, batchId);
   const [committedAtMs] = await timesIn(broker, TOPICS.purchase, batchId);

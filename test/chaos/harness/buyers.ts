@@ -61,10 +61,7 @@ export class Buyers {
   readonly #urls: () => readonly string[];
   readonly #sign: (claims: object) => string;
   #turn = 0;
-  /**
-   * How long ago the tokens were issued, ms. An api whose clock is slow accepts no token that seems to come from the
-   * future.
-   */
+  /** How long ago the tokens were issued, ms. An api with a slow clock accepts no token from its future. */
   issuedAgoMs = 0;
   /** Default time limit of one attempt to buy. */
   tryTimeoutMs = TRY_TIMEOUT_MS;

@@ -22,9 +22,7 @@ import { dataOf } from './backup.js';
 const FILLER = 'filler';
 const CHUNK = Buffer.alloc(1024 ** 2);
 
-/**
- * Mounts an empty volume over a folder, which hides its contents until `unmountBelow`. @throws if this is not permitted
- */
+/** Mounts an empty volume over a folder, which hides its contents until `unmountBelow`. @throws if not permitted */
 export function mountVolume(dir: string, sizeBytes: number): void {
   mkdirSync(dir, { recursive: true });
   run('mount', ['-t', 'tmpfs', '-o', `size=${sizeBytes},mode=0700`, 'seckill-chaos', dir]);

@@ -102,9 +102,7 @@ export const batchesInFlight = (apis: readonly Program[]): Promise<number> =>
 export const queuedPurchases = (apis: readonly Program[]): Promise<number> =>
   sumMetric(apis, 'seckill_queue_purchases');
 
-/**
- * Apis that send one batch at a time. Their connection to the broker can be held back, so that purchases share a batch.
- */
+/** Apis that send one batch at a time. Their broker connection can be held back, so that purchases share a batch. */
 export class HeldApis {
   readonly apis: readonly Program[];
   readonly #context: ScenarioContext;

@@ -65,10 +65,7 @@ export class OpLog implements ClientHistory {
     this.#write({ op: 'purchase', key, event: outcome, ...detailsOf(answer) });
   }
 
-  /**
-   * Records the answer to a GET of a purchase. An answer that says nothing about the purchase (503, 429) adds no
-   * status.
-   */
+  /** Records the answer to a GET of a purchase. An answer without a status (503, 429) adds none. */
   recordStatus(key: string, answer: Answer | null): void {
     this.#write({ op: 'status', key, event: outcomeOf(answer), ...detailsOf(answer) });
     const status = statusIn(answer);

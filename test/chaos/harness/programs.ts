@@ -43,10 +43,7 @@ const HARNESS_ENV = {
   MYSQL_QUERY_TIMEOUT_MS: '5000',
   ROCKETMQ_RECEIVE_WAIT_MS: '1000', // a program that stops waits for it
 };
-/**
- * On a busy machine a server may answer late. A scenario or test about a server that does not answer sets its own
- * limit.
- */
+/** On a busy machine a server may answer late. A test about a server that does not answer sets its own limit. */
 export const PATIENT_ENV = {
   REDIS_REPLY_TIMEOUT_MS: '10000',
   ROCKETMQ_REQUEST_TIMEOUT_MS: '10000',
@@ -221,9 +218,7 @@ function envOf({ env = {}, failPoint }: ProgramOptions): Environment {
   return failPoint === undefined ? env : { ...env, FAILPOINT: failPoint };
 }
 
-/**
- * A module that Node loads before a program (`--import`). It is plain JavaScript, because the program runs from `dist`.
- */
+/** A module that Node loads before a program (`--import`). Plain JavaScript, because the program runs from `dist`. */
 const preload = (file: string): URL => new URL(`../preload/${file}`, import.meta.url);
 
 /** Does nothing without `FAILPOINT`. */

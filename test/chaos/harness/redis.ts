@@ -23,9 +23,7 @@ export async function restartRedis({ servers, redis }: StackControls): Promise<v
   await until('we are connected again', async () => (await redis.redis.ping()) === 'PONG');
 }
 
-/**
- * Returns the size of the append-only file of Redis, in bytes, once it contains everything that Redis has confirmed.
- */
+/** Returns the size of the append-only file of Redis, in bytes, once it contains all that Redis has confirmed. */
 export async function endOfAof({ redis: { redis }, servers }: StackControls): Promise<number> {
   await until('the log is written', async () => /aof_buffer_length:0\r/.test(await redis.info('persistence')));
   return statSync(logFile(servers.dir)).size;

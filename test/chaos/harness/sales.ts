@@ -70,9 +70,7 @@ export interface Reconciled {
   readonly jobs: readonly string[];
 }
 
-/**
- * Reconciles a sale at an api, as an operator does. With `apply` it repairs the findings and waits until that is done.
- */
+/** Reconciles a sale at an api, as an operator does. With `apply` it repairs the findings and waits for the end. */
 export async function reconcileSale(
   { env }: Pick<StackControls, 'env'>,
   api: Program,

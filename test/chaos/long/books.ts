@@ -33,26 +33,19 @@ function countOutcomes(outcomes: Uint8Array): Readonly<Record<keyof typeof OUTCO
 /** The result of a check. */
 export interface CheckedSale {
   readonly figures: SaleFigures;
-  /**
-   * True if Redis was compared. It is not compared if it may have lost data of a closed sale, or has forgotten the
-   * sale.
-   */
+  /** True if Redis was compared. It is not if it may have lost data of a closed sale, or has forgotten it. */
   readonly withRedis: boolean;
   readonly problems: readonly string[];
 }
 
-/**
- * Returns the earliest deadline that is still open, in Unix ms. Every unpaid order with an earlier deadline has ended.
- */
+/** Returns the earliest deadline that is still open, in Unix ms. Every unpaid order with an earlier one has ended. */
 export async function expiredUntilMs({ mysql }: StackControls): Promise<number> {
   const sql = "SELECT MIN(expires_at) AS first FROM orders WHERE state = 'pending_payment'";
   const [row] = await mysql.query<{ first: Date | null }>(sql);
   return row?.first?.getTime() ?? Number.POSITIVE_INFINITY;
 }
 
-/**
- * Returns whether a closed sale is at rest. `expiredUntilMs` says for all sales up to when unpaid orders have ended.
- */
+/** Returns whether a closed sale is at rest. `expiredUntilMs` says up to when unpaid orders of all sales have ended. */
 export async function isAtRest({ audit }: StackControls, saleId: string): Promise<boolean> {
   const sale = await audit.repository.findSale(saleId);
   if (sale?.state !== 'closed') return false;

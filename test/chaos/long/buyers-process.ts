@@ -294,10 +294,7 @@ class Load {
     this.#follows.push({ dueMs: Date.now() + FOLLOW_AFTER_MS, run, request });
   }
 
-  /**
-   * Sends the same key again. The answer must be the same purchase, or an error while something is broken, but never a
-   * refusal.
-   */
+  /** Sends the same key again. The answer must be the same purchase, or an error while something is broken. */
   #repeat(run: SaleRun, buyer: number, orderId: string): void {
     run.open++;
     const request = (port: number): Request => ({

@@ -40,10 +40,7 @@ export interface Fault {
   readonly stallMs: number;
 }
 
-/**
- * Shortest and longest stall, in ms. The stall of a program stays below the 10 s after which its deliveries go to
- * another one.
- */
+/** Shortest and longest stall, in ms. A program stalls for less than the 10 s after which its deliveries move on. */
 const STALLS: Partial<Record<FaultKind, readonly [minMs: number, maxMs: number]>> = {
   api_stalled: [3_000, 8_000],
   worker_stalled: [3_000, 8_000],

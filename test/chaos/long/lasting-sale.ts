@@ -80,10 +80,7 @@ export class LastingSale {
     return `${what} got ${answer.status} ${answer.text.slice(0, 100)}`;
   }
 
-  /**
-   * Asks for a purchase of a retired sale, and for everything that belongs to it. @returns what is wrong, one sentence
-   * each
-   */
+  /** Asks for a purchase of a retired sale, and for all that belongs to it. @returns what is wrong, in sentences */
   async askRetired(saleId: string, userId: string, key: string): Promise<string[]> {
     const [api] = this.#apis();
     if (api === undefined) return ['no api runs'];

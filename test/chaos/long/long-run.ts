@@ -27,13 +27,9 @@ import { countAllRows, keysByKind, sampleStores, tooManyRows, type OpenSales, ty
 
 /** The shortest window of a sale. An outage must fit into it, and a pause of all buyers. */
 const WINDOW_MIN_MS = 150_000;
-/**
- * Multiple of the time that the buyers of a sale need at the current pace, because other sales sell at the same time.
- */
+/** Multiple of the time that the buyers of a sale need at the current pace, because other sales sell too. */
 const WINDOW_SHARE = 4;
-/**
- * Time between an import and the opening of its sales. In this time the command starts, and the keeper warms and opens.
- */
+/** Time between an import and the opening of its sales. The command starts in it, and the keeper warms and opens. */
 const LEAD_MS = 8_000;
 const WARM_BEFORE = '6s';
 /** Buyers of sales that are imported and not yet sold, in seconds of load. */
@@ -640,9 +636,7 @@ export class LongRun {
     this.#archived = await this.#salesWhere("retirement = 'archived'");
   }
 
-  /**
-   * Judges what must not grow while sales are sold. The load of a year varies, and the number of connections with it.
-   */
+  /** Judges what must not grow while sales are sold. The load of a year varies, and its connections with it. */
   #judge(): Verdict[] {
     const [first] = this.#stores;
     const servers = this.#stores.map((sample) => ({ ...sample, ageMs: sample.atMs - (first?.atMs ?? 0) }));
@@ -766,9 +760,7 @@ export class LongRun {
     };
   }
 
-  /**
-   * Counts rows on a separate connection, because millions of rows take longer than the harness allows for a statement.
-   */
+  /** Counts rows on a separate connection, because millions of rows take longer than the harness allows. */
   async #countAll(): Promise<Pick<LongRunResult, 'orders' | 'failed' | 'rowsLeft'>> {
     const { MYSQL_URL } = this.#options.env;
     const mysql = openMysqlPool({ url: String(MYSQL_URL), poolMax: 1, queryTimeoutMs: COUNT_MAX_MS });

@@ -18,13 +18,9 @@ export interface Backlog {
 
 /** If any of these limits is exceeded, buyers wait, so that workers and keeper get the machine. */
 const BACKLOG_MAX: Backlog = { pending: 2_000, outbox: 8_000, expiry: 5_000, archive: 30_000 };
-/**
- * A sale counts as late once it is this much past its time. A large sale takes a minute, and the sales behind it wait.
- */
+/** A sale counts as late once it is this much past its time. A large sale takes a minute, and others wait behind it. */
 const ARCHIVE_LATE_MS = 60_000;
-/**
- * Requests under way while something is late. A few would make small batches, which cost nearly as much as large ones.
- */
+/** Requests under way while something is late. Few make small batches, which cost nearly as much as large ones. */
 const OPEN_MIN = 1;
 /** Requests that each step adds when nothing is late. */
 const UP = 128;

@@ -141,10 +141,7 @@ const LARGE_BUCKETS = 2;
 /** The smallest and the largest of the small sales, relative to the mean. */
 const SMALL_SPREAD = [0.3, 1.7] as const;
 
-/**
- * Returns sales in the order in which they open: small ones of many sizes, large ones at equal intervals, the smallest
- * last.
- */
+/** Returns sales in order of opening: small ones of many sizes, large ones at equal intervals, the smallest last. */
 function planSales(
   { sales, orders: wanted, large }: Pick<YearFlags, 'sales' | 'orders' | 'large'>,
   random: Random,

@@ -65,9 +65,7 @@ interface Place {
 /** One of two apis and one of two workers may die. A single keeper is enough. */
 const PLACES: readonly ProgramName[] = ['api', 'api', 'worker', 'worker', 'keeper'];
 
-/**
- * The programs of a long run. The first api and the first worker are never broken, so that their memory can be judged.
- */
+/** The programs of a long run. The first api and the first worker never break, so that their memory can be judged. */
 export class LongPrograms {
   readonly #context: Pick<Programs, 'start'>;
   readonly #env: Readonly<Record<string, string>>;

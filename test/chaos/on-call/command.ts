@@ -156,10 +156,7 @@ class Watch {
   }
 }
 
-/**
- * Alerts over hours. They fire at once in a Prometheus that has run only for minutes, and end half an hour after the
- * fault.
- */
+/** Alerts over hours. They fire at once in a young Prometheus, and end half an hour after the fault. */
 const isSlow = (name: string): boolean => name.endsWith('Slowly');
 
 async function ordinary(shop: Shop, watch: Watch, minutes: number): Promise<Row> {

@@ -28,9 +28,7 @@ const DELETES_AT = 0.87;
 const REFUSES_AT = 0.93;
 const FAST_KEEPER = { KEEPER_EVERY_MS: '200' };
 
-/**
- * The broker starts empty on a small volume, which disappears with the scenario. Afterwards it has its old store again.
- */
+/** The broker starts empty on a small volume, which disappears with the scenario. Then it has its old store. */
 async function startOnSmallVolume(context: ScenarioContext): Promise<string> {
   const { stack } = context;
   const store = brokerStore(stack);
@@ -89,10 +87,7 @@ const LOG_FILE_BYTES = 134_217_728;
 const BALLAST_TOPIC = 'seckill-chaos-ballast';
 const BALLAST_BYTES = 3 * 1024 ** 2;
 
-/**
- * Sends messages that no consumer receives until the log of the broker starts another file. Then the first may be
- * deleted.
- */
+/** Sends messages that no consumer receives until the broker's log starts another file. Then the first may go. */
 async function rollTheLog({ stack }: ScenarioContext): Promise<void> {
   const topic = {
     topicName: BALLAST_TOPIC,

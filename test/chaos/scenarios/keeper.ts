@@ -61,9 +61,7 @@ async function withRecordedBatch(context: ScenarioContext, work: (recorded: Reco
 const areExpired = async ({ stack }: ScenarioContext, saleId: string): Promise<boolean> =>
   (await statesOf(stack, saleId)).expired === SIZE;
 
-/**
- * A killed keeper may have published an event without marking it. The event is then published again with the same id.
- */
+/** A killed keeper may have published an event without marking it. It is then published again with the same id. */
 async function expectExpiredOnce(context: ScenarioContext, { listener, saleId, orderIds }: Recorded): Promise<void> {
   const ended = (): readonly string[] => listener.ordersOf(saleId, 'order.expired');
   await context.until('it is published', () => ended().length >= SIZE);
@@ -161,10 +159,7 @@ const PAIRS = 500;
 const LONG_WINDOW_MS = 900_000;
 /** Longer than a busy machine takes to sell these units. */
 const SHORT_WINDOW_MS = 15_000;
-/**
- * Payments are spread around the deadline, starting this long before it, because a busy machine makes a few hundred a
- * second.
- */
+/** Payments are spread around the deadline, from this long before it: a busy machine makes a few hundred a second. */
 const EARLY_MS = 2000;
 const EVERY_MS = (2 * EARLY_MS) / PAIRS;
 const PARALLEL = 16;

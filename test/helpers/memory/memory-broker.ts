@@ -243,10 +243,7 @@ export class MemoryBroker {
     };
   }
 
-  /**
-   * A commit delivers a half message again even if a check-back has already ended it, because the broker does not
-   * deduplicate.
-   */
+  /** A commit delivers a half message again even if a check-back has ended it: the broker does not deduplicate. */
   #makeVisible(half: Half): void {
     const { topic, messageId, body, properties, checks } = half;
     this.#halves.delete(messageId);

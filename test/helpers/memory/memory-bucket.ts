@@ -17,10 +17,7 @@ export interface LoadedSale {
   edit?: { readonly id: number; readonly epoch: number; readonly word: 'done' | 'refused' };
 }
 
-/**
- * The state of a batch. The body is kept from deduct until the batch is marked recorded. From then on the marker
- * expires.
- */
+/** The state of a batch. The body is kept from deduct until the batch is marked recorded. Then the marker expires. */
 export type Marker =
   | { readonly kind: 'deducted' | 'claimed'; readonly body: string | null; readonly untilMs?: number }
   | { readonly kind: 'aborted'; readonly untilMs: number };

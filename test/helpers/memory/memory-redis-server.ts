@@ -48,8 +48,7 @@ const HALF_A_PAIR = /\p{Surrogate}/u;
  * surrogate pair.
  */
 function isCjson(body: string): boolean {
-  // Returns whether cjson, with which the scripts decode a body, accepts this JSON. Unlike JavaScript, it refuses half a surrogate pair.
-  if (!body.includes('\\u')) return true;
+  if (!body.includes('\\u')) return true; // JavaScript escapes half a pair
   let isFine = true;
   JSON.parse(body, (name, value: unknown) => {
     if (HALF_A_PAIR.test(name) || (typeof value === 'string' && HALF_A_PAIR.test(value))) isFine = false;
@@ -118,9 +117,7 @@ export class MemoryRedisServer {
     return this.cutOff.has(saleId) ? new OperationalError('redis', `${saleId} is cut off`, { retryable: true }) : null;
   }
 
-  /**
-   * Returns a bucket. Tests also use it to read stored data, and to store data that only a disaster would leave behind.
-   */
+  /** Returns a bucket. Tests also use it to read stored data, and to store what only a disaster would leave behind. */
   bucket({ saleId, bucket }: BucketRef): MemoryBucket {
     const name = `${saleId}:${bucket}`;
     let found = this.#buckets.get(name);
@@ -128,10 +125,7 @@ export class MemoryRedisServer {
     return found;
   }
 
-  /**
-   * Returns whether the bucket can be trusted: loaded, not in repair, and written by this server since its last
-   * restart.
-   */
+  /** Whether the bucket can be trusted: loaded, not in repair, and written by this server since its last restart. */
   isSure(sale: LoadedSale | null): sale is LoadedSale {
     return sale !== null && sale.state !== 'repair' && sale.stamp === this.#runId;
   }

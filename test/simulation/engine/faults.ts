@@ -33,9 +33,7 @@ export type OtherFault = (typeof OTHER_FAULTS)[number];
 export type Fault = CallFault | OtherFault;
 export type Fate = Exclude<CallFault, 'delayed' | 'away'> | null;
 
-/**
- * How likely each fault is, per call or per message. Most runs have only a few kinds, so that each also occurs alone.
- */
+/** How likely each fault is, per call or per message. Most runs have only a few, so that each also occurs alone. */
 type Rates = Readonly<Record<Exclude<Fault, 'away'>, number>>;
 
 interface Outage {
@@ -73,9 +71,7 @@ const TARGETS = [
   'add',
   'done',
 ] as const satisfies readonly CallName[];
-/**
- * Calls at which Redis loses data. Calls that follow a loss are chosen as often as all others, because they are rare.
- */
+/** Calls at which Redis loses data. Rare calls that follow a loss are chosen as often as all others. */
 const TARGETS_AFTER_LOSS = [
   'reacquire',
   'reacquire',
@@ -200,10 +196,7 @@ export class Faults {
     return null;
   }
 
-  /**
-   * Returns how long a call takes in one direction, ms. Most are short, and some take longer than a delivery stays
-   * invisible.
-   */
+  /** Returns how long a call takes in one direction, ms. Most are short, some longer than a delivery is hidden. */
   delayMs(): number {
     if (this.#healed || !this.#rng.chance(this.#rates.delayed)) return 0;
     const kind = this.#rng.next();

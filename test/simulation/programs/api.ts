@@ -181,10 +181,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
   };
 }
 
-/**
- * The flags allocate memory for a thousand sales, which costs as much as a whole run, so they are created at the first
- * zero.
- */
+/** The flags allocate memory for a thousand sales, which costs a whole run, so they are created at the first zero. */
 function lazyFlags(make: () => SoldOutFlags): Pick<SoldOutFlags, 'refuses' | 'observe'> {
   let flags: SoldOutFlags | null = null;
   return {

@@ -18,10 +18,7 @@ export interface CheckBackParts {
   readonly onEnd: () => void;
 }
 
-/**
- * The check-backs of the broker: for each open half message it asks any api, again and again, until it gives up for
- * good.
- */
+/** The check-backs of the broker: it asks any api about each open half message, until it gives up for good. */
 export class CheckBacks {
   readonly #parts: CheckBackParts;
   readonly #asked = new Set<string>();

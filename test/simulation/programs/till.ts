@@ -17,10 +17,7 @@ const RESTART_MAX_MS = 6_000;
 const LEASE_MS = 10_000;
 const KEEPERS = 2;
 
-/**
- * Operators who refund paid orders, keepers who make the refunds, and a provider that sometimes refuses or stays
- * silent.
- */
+/** Operators who refund paid orders, keepers who make the refunds, and a provider that may refuse or stay silent. */
 export class Till {
   readonly #system: SimulatedSystem;
   readonly #rng: Rng;

@@ -11,9 +11,7 @@ const busy = async (): Promise<string | null> => 'its last order is young';
 const OPTIONS = { quietMs: 1500, waitMaxMs: 15_000 };
 
 describe('await-quiet', () => {
-  /**
-   * Waits for a sale that sells until `busyMs` have passed. @returns how long it took, and how often it renewed a lease
-   */
+  /** Waits for a sale that sells until `busyMs` have passed. @returns how long it took, and its lease renewals */
   async function waited(
     busyMs: number,
     parts: Partial<Sale> = {},
