@@ -50,7 +50,7 @@ try {
   process.exitCode = exitCodeOf(interrupted.signal.aborted ? interrupted.signal.reason : error);
 }
 
-/** Prints one sentence for an error that a person can mend, and the stack of any other. */
+/** Prints one sentence for an error that a person can fix, and the stack of any other error. */
 function exitCodeOf(error: unknown): number {
   const known = [BenchError, StackError, OperationalError, ConfigError].some((kind) => error instanceof kind);
   console.error(known ? `bench: ${(error as Error).message}` : error);

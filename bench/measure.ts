@@ -4,13 +4,13 @@ import { cpuTimes, machineTimes, yardstickMicros } from './session/cpu.js';
 import { growth, scrape, sumOf } from './session/metrics.js';
 import type { ProcessName, Session } from './session/session.js';
 
-/** The users of CPU: our processes, the load generator and all other programs. */
+/** What uses CPU: our processes, the load generator and all other programs. */
 export type CpuUser = ProcessName | 'load generator' | 'bench' | 'others';
 
 /** Measures one load on one sale until the last accepted order is in MySQL. */
 export interface Measured<L extends LoadResult = LoadResult> {
   readonly load: L;
-  /** Orders of this load that are committed. */
+  /** Committed orders of this load. */
   readonly landed: number;
   /** Seconds between the first request and the last committed order. */
   readonly landedSeconds: number;
@@ -20,19 +20,19 @@ export interface Measured<L extends LoadResult = LoadResult> {
   readonly cpuSeconds: Readonly<Record<CpuUser, number>>;
   /** Average number of idle cores. Time that the hypervisor took away does not count. */
   readonly idleCores: number;
-  /** How fast the machine was just before: CPU µs of one HMAC. */
+  /** Speed of the machine just before the load: CPU µs of one HMAC. */
   readonly yardstickMicros: number;
-  /** Purchases per batch that the api formed, on average; 0 without one. */
+  /** Average number of purchases per batch that the api formed; 0 without a batch. */
   readonly batchSizeMean: number;
-  /** Answers of the purchase endpoint by word, as the api counts them. */
+  /** Answers of the purchase endpoint by word, as counted by the api. */
   readonly answersByCode: Readonly<Record<string, number>>;
 }
 
-/** CPU times are in hundredths of a second; a pause lets the sampler see the processes settled. */
+/** CPU times are in hundredths of a second. After a pause, the sampler sees the final figures of the processes. */
 const SETTLE_MS = 50;
 const PROGRESS_MS = 5000;
 
-/** Runs a load against a sale and waits until every accepted purchase of it is an order. */
+/** Runs a load against a sale and waits until each of its accepted purchases is an order. */
 export async function measure<L extends LoadResult>(
   session: Session,
   saleId: string,

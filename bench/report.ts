@@ -13,7 +13,7 @@ import { ratioOf, type Comparison, type Slice } from './scenarios/paired.js';
 import type { RebuildFigures } from './scenarios/rebuild.js';
 import type { Machine } from './session/machine.js';
 
-/** The result of a run. --json prints it, and the table is made of it. */
+/** The result of a run. --json prints it, and the table is built from it. */
 export interface Report {
   /** ISO 8601. */
   readonly startedAt: string;
@@ -21,7 +21,7 @@ export interface Report {
   readonly commit: string | null;
   readonly warmUpSeconds: number;
   readonly machine: Machine;
-  /** Average number of runnable programs in the minute before the run. Above 0.1 other programs used the machine. */
+  /** Average number of runnable programs in the minute before the run. Above 0.1, other programs used the machine. */
   readonly loadAverageBefore: number;
   readonly results: readonly ScenarioResult[];
   readonly goals: readonly Goal[];
@@ -31,7 +31,7 @@ type Cell = (figures: LoadFigures) => string;
 
 const CPU_USERS: readonly CpuUser[] = ['api', 'worker', 'keeper', 'redis', 'mariadb', 'broker', 'load generator'];
 
-/** Rows of every scenario with load. */
+/** Rows that every scenario with a load has. */
 const ROWS: readonly (readonly [name: string, cell: Cell])[] = [
   ['requests', ({ requests }) => formatNumber(requests)],
   ['answers/s', (figures) => formatNumber(figures.answersPerSecond)],
@@ -79,7 +79,7 @@ export function reportTable(results: readonly ScenarioResult[]): string {
   return [...common, ...results.flatMap(ownTable)].join('\n\n');
 }
 
-/** Returns the table of a result that shares no row with loads. */
+/** Returns the table of a result that shares no row with the loads. */
 function ownTable(result: ScenarioResult): string[] {
   if (result.kind === 'paired') return [pairedTable(result.comparison)];
   if (result.kind === 'fleet') return [fleetTable(result)];
@@ -176,7 +176,7 @@ function formatNumber(value: number): string {
   return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-/** A promise of the project on two cores. */
+/** A goal of the project on two cores. */
 export interface Goal {
   readonly goal: string;
   readonly measured: number;
@@ -187,17 +187,17 @@ const LANDED_PER_SECOND = 10_000;
 const TIMES_NO_GROUP_COMMIT = 7;
 const SHARE_OF_BARE_HTTP = 0.7;
 const SHARE_OF_BARE_HTTP_BEHIND_ADMISSION = 0.5;
-/** Honest buyers under attack: share of their rate without attack, and latency in ms. */
+/** Honest buyers under attack: share of their rate without the attack, and latency in ms. */
 const HONEST_SHARE = 0.8;
 const HONEST_P99_MS = 100;
-/** CPU per purchase with every layer off, against another build. */
+/** CPU per purchase with every layer off, compared with another build. */
 const PAIRED_RATIO = 1.02;
 /** Growth of the heap from the first to the last third of a minute of `win`. */
 const HEAP_GROWTH = 1.2;
 
 /** Longest lock of a sale of a million orders among twenty million others, in seconds. */
 const REBUILD = { orders: 1_000_000, lockedSecondsMax: 20 };
-/** Judges the goals of the scenarios that ran. Goals are shown and fail nothing, because machines differ. */
+/** Judges the goals of the scenarios that ran. Goals are only shown and fail nothing, because machines differ. */
 export function judgeGoals(results: readonly ScenarioResult[]): Goal[] {
   const find = (name: string): LoadFigures | undefined =>
     results.find((result): result is LoadFigures => result.kind === 'load' && result.scenario === name);
@@ -232,7 +232,7 @@ function attackGoals(extra: LoadFigures['extra'] = {}): Goal[] {
   if (typeof share !== 'number' || typeof units !== 'number' || typeof p99 !== 'number') return [];
   if (typeof longest !== 'number' || typeof mayLast !== 'number') return [];
   return [
-    // On a busy machine a load may take longer without attack than with it, so the worse of the two counts.
+    // On a busy machine a load may take longer without the attack than with it, so the worse of the two counts.
     atLeast('attack, honest buyers of their rate and units without it', Math.min(share, units), HONEST_SHARE),
     { goal: `attack, p99 of honest winners in ms below ${HONEST_P99_MS}`, measured: p99, met: p99 < HONEST_P99_MS },
     { goal: `attack, ms until slow headers are closed ≤ ${mayLast}`, measured: longest, met: longest <= mayLast },

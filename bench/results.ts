@@ -11,22 +11,22 @@ import type { SaleVerdict } from './session/stores.js';
 export interface LoadFigures {
   readonly kind: 'load';
   readonly scenario: ScenarioName;
-  /** How it was run, as far as that differs between scenarios. */
+  /** The settings of the run, as far as they differ between scenarios. */
   readonly about: string;
   readonly requests: number;
   /** Answers of any status per second, from the first request to the last answer. */
   readonly answersPerSecond: number;
   readonly acceptedPerSecond: number;
-  /** Orders in MySQL per second, from the first request to the commit of the last one. */
+  /** Orders in MySQL per second, from the first request to the commit of the last order. */
   readonly landedPerSecond: number;
   readonly latency: Latency;
   readonly batchSizeMean: number;
-  /** CPU µs per accepted purchase, or per answer if the scenario sells (nearly) nothing. */
+  /** CPU µs per accepted purchase, or per answer if the scenario sells almost nothing. */
   readonly cpuMicros: Readonly<Record<CpuUser, number>>;
   readonly idleCores: number;
   readonly yardstickMicros: number;
   readonly answersByCode: Readonly<Record<string, number>>;
-  /** Requests without an answer: broken connections and time-outs. */
+  /** Requests without an answer, because of broken connections or time-outs. */
   readonly unanswered: number;
   readonly ranOutOfBuyers: boolean;
   /** Figures that only this scenario has, by their name in the table. */
@@ -36,7 +36,7 @@ export interface LoadFigures {
 
 export type ScenarioResult = LoadFigures | FleetFigures | LimitFigures | PairedFigures | RebuildFigures;
 
-/** Turns measurements into figures. CPU is divided by `per`. */
+/** Converts measurements into figures. CPU is divided by `per`. */
 export function loadFigures(
   scenario: ScenarioName,
   about: string,
@@ -71,6 +71,6 @@ export function loadFigures(
 /** True if the bench fails because of this result. */
 export const isBad = (result: ScenarioResult): boolean => problemsIn(result).length > 0;
 
-/** Returns what a check found, a sentence each. */
+/** Returns what a check found, one sentence per finding. */
 export const problemsIn = (result: ScenarioResult): readonly string[] =>
   result.kind === 'load' ? result.verdict.problems : [];

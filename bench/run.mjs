@@ -1,4 +1,4 @@
-// The entry of `npm run bench`: works in a fresh checkout, where nothing is installed yet.
+// The entry of `npm run bench`. Works in a fresh checkout, where nothing is installed yet.
 import { bootstrap } from '../deploy/local/bootstrap.mjs';
 
 await bootstrap();

@@ -1,4 +1,4 @@
--- adjust: corrects the units left of one bucket after reconcile found drift. Never while buyers may be let in.
+-- adjust: corrects the units left in one bucket after reconcile found drift, but never while buyers may be accepted.
 -- KEYS[1]  sk:{saleId:bucket}:stock  units left
 -- KEYS[2]  sk:{saleId:bucket}:sale   state, run_id, epoch
 -- ARGV[1]  units left as they were read      ARGV[2]  units left as they should be

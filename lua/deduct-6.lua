@@ -1,4 +1,4 @@
--- deduct: takes the units of a whole batch or of none, and writes its marker either way. The local transaction.
+-- deduct: takes the units of the whole batch or none, and writes its marker either way. This is the local transaction.
 -- First writer of the marker wins (protocol rule 1), so the marker is read before everything else.
 -- KEYS[1]  sk:{saleId:bucket}:stock         units left
 -- KEYS[2]  sk:{saleId:bucket}:sale          state, epoch, window, limit, run_id
@@ -10,8 +10,8 @@
 -- Returns, in order of precedence:
 --   already_deducted | aborted | claimed   what the marker says
 --   not_warmed                             the sale is not loaded
---   stale_epoch                            the batch is of another epoch, or the sale in repair or on another server
---   refused, index, word, entry, ...       nothing is taken; the words of precheck say which purchases are the reason
+--   stale_epoch                            the batch has another epoch, or the sale is in repair or on another server
+--   refused, index, word, entry, ...       nothing is taken; these purchases are the reason, with the words of precheck
 --   deducted, units left, time in ms       all units are held
 local kind = string.match(redis.call('GET', KEYS[5]) or '', '^%a+')
 if kind then return { kind == 'deducted' and 'already_deducted' or kind } end

@@ -1,14 +1,14 @@
--- edit: changes what may change of a loaded bucket, its units left and the end of its window; each edit once.
+-- edit: changes the units left in a loaded bucket and the end of its window; makes each edit once.
 -- KEYS[1]  sk:{saleId:bucket}:stock  units left
 -- KEYS[2]  sk:{saleId:bucket}:sale   state, epoch, run_id, closes_at (ms), edit: <id>:<epoch>:<word> of the last one
--- ARGV[1]  id of the edit; of one sale each is larger than the one before, which has ended
--- ARGV[2]  epoch that the edit belongs to      ARGV[3]  units to add; negative: to take, all of them or none
--- ARGV[4]  closes_at, ms      ARGV[5]  1: where too few units are left, the edit is refused for good
+-- ARGV[1]  id of the edit; larger than that of the sale's previous edit, which has ended
+-- ARGV[2]  epoch that the edit belongs to      ARGV[3]  units to add; if negative: units to take, all or none
+-- ARGV[4]  closes_at, ms      ARGV[5]  1: if too few units are left, refuse the edit for good
 -- Returns {word, units left}, in order of precedence:
---   unavailable   not loaded, in repair or in need of it, or of an older epoch
+--   unavailable   the bucket is not loaded, in repair or in need of it, or has an older epoch
 --   moved         the bucket was rebuilt since; nothing was changed
 --   refused       this edit was refused for good, now or before
---   done          it is made, now or before
+--   done          this edit was made, now or before
 --   not_enough    too few units are left to take; nothing was changed
 local sale = redis.call('HMGET', KEYS[2], 'state', 'epoch', 'run_id', 'edit')
 local left, epoch, units = tonumber(redis.call('GET', KEYS[1])), tonumber(sale[2]), tonumber(ARGV[3])

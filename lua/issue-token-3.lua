@@ -1,21 +1,21 @@
--- issue-token: issues the purchase token of a buyer, if it is time and one is free. Safe to repeat: until its end it stays
--- the same. A token has its place until its end, redeemed or not; then the place is free for another buyer.
+-- issue-token: issues the purchase token of a buyer, if it is time and a place is free. Safe to repeat: until its end the
+-- token stays the same. It holds its place until its end, redeemed or not; then another buyer may have the place.
 -- KEYS[1]  sk:{entry}:tokens:<saleId>                 userId -> '' (issued once), ':<times issued>', or the requestId that
 --                                                     the token was redeemed for
 -- KEYS[2]  sk:{entry}:tokens:<saleId>:ends            userId by the end of the token, Unix ms
--- KEYS[3]  sk:{entry}:tokens:<saleId>:from:<address>  those of one address that are not redeemed, by their end
+-- KEYS[3]  sk:{entry}:tokens:<saleId>:from:<address>  userIds of one address whose tokens are not redeemed, by their end
 -- ARGV[1]  userId      ARGV[2]  from when tokens are issued, Unix ms      ARGV[3]  until when, Unix ms
--- ARGV[4]  when the sale opens, Unix ms      ARGV[5]  life of a token, from then on or from now, ms
+-- ARGV[4]  when the sale opens, Unix ms      ARGV[5]  life of a token from then, or from now if later, ms
 -- ARGV[6]  tokens of the sale at a time      ARGV[7]  tokens of a buyer, one after the other
--- ARGV[8]  tokens of an address at a time that are not redeemed; 0: any number
+-- ARGV[8]  unredeemed tokens of an address at a time; 0: any number
 -- ARGV[9]  how long the keys are kept after ARGV[3], ms
--- Returns {word, time in Unix ms}; the words, in order of precedence:
+-- Returns {word, time in Unix ms}; the words, in order of precedence, and after the semicolon the time:
 --   too_early        the time in ARGV[2] has not come; now
 --   too_late         the time in ARGV[3] is over; now
---   issued_before    the buyer has a token already, or has redeemed one; its end, or now
---   buyer_limit      the buyer let as many tokens lapse as one buyer may have; now
---   address_limit    the address has as many as it may have; when the first of them ends
---   none_left        all places are taken; when the first of them is free
+--   issued_before    the buyer already has a token, or has redeemed one; its end, or now
+--   buyer_limit      the buyer let the maximum number of tokens lapse; now
+--   address_limit    the address has the maximum number of tokens; when the first of them ends
+--   none_left        all places are taken; when the first of them becomes free
 --   issued           the token was issued now; its end
 --- include "now-ms"
 local tokens, ends, of_address, user = KEYS[1], KEYS[2], KEYS[3], ARGV[1]

@@ -1,7 +1,7 @@
--- leave-alone: says how long the re-drive leaves batches alone: one was just published, or a consumer goes on trying it.
+-- leave-alone: says how long the re-drive leaves batches alone that were just published or that a consumer keeps trying.
 -- KEYS[1]  sk:{saleId:bucket}:redrives  batchId by the time before which the re-drive leaves it alone; expires after the last
--- ARGV[1]  JSON: [[batchId, ms from now], ...]; a later time that is there already stays
--- Returns how many batches have a new time
+-- ARGV[1]  JSON: [[batchId, ms from now], ...]; a later time that is already stored stays
+-- Returns how many batches got a new time
 --- include "now-ms"
 local changes, longest = {}, 0
 for _, pause in ipairs(cjson.decode(ARGV[1])) do

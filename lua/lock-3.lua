@@ -1,11 +1,11 @@
 -- lock: begins the repair of a bucket. From now on nothing is sold, recorded or released (protocol rule 12).
 -- KEYS[1]  sk:{saleId:bucket}:sale             state, epoch, and the repair: token, run_id, lease
--- KEYS[2]  sk:{saleId:bucket}:staged:requests  staged data; what an earlier repair left is deleted
+-- KEYS[2]  sk:{saleId:bucket}:staged:requests  staged data; the remains of an earlier repair are deleted
 -- KEYS[3]  sk:{saleId:bucket}:staged:buyers    the same
 -- ARGV[1]  token of this repair      ARGV[2]  lease, ms      ARGV[3]  epoch in which the need was found, or '' for any
 -- Returns, in order of precedence:
---   busy    another repair has its lease, on this server. One that ends later than a lease is long is none: the clock has gone back
---   moved   the bucket is of another epoch: it was repaired since
+--   busy    another repair holds its lease, on this server. A lease that ends too late to be real is void: the clock was set back
+--   moved   the bucket has another epoch: it was repaired since
 --   locked  the bucket is in repair under this token
 --- include "own-run"
 --- include "now-ms"

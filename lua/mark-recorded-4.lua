@@ -1,4 +1,4 @@
--- mark-recorded: records in Redis that a batch is in MySQL. Changes only what this batch still holds (protocol rule 8), and
+-- mark-recorded: records in Redis that a batch is in MySQL. Changes only entries that this batch holds (protocol rule 8), and
 -- notifies the buyers who wait for its orders.
 -- KEYS[1]  sk:{saleId:bucket}:requests      userId/requestId -> entry
 -- KEYS[2]  sk:{saleId:bucket}:pending       batchId by time of deduct
@@ -35,11 +35,11 @@ end
 
 local marker = redis.call('GET', KEYS[3])
 local kind = marker and string.match(marker, '^%a+')
--- A marker that was cut down before keeps its end; one of an earlier version had none.
+-- A marker that was already cut down keeps its expiry. Markers of an earlier version had none.
 local ends = not marker or (kind == marker and redis.call('PTTL', KEYS[3]) ~= -1)
 if moved > 0 then redis.call('HSET', KEYS[1], unpack(changes)) end
 redis.call('ZREM', KEYS[2], batch_id)
 if not ends then redis.call('SET', KEYS[3], kind, 'PX', ARGV[4]) end
--- Orders that did not move may have gone on meanwhile: their notification would be stale, and the event consumer sends it.
+-- Orders that did not move here may have changed since. Their notification would be stale; the event consumer sends it.
 if moved > 0 and moved == #orders then redis.call('PUBLISH', ARGV[3], ARGV[2]) end
 return { 'recorded', moved, tonumber(sale[2]) or 0, tonumber(sale[3]) or 0 }

@@ -1,5 +1,5 @@
 -- precheck: checks the purchases of a future batch without changes, so that a refusal costs no half message.
--- Purchases count in order: the units of an earlier one are not there for a later one.
+-- Purchases count in order: a later one does not find the units of an earlier one.
 -- KEYS[1]  sk:{saleId:bucket}:stock      units left
 -- KEYS[2]  sk:{saleId:bucket}:sale       state, epoch, window, limit, run_id of the server it was loaded or rebuilt on
 -- KEYS[3]  sk:{saleId:bucket}:buyers     userId -> units held or ordered
@@ -7,11 +7,11 @@
 -- ARGV[1]  purchases, JSON: [[userId, requestId, quantity in units], ...]
 -- ARGV[2]  buckets that the sale has as the caller knows it, or '' for any
 -- Returns {epoch (0: not loaded), units left (-1: the sale does not sell), buckets of the sale (0: not known), then index
--- (from 0), word, entry for each purchase that is not let through}; the words, in order of precedence:
+-- (from 0), word, entry for each refused purchase}; the words, in order of precedence:
 --   loading           the sale is not loaded, in repair, or on another server than it was loaded on: data may be lost;
 --                     or it was resharded, so that its buyers may belong to another bucket
---   replayed          this key was let in before; the entry has its state
---   request_conflict  this key was let in for another quantity
+--   replayed          this key was accepted before; the entry has its state
+--   request_conflict  this key was accepted for another quantity
 --   paused            the sale is paused
 --   closed            the sale is closed, by hand or by its window
 --   not_open          the sale has not opened

@@ -35,7 +35,7 @@ for i, purchase in ipairs(purchases) do
   elseif entry == 'none' then
     local fits = left >= quantity and total <= limit
     if fits then left = left - quantity else total, refused[#refused + 1] = total - quantity, key end
-    totals[user] = total -- a buyer without units is known all the same
+    totals[user] = total -- records the buyer even without units
     changes[#changes + 1] = key
     changes[#changes + 1] = (fits and held or lost .. '-' .. batch.batchId .. ':') .. string.format('%d', quantity)
   end

@@ -1,4 +1,4 @@
--- read-line: advances the line of a waiting room at the ordered rate, and returns it.
+-- read-line: advances the line of a waiting room at its set rate, and returns it.
 -- KEYS[1]  sk:{room:<saleId>}:line    the line, JSON; see lua/include/line.lua
 -- KEYS[2]  sk:{room:<saleId>}:places  userId -> '<epoch> <class> <number> <end of the pass, Unix ms; 0 before a pass>'
 -- KEYS[3]  sk:{room:<saleId>}:lots    userId by class + lot

@@ -1,4 +1,4 @@
--- read-request: reads one request, and whether the answer of this bucket is certain.
+-- read-request: reads one request, and says whether this bucket's answer is certain.
 -- KEYS[1]  sk:{saleId:bucket}:sale      state, run_id
 -- KEYS[2]  sk:{saleId:bucket}:requests  userId/requestId -> entry
 -- ARGV[1]  userId/requestId      ARGV[2]  buckets that the sale has as the caller knows it, or '' for any

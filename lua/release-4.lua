@@ -7,7 +7,7 @@
 -- ARGV[4]  orderId of the row that ended      ARGV[5]  1: units go back; 0: they never existed
 -- Returns, in order of precedence, with units left and time in ms:
 --   repairing   the sale is being rebuilt; nothing was changed
---   nothing     never let in, released before, or held by another batch
+--   nothing     never accepted, released before, or held by another batch
 --   released    the request is closed
 local key = ARGV[1] .. '/' .. ARGV[2]
 --- include "now-ms"
@@ -17,7 +17,7 @@ if redis.call('HGET', KEYS[4], 'state') == 'repair' then return { 'repairing', l
 local entry = redis.call('HGET', KEYS[3], key)
 if not entry then return { 'nothing', left, now_ms } end
 local state, id, quantity = string.match(entry, '^(%a+):([^:]+):(%d+)$')
--- An order is that of the row, whatever its id: MySQL has one row per request, and it may have lost an earlier one.
+-- The order belongs to the row, even if their ids differ: MySQL has one row per request, and may have lost an earlier one.
 local ours = state == 'ordered' or (state == 'held' and (ARGV[3] == '' or id == ARGV[3]))
 if not ours then return { 'nothing', left, now_ms } end
 

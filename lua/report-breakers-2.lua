@@ -14,7 +14,7 @@ end
 
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('ZADD', KEYS[2], now_ms + ARGV[3], ARGV[1])
--- when the breakers are switched off no process reports again, so both keys expire
+-- once the breakers are switched off, no process reports again, so both keys expire
 redis.call('PEXPIRE', KEYS[1], 3600000)
 redis.call('PEXPIRE', KEYS[2], 3600000)
 

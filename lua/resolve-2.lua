@@ -1,4 +1,4 @@
--- resolve: makes the outcome of one batch final and returns it: for the check-back, and after a lost reply of deduct.
+-- resolve: makes the outcome of one batch final and returns it, for the check-back and after a lost reply of deduct.
 -- First writer of the marker wins: once it says `aborted`, a late deduct refuses (protocol rule 1).
 -- KEYS[1]  sk:{saleId:bucket}:tx:<batchId>  marker
 -- KEYS[2]  sk:{saleId:bucket}:sale          state, epoch, run_id

@@ -5,7 +5,7 @@
 -- ARGV[1]  token of this repair      ARGV[2]  the batch, JSON as the broker has it
 -- ARGV[3]  batchId, to put it into pending too, or ''
 -- Returns, in order of precedence:
---   superseded   another repair, or another server, came between; nothing was written
+--   superseded   another repair or another server has taken over; nothing was written
 --   restored     the batch has a marker
 --- include "superseded"
 local sale = redis.call('HMGET', KEYS[2], 'state', 'repair_token', 'repair_run', 'repair_lease_ms')

@@ -4,8 +4,8 @@
 -- KEYS[3]  sk:{saleId:bucket}:staged:buyers    userId -> units held or ordered
 -- ARGV[1]  token of this repair      ARGV[2]  JSON: [[userId/requestId, entry], ...]
 -- Returns, in order of precedence:
---   superseded   another repair, or another server, came between; nothing was staged
---   staged       each of them is staged; an existing entry is not changed
+--   superseded   another repair or another server has taken over; nothing was staged
+--   staged       all requests are staged; existing entries were not changed
 --- include "superseded"
 local sale = redis.call('HMGET', KEYS[1], 'state', 'repair_token', 'repair_run', 'repair_lease_ms')
 if superseded(sale, ARGV[1]) then return 'superseded' end
@@ -16,7 +16,7 @@ for _, request in ipairs(cjson.decode(ARGV[2])) do
   local key, entry = request[1], request[2]
   local is_new = redis.call('HSETNX', KEYS[2], key, entry) == 1
   local state, quantity = string.match(entry, '^(%a+):[^:]+:(%d+)$')
-  if is_new then -- a buyer without units is known all the same
+  if is_new then -- records the buyer even without units
     redis.call('HINCRBY', KEYS[3], string.match(key, '^(.+)/'), state == 'released' and 0 or quantity)
   end
 end

@@ -1,4 +1,4 @@
--- steer-line: lets an operator admit buyers besides the ordered rate, or empty the waiting room.
+-- steer-line: lets an operator admit buyers in addition to the set rate, or empty the waiting room.
 -- KEYS[1]  sk:{room:<saleId>}:line    the line, JSON; see lua/include/line.lua
 -- KEYS[2]  sk:{room:<saleId>}:places  userId -> '<epoch> <class> <number> <end of the pass, Unix ms; 0 before a pass>'
 -- KEYS[3]  sk:{room:<saleId>}:lots    userId by class + lot

@@ -10,7 +10,7 @@
 -- ARGV[4]  state      ARGV[5]  opens_at, ms      ARGV[6]  closes_at, ms      ARGV[7]  limit_per_buyer, units
 -- ARGV[8]  buckets of the sale
 -- Returns, in order of precedence:
---   superseded   another repair, or another server, came between, or its epoch was in use; nothing was changed
+--   superseded   another repair or another server has taken over, or the epoch was in use; nothing was changed
 --   swapped      the staged data is in use
 --- include "superseded"
 local sale = redis.call('HMGET', KEYS[1], 'state', 'repair_token', 'repair_run', 'epoch')

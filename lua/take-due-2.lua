@@ -1,10 +1,10 @@
--- take-due: takes batches that are to be published again, so that no other keeper publishes them too.
+-- take-due: takes batches that must be published again, so that no other keeper also publishes them.
 -- KEYS[1]  sk:{saleId:bucket}:pending   batchId by time of deduct
 -- KEYS[2]  sk:{saleId:bucket}:redrives  batchId by the time before which the re-drive leaves it alone; expires after the last
--- ARGV[1]  age from which a batch is due, ms      ARGV[2]  how long they are left alone from now on, ms
--- ARGV[3]  batches taken, at most                 ARGV[4]  batches looked at, at most
--- ARGV[5]  time of deduct from which those are looked at that were never taken, Unix ms
--- Returns {time in ms; time of deduct from which the next call has to look; 1 when more may be due now, else 0; then for
+-- ARGV[1]  age from which a batch is due, ms      ARGV[2]  how long taken batches are left alone, ms
+-- ARGV[3]  batches taken, at most                 ARGV[4]  batches examined, at most
+-- ARGV[5]  time of deduct from which batches are examined that were never taken, Unix ms
+-- Returns {time in ms; time of deduct from which the next call must examine; 1 if more may be due now, else 0; then for
 -- each batch that was taken: batchId, time of deduct}
 --- include "now-ms"
 local pending, redrives, max, look, from = KEYS[1], KEYS[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
@@ -15,7 +15,7 @@ local function take(batch_id, since)
   leases[#leases + 1], leases[#leases + 2] = now_ms + ARGV[2], batch_id
 end
 
--- Taken before, and their time is over. One that was recorded meanwhile, or counts anew, is forgotten.
+-- Batches that were taken before and whose time is over. Forgets batches that were recorded or put back since.
 local over = redis.call('ZRANGEBYSCORE', redrives, '-inf', now_ms, 'LIMIT', 0, max)
 if #over == max then more = 1 end
 local since = #over > 0 and redis.call('ZMSCORE', pending, unpack(over)) or {}
@@ -24,7 +24,7 @@ for i, batch_id in ipairs(over) do
 end
 if #gone > 0 then redis.call('ZREM', redrives, unpack(gone)) end
 
--- Never taken, in the order of their deducts.
+-- Batches that were never taken, in the order of their deducts.
 local found = redis.call('ZRANGEBYSCORE', pending, from, latest, 'WITHSCORES', 'LIMIT', 0, look)
 local names = {}
 for i = 1, #found, 2 do names[#names + 1] = found[i] end

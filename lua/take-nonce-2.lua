@@ -1,6 +1,6 @@
--- take-nonce: takes the nonce of a signed request, so that the request is good once. Nonces that a server forgot cannot be
--- told from fresh ones: what was signed before it forgot is refused, whoever sends it.
--- KEYS[1]  sk:{entry}:nonce:<keyId>:<nonce>  there while the nonce is taken
+-- take-nonce: takes the nonce of a signed request, so that the request is valid once. Nonces that a server forgot look
+-- fresh, so it refuses every request that was signed before it forgot.
+-- KEYS[1]  sk:{entry}:nonce:<keyId>:<nonce>  exists while the nonce is taken
 -- KEYS[2]  sk:{entry}:nonces                 '<run of the server> <since when it forgot no nonce, Unix ms>'
 -- ARGV[1]  life of the nonce, ms      ARGV[2]  when the request was signed, Unix ms
 -- Returns, in order of precedence:

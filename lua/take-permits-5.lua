@@ -1,6 +1,6 @@
--- take-permits: checks requests to one endpoint against its three limits, and counts those that are let through.
--- A request that one limit refuses is counted by none. The windows of addresses and users slide in ten slices: the
--- present one and the ten before count, so every request of the last window counts, and some that are up to a tenth
+-- take-permits: checks requests to one endpoint against its three limits, and counts those that are allowed.
+-- A request that one limit refuses is counted by no limit. The windows of addresses and users slide in ten slices: the
+-- present one and the ten before count, so every request within the window counts, and some that are up to a tenth
 -- older. A subject is one field: its slices, the oldest first, each with its number of requests. Two generations of
 -- subjects take turns, each as long as the window, so that inactive subjects are dropped at once. A new subject beyond
 -- the cap is not counted, and that limit does not apply to it.
@@ -20,7 +20,7 @@
 -- Returns {now (us), then for each request: word, for the windows of address and user how many requests are left (-1: it
 -- does not count here) and how many slices ago its oldest was, and the tokens left, in millionths}; the words:
 --   rate_limited  one of the limits is reached
---   allowed       let through and counted
+--   allowed       allowed and counted
 local SLICES, TOKEN = 10, 1000000
 local visits, time, rate, full = cjson.decode(ARGV[1]), redis.call('TIME'), tonumber(ARGV[7]), ARGV[8] * TOKEN
 local now_us = time[1] * 1000000 + time[2]
@@ -78,7 +78,7 @@ for _, visit in ipairs(visits) do
   reply[at + 1], reply[at + 6] = word, tokens
 end
 local changes = rate > 0 and { 'tokens', tokens, 'at_us', now_us } or {}
-windows[3] = { key = KEYS[1], life_ms = full / rate / 1000, changes = changes } -- then it is full again
+windows[3] = { key = KEYS[1], life_ms = full / rate / 1000, changes = changes } -- by then the bucket is full again
 for _, window in ipairs(windows) do
   if #window.changes > 2 then redis.call('HSET', window.key, unpack(window.changes)) end
   if #window.changes > 2 then redis.call('PEXPIRE', window.key, math.ceil(window.life_ms)) end

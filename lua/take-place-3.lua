@@ -6,14 +6,14 @@
 -- ARGV[4]  the line that the caller read last, or ''      ARGV[5]  1 if a new line is by lot
 -- ARGV[6]  userId      ARGV[7]  class, 0 to 2      ARGV[8]  lot, 0 to below 1
 -- ARGV[9]  epoch of the ticket, 0 without a ticket      ARGV[10]  number in the ticket, 0 before the draw
--- ARGV[11] most waiting buyers      ARGV[12]  life of a pass, ms      ARGV[13]  last number admitted, as the ticket says
+-- ARGV[11] waiting buyers, at most      ARGV[12]  life of a pass, ms      ARGV[13]  last number admitted, as the ticket says
 -- Returns {word, class, number, end of the pass, line}; the words, in order of precedence:
 --   ended        the pass of this ticket is over, its turn has passed, or an operator emptied the room
 --   overloaded   no place for a new buyer
 --   admitted     the buyer has a pass
 --   waiting      the buyer has a place; its number is 0 before the draw
 --- include "line"
-local WAITS_AGAIN = 1 -- in place of the end of a pass: an old ticket counts no longer
+local WAITS_AGAIN = 1 -- replaces the end of the pass, so that an old ticket no longer counts
 local places, lots, user = KEYS[2], KEYS[3], ARGV[6]
 local opens_at_ms, class, number = tonumber(ARGV[1]), tonumber(ARGV[7]), tonumber(ARGV[10])
 local ticket_epoch, until_ms, is_stored = tonumber(ARGV[9]), 0, false
@@ -30,7 +30,7 @@ local epoch, own_class, own_number, own_until = string.match(place or '', '^(%d+
 if tonumber(epoch) == line.epoch then
   until_ms, own_number = tonumber(own_until), tonumber(own_number)
   local ticket_fits = until_ms == 0 and ticket_epoch == line.epoch and number > 0 and class == tonumber(own_class)
-  is_stored = not ticket_fits or own_number <= number -- a smaller number in a ticket is from before a fail-over
+  is_stored = not ticket_fits or own_number <= number -- a smaller number in a ticket dates from before a fail-over
   class, number = tonumber(own_class), is_stored and own_number or number
 elseif ticket_epoch > 0 and ticket_epoch < line.epoch then
   return answer('ended')

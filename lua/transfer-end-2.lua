@@ -1,4 +1,4 @@
--- transfer-end: closes a transfer in the bucket that sent it, once the units have arrived. Then a new one may begin.
+-- transfer-end: closes a transfer in the bucket that sent it, once the units have arrived. Then a new transfer may begin.
 -- KEYS[1]  sk:{saleId:bucket}:sale   state, epoch, run_id
 -- KEYS[2]  sk:{saleId:bucket}:moves  lent:<bucket> -> seq:units:open|closed:time in ms
 -- ARGV[1]  bucket that received them      ARGV[2]  epoch      ARGV[3]  seq of the transfer

@@ -1,4 +1,4 @@
--- transfer-in: adds units that another bucket transferred to this one. A sequence number that was seen adds nothing.
+-- transfer-in: adds units that another bucket transferred to this one. A known sequence number adds nothing.
 -- KEYS[1]  sk:{saleId:bucket}:stock  units left
 -- KEYS[2]  sk:{saleId:bucket}:sale   state, epoch, run_id
 -- KEYS[3]  sk:{saleId:bucket}:moves  borrowed:<bucket> -> seq of the last transfer that arrived from it

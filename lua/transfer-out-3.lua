@@ -3,7 +3,7 @@
 -- KEYS[1]  sk:{saleId:bucket}:stock  units left
 -- KEYS[2]  sk:{saleId:bucket}:sale   state, epoch, run_id
 -- KEYS[3]  sk:{saleId:bucket}:moves  lent:<bucket> -> seq:units:open|closed:time in ms
--- ARGV[1]  bucket that receives them      ARGV[2]  epoch      ARGV[3]  least units that it needs
+-- ARGV[1]  bucket that receives them      ARGV[2]  epoch      ARGV[3]  units that it needs at least
 -- Returns, in order of precedence:
 --   unavailable              not loaded, in repair, on another server than it was loaded on, or of another epoch
 --   transferred, seq, units  units of the open transfer: half of what was there or ARGV[3] if more, all at most

@@ -1,4 +1,5 @@
-// The entry of `npm run test:all`: everything that is tested; the simulation and planted bugs run beside the tests.
+// The entry of `npm run test:all`, which runs everything that is tested. The simulation and planted bugs run at the
+// same time as the tests.
 import { bootstrap } from '../deploy/local/bootstrap.mjs';
 
 await bootstrap();

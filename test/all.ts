@@ -15,7 +15,7 @@ interface Step {
   readonly name: string;
   /** Arguments of Node. */
   readonly args: readonly string[];
-  /** Only computes: gets the time that others leave. */
+  /** Only computes: uses the time that the other commands leave. */
   readonly gently?: boolean;
 }
 
@@ -25,14 +25,14 @@ const testStep = (name: string, commands: readonly string[]): Step => ({
   name,
   args: [script('./run.mjs'), ...commands, '--coverage-into', coverageDir],
 });
-/** Promises about time are judged on a machine that does nothing else. */
+/** Promises about time are judged while nothing else runs. */
 const ALONE = 'time';
 const TESTS = testStep(
   'tests',
   ALL_COMMANDS.filter((name) => name !== ALONE),
 );
 const MATRIX = { name: 'matrix', args: [script('./matrix/main.mjs'), '--mysql', '8.0', '--short'] };
-/** Run beside the tests, which wait half of their time. */
+/** These run at the same time as the tests, which spend half of their time waiting. */
 const BESIDE: readonly Step[] = [
   { name: 'simulate', args: ['--import', 'tsx', script('./simulation/main.ts')], gently: true },
   { name: 'mutants', args: ['--import', 'tsx', script('./mutants/main.ts')] },
@@ -50,7 +50,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
-// once, before steps that run beside each other look for a build
+// built once, before concurrent steps check for a build
 await buildIfOlder();
 await Promise.all([runSteps([TESTS, MATRIX], true), runSteps(BESIDE, false)]);
 await runSteps([testStep(ALONE, [ALONE])], true);
@@ -61,7 +61,7 @@ const total = sumOf(counted);
 console.log(shown(total));
 process.exit(total.failed > 0 || isStopped ? 1 : 0);
 
-/** @param live whether output is shown as it comes; else when the step has ended */
+/** @param live whether output is shown as it arrives, or only once the step has ended */
 async function runSteps(steps: readonly Step[], live: boolean): Promise<void> {
   for (const step of steps) {
     if (isStopped) return;
@@ -70,7 +70,8 @@ async function runSteps(steps: readonly Step[], live: boolean): Promise<void> {
     const { code, output } = await run(step, live);
     if (!live) console.log(`\n==== ${step.name} has ended\n${output}`);
     let counts = countsIn(output) ?? { passed: code === 0 ? 1 : 0, failed: 0, skipped: 0 };
-    if (code !== 0 && counts.failed === 0) counts = { ...counts, failed: 1 }; // it said no failure and ended with one
+    // it reported no failure but exited with one
+    if (code !== 0 && counts.failed === 0) counts = { ...counts, failed: 1 };
     counted.push(counts);
     const ofCommands = commandLinesIn(output);
     lines.push(...(ofCommands.length > 0 ? ofCommands : [commandLine(step.name, Date.now() - beganMs, shown(counts))]));
@@ -78,7 +79,7 @@ async function runSteps(steps: readonly Step[], live: boolean): Promise<void> {
   }
 }
 
-/** Compares what the unit and contract tests of all commands covered with the floors. */
+/** Compares the joint coverage of the unit and contract tests of all commands with the floors. */
 async function judgeCoverage(): Promise<void> {
   if (!isStopped) {
     const beganMs = Date.now();

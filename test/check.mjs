@@ -1,10 +1,10 @@
-// `npm run check`: format, lint with types, weight and the tests without servers, two at a time. Shows what failed.
-// The types are judged by TypeScript 7, which takes a third of the time. `npm run typecheck` asks the compiler of the build.
+// `npm run check`: format, lint with types, weight and the tests without servers, two at a time. Shows only what
+// failed. TypeScript 7 checks the types in a third of the time. `npm run typecheck` uses the compiler of the build.
 import { spawn } from 'node:child_process';
 
-/** Its table is shown even when nothing is wrong. */
+/** Its table is shown even if nothing is wrong. */
 const WEIGHT = 'weight';
-/** The longest begin. */
+/** The longest ones start first. */
 const waiting = ['test:unit', 'lint', 'format:check', 'lint:unused', WEIGHT];
 const LANES = 2;
 let failed = 0;
@@ -24,7 +24,7 @@ async function work() {
   }
 }
 
-/** @returns its exit code and everything it wrote */
+/** @returns its exit code and all its output */
 function run(name) {
   const child = spawn('npm', ['run', '--silent', name], { stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';

@@ -1,4 +1,4 @@
-// The entry of `npm test`: works in a fresh checkout, where nothing is installed yet.
+// The entry of `npm test`. Works in a fresh checkout, where nothing is installed yet.
 import { bootstrap } from '../deploy/local/bootstrap.mjs';
 
 await bootstrap();

@@ -23,18 +23,18 @@ import { roomToRun } from './runner/room.js';
 import { TestServers, type ServersName } from './runner/servers.js';
 import { noteShaky } from './runner/shaky.js';
 
-/** `npm test`: prints each file that has ended and each failure at once. The last line counts: `N passed, N failed`. */
+/** `npm test`: prints each finished file and each failure at once. The last line: `N passed, N failed`. */
 
-// Brokers live for minutes here and are killed and started again: too short for the optimizing compiler to pay off.
+// Brokers live only for minutes here and are killed and restarted, so the optimizing compiler would not pay off.
 process.env.JAVA_TOOL_OPTIONS ??= '-XX:TieredStopAtLevel=1';
 
-/** More failed files than this are no accident of a busy machine. */
+/** If more files than this failed, a busy machine does not explain it. */
 const SECOND_LOOKS_MAX = 5;
 const REASON_LAST_LINES = 6;
-/** Folders whose coverage is judged. */
+/** Folders whose coverage is checked. */
 const COVERED: readonly Folder[] = ['unit', 'contract'];
 
-/** Files of one process, all of one folder. */
+/** Files of one process, all from one folder. */
 interface Part {
   readonly folder: Folder;
   readonly files: readonly string[];
@@ -83,7 +83,7 @@ function readOptionsOrExit(): TestOptions {
   }
 }
 
-/** The files of each command, then those of the folders. Ends the process where a choice by --changed is empty. */
+/** The files of each command, then the files of the folders. Exits if --changed selects no file. */
 function chooseFiles(): { readonly name: string; readonly stacks: number; readonly files: readonly string[] }[] {
   const { commands, folders, fileParts, changedSince } = options;
   const affected = changedSince === null ? null : affectedOrExit(changedSince);
@@ -123,7 +123,7 @@ function affectedOrExit(ref: string): { readonly files: ReadonlySet<string> } {
   }
 }
 
-/** One part per folder, or several where stacks share the work: a start of mocha costs seconds. */
+/** One part per folder, or several if stacks share the work, because starting mocha costs seconds. */
 function partsOf(files: readonly string[], stacks: number): Part[] {
   return FOLDER_NAMES.flatMap((folder) => {
     const all = files.filter((file) => folderOf(file) === folder);
@@ -137,8 +137,8 @@ function partsOf(files: readonly string[], stacks: number): Part[] {
 }
 
 /**
- * Parts with servers run one after the other on each stack. Parts without servers run beside them while the machine has room;
- * promises about time run last, alone.
+ * On each stack, parts with servers run one after another. Parts without servers run at the same time while the machine
+ * has room. Promises about time run last, alone.
  */
 async function runParts(parts: readonly Part[], stacks: number, on: TestServers): Promise<void> {
   const isTime = ({ folder }: Part): boolean => folder === 'time';
@@ -148,7 +148,7 @@ async function runParts(parts: readonly Part[], stacks: number, on: TestServers)
   const built = parts.some((part) => needs(part) !== 'none')
     ? Promise.all([buildIfOlder(), buildPagesIfOlder(stopping.signal)])
     : Promise.resolve();
-  built.catch(() => undefined); // awaited by those that use it
+  built.catch(() => undefined); // awaited by the parts that use it
   const withServers = async (name: ServersName, queue: Part[]): Promise<void> => {
     if (queue.length === 0) return;
     const [env] = await Promise.all([on.envOf(name), built]);
@@ -160,7 +160,7 @@ async function runParts(parts: readonly Part[], stacks: number, on: TestServers)
     stacks > 1 ? withServers('plain-2', plain) : Promise.resolve(),
     withServers('secure', of('secure')),
   ];
-  const alone = new AbortController(); // no lane with servers is under way any more
+  const alone = new AbortController(); // no more parts with servers are running
   const withoutServers = async (): Promise<void> => {
     for (const [index, part] of of('none').entries()) {
       if (index > 0) await roomToRun(alone.signal); // the first one runs while the servers boot
@@ -214,13 +214,13 @@ function hasFailed({ failed }: FileResult): boolean {
   return failed > 0;
 }
 
-/** The first line of a reason, and the last ones: a program whose output is the reason says there why it ended. */
+/** Returns the first and the last lines of a reason, because the output of a program says there why it ended. */
 function shortened(reason: string): string {
   const lines = reason.split('\n').filter((line) => line.trim() !== '');
   return [...lines.slice(0, 1), ...lines.slice(1).slice(-REASON_LAST_LINES)].map((line) => `  ${line}`).join('\n');
 }
 
-/** Prints what failed once more, then the counts. */
+/** Prints the failures once more, then the counts. */
 function end(shaky: readonly string[]): never {
   for (const file of noteShaky(shaky))
     results.push(failedFile(file, 'It passed only at its second try, for the second time in ten runs.'));

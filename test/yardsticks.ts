@@ -12,8 +12,8 @@ import { inSimulatedTime } from './simulation/engine/simulated-time.js';
 import { hashOf, simulate } from './simulation/run.js';
 import { testFiles } from './runner/commands.js';
 
-// Writes what a change that only moves code must leave byte for byte: `diff -r` two of these folders. The bytes of messages
-// are pinned by the unit tests of batches and order events.
+// Writes everything that a change that only moves code must leave byte for byte: run `diff -r` on two of these folders.
+// The unit tests of batches and order events pin the bytes of messages.
 
 const run = promisify(execFile);
 
@@ -44,7 +44,7 @@ write('help.txt', await helpOf([]));
 write('titles.txt', titles());
 write('traces.txt', await traces());
 
-/** Returns the help of a command, and of all below it. */
+/** Returns the help of a command and of all its subcommands. */
 async function helpOf(command: readonly string[]): Promise<string[]> {
   const { stdout } = await run(process.execPath, [join(REPO_DIR, 'dist/cli/main.js'), ...command, '--help']);
   const [, listed = ''] = /\nCommands:\n([^]*?)(\n\n|$)/.exec(stdout) ?? [];
@@ -54,7 +54,7 @@ async function helpOf(command: readonly string[]): Promise<string[]> {
   return [`==== seckill ${command.join(' ')}`, stdout, ...below];
 }
 
-/** Returns the titles of suites and tests as they stand in the sources. */
+/** Returns the titles of suites and tests as they are in the sources. */
 function titles(): string[] {
   return testFiles().flatMap((file) => {
     const text = readFileSync(join(REPO_DIR, file), 'utf8');

@@ -22,7 +22,7 @@ for (const [page, base] of Object.entries(PAGES)) {
       assetsInlineLimit: 0, // the content security policy allows no data: in scripts and styles
       modulePreload: false, // its polyfill is an inline script
       target: 'es2022',
-      rolldownOptions: { checks: { bundlerTimings: false } }, // a busy machine is no fault of the pages
+      rolldownOptions: { checks: { bundlerTimings: false } }, // a busy machine does not mean that the pages are faulty
     },
   });
 }

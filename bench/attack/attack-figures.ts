@@ -3,7 +3,7 @@ import { ATTACKS } from './attackers.js';
 import type { LoadResult } from '../load/load.js';
 import type { OpenLoopResult } from '../load/open-loop.js';
 
-/** Honest buyers and attackers on one sale, together and apart. */
+/** Figures of honest buyers and attackers on one sale, both together and separately. */
 export interface BothLoads extends LoadResult {
   readonly honest: OpenLoopResult;
   readonly attack: AttackResult;
@@ -26,15 +26,15 @@ const wonBy = ({ byStatus }: AttackTally): number =>
   Object.entries(byStatus).reduce((sum, [status, count]) => sum + (Number(status) < 300 ? count : 0), 0);
 
 /**
- * Both loads on one sale as one. Latency is that of honest buyers alone: an attacker may wait, and a
- * refusal that is quick would make the others look better.
+ * Both loads on one sale, as one load. The latency is that of honest buyers alone: attackers may wait, and their quick
+ * refusals would improve the figure.
  */
 export function loadOfBoth(honest: OpenLoopResult, attack: AttackResult): BothLoads {
   const [sent, answered] = [total(attack, (tally) => tally.sent), total(attack, (tally) => tally.answered)];
   return {
     sent: honest.sent + sent,
     answered: honest.answered + answered,
-    // A replay of a purchase that was accepted is no second one, and only the flood brings new ones.
+    // A replayed purchase that was accepted is not a second one, so only the flood brings new purchases.
     accepted: honest.accepted + wonBy(attack.tallies.flood),
     errors: honest.errors + sent - answered,
     startedAtMs: Math.min(honest.startedAtMs, attack.startedAtMs),
@@ -47,14 +47,14 @@ export function loadOfBoth(honest: OpenLoopResult, attack: AttackResult): BothLo
   };
 }
 
-/** Rows that `attack` adds to its column. Its goals are judged by them. */
+/** Rows that `attack` adds to its column. Its goals are judged by these rows. */
 export const HONEST_SHARE_ROW = 'honest: share of their rate without attack';
 export const HONEST_UNITS_ROW = 'honest: share of their units without attack';
 export const HONEST_P99_ROW = 'honest: p99 of winners, ms';
 export const SLOW_LONGEST_ROW = 'slow headers: longest, ms';
 export const SLOW_LIMIT_ROW = 'slow headers: may last, ms';
 
-/** The api looks for slow clients twice a second, and both sides have other things to do. */
+/** The api looks for slow clients twice a second, and on a busy machine both sides may be late. */
 const SLOW_SLACK_MS = 1500;
 
 /** Rows of the report that only this scenario has. */
@@ -85,7 +85,7 @@ export function attackFigures(
   };
 }
 
-/** `429 × 3,812, 401 × 40`: the most frequent first. */
+/** `429 × 3,812, 401 × 40`: the most frequent status first. */
 function answersOf({ sent, byStatus }: AttackTally): string {
   if (sent === 0) return 'left out';
   return Object.entries(byStatus)

@@ -8,22 +8,22 @@ import { OUTCOME_CODE, outcomeCodeOf } from '../load/open-loop.js';
 import { RequestSender } from '../load/request-sender.js';
 
 export interface AttackPlan {
-  /** On 127.0.0.1. */
+  /** Port on 127.0.0.1. */
   readonly port: number;
   /** Address of the purchase endpoint. */
   readonly path: string;
   readonly seconds: number;
-  /** Requests per second of each kind; 0: none of this kind. */
+  /** Requests per second of each kind; 0 if none. */
   readonly rates: Readonly<Record<Attack, number>>;
-  /** Accounts of the flood, each to be used once. The other kinds use the tokens of the first of them. */
+  /** Accounts of the flood, each used once. The other kinds use the tokens of the first accounts. */
   readonly accounts: BuyerSlice;
-  /** Requests that were answered before, to be replayed; empty without signatures. */
+  /** Requests that were already answered, to be replayed. Empty without signatures. */
   readonly captured: BuyerSlice;
   /** Connections that never finish their headers. */
   readonly slowSockets: number;
 }
 
-/** Requests of one kind of attackers, and the answers to them. */
+/** The requests of one kind of attacker, and their answers. */
 export interface AttackTally {
   readonly sent: number;
   readonly answered: number;
@@ -36,7 +36,7 @@ export interface AttackResult {
   /** OUTCOME_CODE of each account of the flood as one byte, in base64. */
   readonly outcomes: string;
   readonly slow: SlowTally;
-  /** First request and last answer, Unix ms. */
+  /** Time of the first request and of the last answer, Unix ms. */
   readonly startedAtMs: number;
   readonly endedAtMs: number;
   /** CPU seconds of the attackers. */
@@ -46,13 +46,13 @@ export interface AttackResult {
 const TICK_MS = 1;
 /** How long answers may take after the end of the attack. */
 const TAIL_MS = 10_000;
-/** So many different requests of a kind, at most: more than a limit of the user would stop by itself. */
+/** Maximum number of different requests of a kind: more than the limit of a user alone would stop. */
 const PREPARED_MAX = 1024;
 
-/** Four times what the api accepts. */
+/** Size of a large body: four times what the api accepts. */
 const OVERSIZED_BYTES = 16 * 1024;
 
-/** Whole requests of attackers. They are made once, because attackers share the machine with what is measured. */
+/** Complete requests of attackers, made in advance, because attackers share the machine with the measured programs. */
 class AttackRequests {
   readonly #head: Buffer;
   readonly #tail: Buffer;
@@ -70,7 +70,7 @@ class AttackRequests {
     return Buffer.concat([this.#head, record, this.#tail]);
   }
 
-  /** The token of an account with an invented signature. */
+  /** The token of an account, with an invented signature. */
   forged(record: Buffer): Buffer {
     return this.genuine(Buffer.from(withForgedToken(record.toString('latin1')), 'latin1'));
   }
@@ -82,7 +82,7 @@ class AttackRequests {
   }
 }
 
-/** Replaces the signature of the token in the header lines of a buyer; every other byte stays. */
+/** Replaces the signature of the token in the header lines of a buyer, and keeps every other byte. */
 function withForgedToken(record: string): string {
   return record.replace(
     /^(Authorization: Bearer [^.\r\n]+\.[^.\r\n]+\.)([^\r\n]+)/,
@@ -91,7 +91,7 @@ function withForgedToken(record: string): string {
   );
 }
 
-/** The request of each kind and place. */
+/** Returns the n-th request of each kind. */
 function requestsOf(plan: AttackPlan): Readonly<Record<Attack, (place: number) => Buffer>> {
   const requests = new AttackRequests(plan);
   const recordOf = recordsOf(plan.accounts);
@@ -166,10 +166,10 @@ async function attack(plan: AttackPlan): Promise<AttackResult> {
   };
 }
 
-/** Attacks until the time is over, in a process of its own, then waits for what is not answered yet. */
+/** Attacks until the time is over, in a separate process, then waits for the remaining answers. */
 export const runAttack = inChildProcess<AttackPlan, AttackResult>(import.meta.url, attack);
 
-/** Sends for `ms`, then waits for the answers, for a bounded time. */
+/** Sends for `ms`, then waits a limited time for the answers. */
 function untilDone(senders: readonly RequestSender[], ms: number): Promise<void> {
   const startedMs = performance.now();
   return new Promise((resolve) => {

@@ -33,8 +33,9 @@ import { growthBy, scrape } from '../session/metrics.js';
 import type { Session } from '../session/session.js';
 
 /**
- * Sends honest buyers at a fixed rate, first alone, then among attackers who ask four times as often, under the same
- * rules. There are as many units as honest requests, so each unit that an attacker wins is missing for an honest buyer.
+ * Sends honest buyers at a fixed rate, first alone, then among attackers who send four times as many requests, under
+ * the same rules. There are as many units as honest requests, so each unit that an attacker wins is one that an honest
+ * buyer does not get.
  */
 export async function attack(context: Context): Promise<LoadFigures> {
   const { session } = context;
@@ -51,7 +52,7 @@ export async function attack(context: Context): Promise<LoadFigures> {
   });
 }
 
-/** @throws BenchError when the check of the sale fails */
+/** @throws BenchError if the check of the sale fails */
 async function withoutAttack(context: Context, run: AttackRun, sale: Sale): Promise<OpenLoopResult> {
   const { session, rates, seconds } = run;
   const buyers = await signedBuyers(sale, 'honest', run);
@@ -100,20 +101,20 @@ async function withAttack(
   return loadFigures('attack', about, { measured, verdict, per: 'answered' }, extra);
 }
 
-/** Rows with a name of their own. */
+/** Rows that have a name of their own. */
 const named = (prefix: string, counts: Readonly<Record<string, number>>): Record<string, number> =>
   Object.fromEntries(Object.entries(counts).map(([word, count]) => [`${prefix}${word}`, count]));
 
-/** Buyers by group; the user ids of a slice name their orders. */
+/** Buyers by group. The user ids of a slice are the owners of its orders. */
 interface AttackBuyers {
   readonly honest: BuyerSlice;
   /** Accounts of the flood. */
   readonly accounts: BuyerSlice;
-  /** They buy before the attack, and their requests are replayed. */
+  /** These buyers buy before the attack, and attackers replay their requests. */
   readonly captured: BuyerSlice;
 }
 
-/** Honest buyers and attackers, and what they have in common. */
+/** What both parts of the scenario share: honest buyers, attackers and their rules. */
 interface AttackRun {
   readonly session: Session;
   readonly buyers: AttackBuyers;
@@ -137,14 +138,14 @@ function signedBuyers(sale: Sale, name: keyof AttackBuyers, run: AttackRun): Pro
   return withHeaders(buyers[name], join(session.dir, `attack-${name}.bin`), headersOf);
 }
 
-/** Honest buyers at their rate, from many addresses. */
+/** Sends honest buyers at their rate, from many addresses. */
 function honestLoad({ session, rates, seconds }: AttackRun, path: string, buyers: BuyerSlice): Promise<OpenLoopResult> {
   const connections = honestAddresses(rates.honest);
   const plan = { port: session.program('api').port, path, buyers, connections, seconds, rate: rates.honest };
   return runOpenLoop({ ...plan, addresses: addressesIn('honest', connections) }, session.signal);
 }
 
-/** The same, and attackers beside them, in a process of their own. */
+/** Sends the same honest buyers, and attackers at the same time from a separate process. */
 async function bothLoads(
   run: AttackRun,
   path: string,
@@ -159,7 +160,7 @@ async function bothLoads(
 
 const ANSWER_TIMEOUT_MS = 10_000;
 
-/** Buys as these buyers would, one after the other: their requests are what an eavesdropper has. @returns how many */
+/** Buys as these buyers would, one after the other. An eavesdropper would have these requests. @returns how many won */
 async function capturePurchases(url: string, buyers: BuyerSlice): Promise<number> {
   const records = readRecords(buyers);
   for (let place = 0; place < buyers.count; place++) {

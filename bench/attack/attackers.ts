@@ -1,14 +1,14 @@
-/** Kinds of attackers and their requests. Slow attackers do not count here, because they never finish a request. */
+/** Kinds of attackers and their requests. Slow attackers are not among them, because they never finish a request. */
 export const ATTACKS = ['flood', 'forged', 'replayed', 'oversized'] as const;
 export type Attack = (typeof ATTACKS)[number];
 
 /** Share of all requests, including honest ones. */
 const HONEST_SHARE = 0.2;
 
-/** Parts of the attack. A flood of accounts that may buy is the worst of them: each one let through takes a unit. */
+/** Parts of the attack. The worst is a flood of accounts that may buy, because each that gets through takes a unit. */
 const PARTS: Readonly<Record<Attack, number>> = { flood: 0.5, forged: 0.3, replayed: 0.15, oversized: 0.05 };
 
-/** Keep-alive connections of each kind, and the addresses they come from: a flood has few. */
+/** Keep-alive connections of each kind, and the number of addresses from which they come. A flood has few addresses. */
 export const SOURCES: Readonly<Record<Attack, { readonly connections: number; readonly addresses: number }>> = {
   flood: { connections: 64, addresses: 8 },
   forged: { connections: 64, addresses: 64 },
@@ -16,10 +16,10 @@ export const SOURCES: Readonly<Record<Attack, { readonly connections: number; re
   oversized: { connections: 64, addresses: 64 },
 };
 
-/** Purchases whose requests are replayed: enough that the limit of a user does not stop all who replay them. */
+/** Number of purchases whose requests are replayed: enough that the limit of a user does not stop every replay. */
 export const CAPTURED = 50;
 
-/** Connections that send a header now and then and never the last one. */
+/** Connections that send a header now and then, but never the last one. */
 export const SLOW_SOCKETS = 200;
 
 export interface Rates {
@@ -30,7 +30,7 @@ export interface Rates {
 
 /**
  * Splits a rate among honest buyers and attackers.
- * @param perSecond all requests, honest ones included
+ * @param perSecond all requests, including honest ones
  */
 export function splitRate(perSecond: number): Rates {
   const honest = Math.round(perSecond * HONEST_SHARE);
@@ -44,22 +44,22 @@ export function splitRate(perSecond: number): Rates {
 export const attacksPerSecond = ({ attack }: Rates): number =>
   Object.values(attack).reduce((sum, rate) => sum + rate, 0);
 
-/** An honest address asks this often at most, once a second on average for each of five neighbours. */
+/** Maximum rate of an honest address: on average once a second for each of five people who share it. */
 const ASKS_PER_ADDRESS = 5;
 
-/** Returns the number of addresses for this rate of honest requests, with one connection each. */
+/** Returns the number of addresses that this rate of honest requests needs, with one connection each. */
 export const honestAddresses = (perSecond: number): number => Math.ceil(perSecond / ASKS_PER_ADDRESS);
 
 /**
- * Clients with addresses of their own: all of 127.0.0.0/8 is this machine, so a socket can be bound to any of them, and
- * the api sees it as the other end of the connection. No header is believed, no proxy is trusted.
+ * Clients with addresses of their own. All of 127.0.0.0/8 is this machine, so a socket can be bound to any of these
+ * addresses, and the api sees it as the peer. The api believes no header and trusts no proxy.
  */
 
 /** Second part of the address, different for each kind of client. */
 const NETWORKS = { honest: 1, flood: 66, forged: 67, replayed: 68, oversized: 69, slow: 70 } as const;
 export type NetworkName = keyof typeof NETWORKS;
 
-/** .0 and .255 look like no host. */
+/** .0 and .255 do not look like hosts */
 const HOSTS = 250;
 
 /** The n-th address of a network, from 0; 62,500 of them differ. */
@@ -70,12 +70,12 @@ export function addressIn(network: NetworkName, place: number): string {
 export const addressesIn = (network: NetworkName, count: number): string[] =>
   Array.from({ length: count }, (_, place) => addressIn(network, place));
 
-/** How far back a limit looks. An honest address comes up to 50 times in it, see `honestAddresses`. */
+/** The window of a limit. An honest address sends up to 50 requests in it, see `honestAddresses`. */
 const WINDOW_MS = 10_000;
 
 /**
  * Returns the rules of a typical operator: one address is denied, an address may send twice what an honest one needs, a
- * buyer has a few tries, and a total limit protects the system.
+ * buyer has a few attempts, and a global limit protects the system.
  * @param signKeys keys (`id:secret`) of the instance
  * @param saleIds sales whose purchases have to be signed
  */
@@ -97,6 +97,6 @@ export const attackRules = (signKeys: string, saleIds: readonly string[]): objec
   sign: { mode: 'on', sales: saleIds, keys: keyIdsOf(signKeys) },
 });
 
-/** The ids in `id:secret,id:secret`. */
+/** Returns the ids in `id:secret,id:secret`. */
 export const keyIdsOf = (keys: string): string[] =>
   keys.split(',').map((key) => key.slice(0, Math.max(0, key.indexOf(':'))));

@@ -3,19 +3,19 @@ import { connect, type Socket } from 'node:net';
 /** Connections that never finish their headers. */
 export interface SlowTally {
   readonly opened: number;
-  /** Closed by the server, and of these, with a 408 before. */
+  /** Connections that the server closed, and how many of them got a 408 first. */
   readonly closed: number;
   readonly answered408: number;
-  /** Longest life of a connection in ms. Connections that were open at the end count with their age. */
+  /** Longest life of a connection in ms. For connections that were open at the end, their age counts. */
   readonly longestMs: number;
 }
 
-/** So often each of them sends one more header, to look alive. */
+/** How often each connection sends one more header, to look alive. */
 const HEADER_EVERY_MS = 500;
 
 interface SlowSocket {
   readonly socket: Socket;
-  /** When its first byte was sent; 0: not yet. */
+  /** When its first byte was sent. 0 if nothing was sent yet. */
   startedMs: number;
   answered408: boolean;
 }
@@ -28,8 +28,8 @@ export interface SlowHeadersOptions {
 }
 
 /**
- * Keeps a bounded number of connections that start a request and never finish its headers. It opens a closed connection
- * again.
+ * Keeps a limited number of connections that start a request and never finish its headers. Replaces each connection
+ * that the server closes.
  */
 export class SlowHeaders {
   readonly #options: SlowHeadersOptions;
@@ -44,12 +44,12 @@ export class SlowHeaders {
     this.#timer = setInterval(() => this.#sendAll(), HEADER_EVERY_MS);
   }
 
-  /** Returns the result so far. Open connections do not count yet. */
+  /** Returns the result so far, without the open connections. */
   get tally(): SlowTally {
     return { ...this.#tally };
   }
 
-  /** Leaves, and says how it went. */
+  /** Closes all connections and returns the result. */
   end(): SlowTally {
     this.#ended = true;
     clearInterval(this.#timer);

@@ -7,7 +7,7 @@ import { forkFile } from './child.js';
 /** The constant answer of the bare server. */
 export interface BareAnswer {
   readonly status: number;
-  /** Flat list of names and values. */
+  /** Flat list of header names and values. */
   readonly headers: readonly string[];
   readonly body: string;
 }
@@ -19,21 +19,21 @@ export interface BareServer {
 }
 
 /**
- * The api asks the kernel for the same backlog. With a smaller one connections of the load generator would wait a
+ * The api asks the kernel for the same backlog. With a smaller one, connections of the load generator would wait a
  * second.
  */
 const BACKLOG = 4096;
 
 const THIS_FILE = fileURLToPath(import.meta.url);
 
-/** node:http with one constant answer, in a process of its own: the floor under every server in Node. */
+/** Runs node:http with one constant answer in a separate process: the lower limit of the cost of any server in Node. */
 export function startBareServer(answer: BareAnswer): Promise<BareServer> {
   const child = forkFile(THIS_FILE);
   const stop = (): Promise<void> =>
     new Promise((resolve) => {
       if (child.exitCode !== null || child.signalCode !== null) return resolve();
       child.once('exit', () => resolve());
-      child.kill('SIGKILL'); // it keeps nothing
+      child.kill('SIGKILL'); // it has no data to lose
     });
   return new Promise((resolve, reject) => {
     child.once('exit', () => reject(new BenchError('the bare server ended right after its start')));
@@ -42,7 +42,7 @@ export function startBareServer(answer: BareAnswer): Promise<BareServer> {
   });
 }
 
-/** Asks once, and gives back the answer of a server as a bare server can repeat it. */
+/** Sends one request, and returns the server's answer in a form that a bare server can repeat. */
 export async function captureAnswer(url: string, request: RequestInit): Promise<BareAnswer> {
   const response = await fetch(url, request);
   const own = new Set(['connection', 'date', 'keep-alive', 'content-length', 'transfer-encoding']);
@@ -53,11 +53,12 @@ export async function captureAnswer(url: string, request: RequestInit): Promise<
 
 if (process.argv[1] === THIS_FILE) serve();
 
-/** In the child. */
+/** Runs in the child process. */
 function serve(): void {
   process.once('message', (message) => {
     const { status, headers, body } = message as BareAnswer;
-    // The body of the request is not read, just as the api does not read that of a buyer it refuses from memory.
+    // Does not read the body of the request, just as the api does not read the body of a buyer whom it refuses from
+    // memory.
     const server = createServer((_req, res) => {
       res.writeHead(status, headers as string[]);
       res.end(body, 'latin1');
@@ -67,5 +68,5 @@ function serve(): void {
     });
   });
   process.once('disconnect', () => process.exit());
-  process.on('SIGINT', () => undefined); // the bench ends it
+  process.on('SIGINT', () => undefined); // the bench ends this process
 }

@@ -15,8 +15,8 @@ import { createTokenSigner } from '../../src/http/token.js';
 import { BenchError } from '../bench-error.js';
 
 /**
- * Buyers prepared in a file. Each record has the two headers that differ between buyers, as they stand in the request.
- * All records have the same length, so a load generator finds the n-th record without an index.
+ * Buyers prepared in a file. Each record has the two headers that differ between buyers, exactly as the request
+ * contains them. All records have the same length, so a load generator finds the n-th record without an index.
  */
 export interface BuyerFile {
   readonly path: string;
@@ -24,9 +24,9 @@ export interface BuyerFile {
   readonly count: number;
 }
 
-/** Buyers of one load, each to be used at most once. */
+/** Buyers of one load, each used at most once. */
 export interface BuyerSlice extends BuyerFile {
-  /** Index of the first one. */
+  /** Index of the first buyer. */
   readonly first: number;
 }
 
@@ -39,26 +39,26 @@ interface BuyerFileFacts {
   readonly count: number;
 }
 
-/** Raise it to discard older files. Tokens of version 1 live longer than an api allows. */
+/** Raise this to discard older files. Tokens of version 1 live longer than an api allows. */
 const VERSION = 2;
 /** Equals the default of JWT_LIFE_MAX_MS. */
 const TOKEN_TTL_MS = 86_400_000;
-/** A file that would expire during a long run is made anew. */
+/** A file that would expire during a long run is made again. */
 const LEFT_MIN_MS = 2 * 3_600_000;
-/** Records written at once: 6 MB, and the event loop sees Ctrl-C in between. */
+/** Number of records written at once: 6 MB, and the event loop can notice Ctrl-C in between. */
 const CHUNK = 20_000;
 const PROGRESS_EVERY = 5 * CHUNK;
 const KEY_MARK = '\r\nIdempotency-Key: ';
 
-/** The user id of a buyer: all of one length. */
+/** Returns the user id of a buyer. All have the same length. */
 export const userIdOf = (index: number): string => `u${String(index).padStart(8, '0')}`;
 
-/** The two headers of one buyer. */
+/** Returns the two headers of one buyer. */
 const buyerRecord = (token: string, key: string): string => `Authorization: Bearer ${token}${KEY_MARK}${key}\r\n`;
 
 /**
- * Makes sure that at least `count` buyers are prepared. Tokens are signed here, before any measurement (10 µs each),
- * with the secret of the instance, and reused by later runs while they are valid.
+ * Makes sure that at least `count` buyers are prepared. Signs tokens here, before any measurement (10 µs each), with
+ * the secret of the instance. Later runs reuse them while they are valid.
  */
 export async function prepareBuyers(
   dir: string,
@@ -76,7 +76,7 @@ export async function prepareBuyers(
   const known = readFacts(factsPath, secretHash);
   if (known !== null && known.count >= count) return { path, recordBytes: known.recordBytes, count: known.count };
 
-  rmSync(factsPath, { force: true }); // written again when the file is whole
+  rmSync(factsPath, { force: true }); // set again once the file is complete
   const expiresAt = Date.now() + TOKEN_TTL_MS;
   const sign = createTokenSigner(secret);
   let recordBytes = 0;
@@ -97,7 +97,7 @@ export async function prepareBuyers(
       }
       await new Promise((resolve) => setImmediate(resolve));
     }
-    fsyncSync(file); // now, not in the middle of a measurement
+    fsyncSync(file); // runs here instead of in the middle of a measurement
   } finally {
     closeSync(file);
   }
@@ -116,7 +116,10 @@ function readFacts(path: string, secretHash: string): BuyerFileFacts | null {
   }
 }
 
-/** Hands out buyers, every next load other ones until the file is used up; then it begins again, for another sale. */
+/**
+ * Hands out buyers. Each load gets new ones until the file is used up, and then starts again from the beginning, for
+ * another sale.
+ */
 export class BuyerPool {
   readonly #file: BuyerFile;
   #next = 0;
@@ -126,8 +129,8 @@ export class BuyerPool {
   }
 
   /**
-   * Buyers for the loads on one sale.
-   * @throws BenchError when the file holds fewer
+   * Returns buyers for the loads on one sale.
+   * @throws BenchError if the file holds fewer
    */
   take(count: number): BuyerSlice {
     if (count > this.#file.count) throw new BenchError(`${count} buyers are needed, ${this.#file.count} are prepared`);
@@ -137,13 +140,13 @@ export class BuyerPool {
   }
 }
 
-/** The first `count` buyers of a slice, and the others. */
+/** Splits a slice into its first `count` buyers and the rest. */
 export function splitSlice(slice: BuyerSlice, count: number): [BuyerSlice, BuyerSlice] {
   const others = { ...slice, first: slice.first + count, count: slice.count - count };
   return [{ ...slice, count }, others];
 }
 
-/** The records of a slice. */
+/** Reads the records of a slice. */
 export function readRecords({ path, recordBytes, first, count }: BuyerSlice): Buffer {
   const records = Buffer.allocUnsafe(count * recordBytes);
   const file = openSync(path, 'r');
@@ -156,7 +159,7 @@ export function readRecords({ path, recordBytes, first, count }: BuyerSlice): Bu
   }
 }
 
-/** The headers of a buyer, for a client that wants them one by one. */
+/** Returns the headers of a buyer one by one, for clients that need them that way. */
 export function headersAt(records: Buffer, recordBytes: number, place: number): Record<string, string> {
   const lines = records
     .toString('latin1', place * recordBytes, (place + 1) * recordBytes)

@@ -5,8 +5,8 @@ import { BenchError } from '../bench-error.js';
 type InChild<Task, Result> = (task: Task, signal: AbortSignal) => Promise<Result>;
 
 /**
- * Does work in a process of its own, so that it shares no event loop with the bench. The process runs the same file; it
- * gets its task as one message and answers with one.
+ * Runs work in a separate process, so that it shares no event loop with the bench. The process runs the same file,
+ * receives its task as one message and answers with one.
  * @param moduleUrl `import.meta.url` of the calling file, which calls this at its top level
  */
 export function inChildProcess<Task, Result>(
@@ -46,7 +46,7 @@ function runChild<Task, Result>(file: string, task: Task, signal: AbortSignal): 
 export const forkFile = (file: string) =>
   fork(file, { execArgv: ['--import', 'tsx'], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
 
-/** In the child: takes the task, sends the result, and lets the process end. */
+/** Runs in the child process: takes the task, sends the result, and lets the process end. */
 function serve<Task, Result>(work: (task: Task) => Promise<Result>): void {
   process.once('message', (task) => {
     void work(task as Task).then(
@@ -57,7 +57,8 @@ function serve<Task, Result>(work: (task: Task) => Promise<Result>): void {
       },
     );
   });
-  process.on('SIGINT', () => undefined); // Ctrl-C reaches the whole group; the bench ends its children itself
+  // Ctrl-C reaches the whole process group, and the bench ends its children itself
+  process.on('SIGINT', () => undefined);
 }
 
 /** CPU seconds of this process so far. */

@@ -5,15 +5,15 @@ import { LatencyHistogram } from './latency.js';
 import { requestFrame, type LoadPlan, type LoadResult, type RepeatPlan } from './load.js';
 import { RequestSender } from './request-sender.js';
 
-/** All requests are due at once, so each connection sends the next request as soon as it has its answer. */
+/** All requests are due at once, so each connection sends its next request as soon as it has an answer. */
 const RATE = 1e9;
 
-/** More than two cores can answer. */
+/** Maximum number of requests, more than two cores can answer. */
 const REPEATS_PER_SECOND = 100_000;
 
 /**
- * Sends purchases, or the same request again and again, from a process of its own. Each connection sends the next
- * request when it has its answer. No buyer is used twice, and every request that was sent waits for its answer.
+ * Sends purchases, or the same request again and again, from a separate process. Each connection sends its next request
+ * when it has an answer. Uses no buyer twice, and waits for the answer to every request that was sent.
  */
 export const runClosedLoop = inChildProcess<LoadPlan | RepeatPlan, LoadResult>(import.meta.url, async (plan) => {
   const { port, connections, seconds } = plan;

@@ -7,7 +7,7 @@ import { BenchError } from '../bench-error.js';
 import { idempotencyKeyAt, readRecords, userIdOf, type BuyerSlice } from './buyers.js';
 import { PURCHASE_BODY } from './load.js';
 
-/** Keys of the instance, as its configuration has them: `id:secret,id:secret`. */
+/** Keys of the instance, as in its configuration: `id:secret,id:secret`. */
 export interface AdmissionKeys {
   readonly sign: string;
   readonly seal: string;
@@ -15,14 +15,14 @@ export interface AdmissionKeys {
 
 /** Purchase tokens and queue passes outlive every load. */
 const SEAL_LIFE_MS = 3_600_000;
-/** Records written at once. */
+/** Number of records written at once. */
 const CHUNK = 20_000;
 
-/** Further headers of one buyer, as they stand in the request. They have the same length for all buyers. */
+/** Further headers of one buyer, exactly as the request contains them. They have the same length for all buyers. */
 type HeadersOf = (userId: string, idempotencyKey: string) => string;
 
 /**
- * Signs each request anew: a time stamp is good for five minutes and a nonce for one use.
+ * Signs each request when it is sent, because a timestamp is valid for five minutes and a nonce for one use.
  * @param keys `id:secret,id:secret`; the first one signs
  */
 export function signatureHeaders(keys: string, path: string): HeadersOf {
@@ -54,7 +54,7 @@ export function credentialHeaders(keys: AdmissionKeys, saleId: string, path: str
   };
 }
 
-/** The same buyers with these headers, in a file of their own. */
+/** Returns the same buyers with these headers added, in a separate file. */
 export async function withHeaders(slice: BuyerSlice, path: string, headersOf: HeadersOf): Promise<BuyerSlice> {
   const [firstUser, firstKey] = [
     userIdOf(slice.first),
@@ -75,7 +75,7 @@ export async function withHeaders(slice: BuyerSlice, path: string, headersOf: He
         throw new BenchError('the headers of the prepared buyers differ in length');
       }
       writeSync(file, text, null, 'latin1');
-      await new Promise((resolve) => setImmediate(resolve)); // Ctrl-C is seen in between
+      await new Promise((resolve) => setImmediate(resolve)); // Ctrl-C is noticed in between
     }
   } finally {
     closeSync(file);

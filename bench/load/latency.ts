@@ -1,10 +1,10 @@
 import { build, type Histogram } from 'hdr-histogram-js';
 import type { Latency } from './load.js';
 
-/** The longest latency that is kept, in µs. A longer one counts as this. */
+/** The longest latency that can be stored, in µs. A longer one counts as this one. */
 const HIGHEST_US = 120_000_000;
 
-/** Keeps latencies in ms with three digits. */
+/** Stores latencies in ms with three significant digits. */
 export class LatencyHistogram {
   readonly #histogram: Histogram = build({
     lowestDiscernibleValue: 1,
@@ -12,7 +12,7 @@ export class LatencyHistogram {
     numberOfSignificantValueDigits: 3,
   });
 
-  /** Records a request. The time between `fromMs`, when it was due, and its sending counts too. */
+  /** Records a request. Its latency includes the time between `fromMs`, when it was due, and its sending. */
   record(fromMs: number, answeredMs: number): void {
     this.#histogram.recordValue(Math.min(HIGHEST_US, Math.max(0, Math.round((answeredMs - fromMs) * 1000))));
   }

@@ -2,18 +2,18 @@ import type { BuyerSlice } from './buyers.js';
 
 /** The endpoint of a load, its buyers and its length. */
 export interface LoadPlan {
-  /** On 127.0.0.1. */
+  /** Port on 127.0.0.1. */
   readonly port: number;
   /** Path of the purchase endpoint. */
   readonly path: string;
   readonly buyers: BuyerSlice;
   readonly connections: number;
   readonly seconds: number;
-  /** Sends only the buyers whose lane is this part of all lanes. Left out: all buyers. */
+  /** Sends only the buyers whose lane belongs to this part of all lanes. Absent: all buyers. */
   readonly lanes?: { readonly part: number; readonly of: number };
 }
 
-/** A whole request without a body, to be sent again and again. */
+/** A complete request without a body, sent again and again. */
 export interface RepeatPlan extends Omit<LoadPlan, 'path' | 'buyers'> {
   readonly request: string;
 }
@@ -27,15 +27,15 @@ export interface Latency {
 }
 
 export interface LoadResult {
-  /** Requests written. */
+  /** Number of requests written. */
   readonly sent: number;
-  /** Whole answers, of any status. */
+  /** Complete answers, of any status. */
   readonly answered: number;
   /** Answers 2xx. */
   readonly accepted: number;
-  /** Requests without an answer: their connection broke, or the time was over. */
+  /** Requests without an answer, because their connection broke or the time was over. */
   readonly errors: number;
-  /** First request and last answer, in Unix ms. */
+  /** Time of the first request and of the last answer, in Unix ms. */
   readonly startedAtMs: number;
   readonly endedAtMs: number;
   /** Measured from the write of the request in a closed loop, and from when it was due in an open loop. */
@@ -46,7 +46,7 @@ export interface LoadResult {
   readonly cpuSeconds: number;
 }
 
-/** The body that a shop sends. */
+/** The body that a shop would send. */
 export const PURCHASE_BODY = '{"quantity":1}';
 
 /** Returns the parts of a request before and after the headers of its buyer. */

@@ -12,25 +12,25 @@ export interface OpenLoopPlan extends LoadPlan {
   readonly addresses?: readonly string[];
 }
 
-/** The outcome of a purchase by its answer. 0 stands for a buyer who sent nothing. */
+/** The outcome of a purchase according to its answer. 0 stands for a buyer who sent nothing. */
 export const OUTCOME_CODE = { ok: 1, fail: 2, unknown: 3 } as const;
 
-/** Reads a status: 4xx says that no units are held, and 503 leaves that open. */
+/** Classifies a status: 4xx means that no units are held, and 503 leaves that open. */
 export const outcomeCodeOf = (status: number): number =>
   status < 300 ? OUTCOME_CODE.ok : status < 500 ? OUTCOME_CODE.fail : OUTCOME_CODE.unknown;
 
 export interface OpenLoopResult extends LoadResult {
-  /** Latency of accepted purchases alone. */
+  /** Latency of accepted purchases only. */
   readonly acceptedLatency: Latency;
-  /** Number of answers 503, and when the first and the last came, in ms after the start. */
+  /** Number of answers with 503, and when the first and the last came, in ms after the start. */
   readonly unavailable: { readonly count: number; readonly firstMs: number; readonly lastMs: number };
   /** OUTCOME_CODE of each buyer of the slice as one byte, in base64. */
   readonly outcomes: string;
-  /** How late the client sent, in ms. This is part of every latency. */
+  /** How late the client sent, in ms. Every latency includes this delay. */
   readonly sendDelay: Latency;
 }
 
-/** Sends purchases at a fixed rate. A request that waits for a free connection is late, and its latency shows it. */
+/** Sends purchases at a fixed rate. If a request must wait for a free connection, its latency includes the wait. */
 export const runOpenLoop = inChildProcess<OpenLoopPlan, OpenLoopResult>(import.meta.url, async (plan) => {
   const { port, path, buyers, connections, seconds, rate, addresses } = plan;
   const records = readRecords(buyers);

@@ -3,17 +3,20 @@ import { connect, type Socket } from 'node:net';
 export interface RequestSenderOptions {
   readonly port: number;
   readonly connections: number;
-  /** Local address of the n-th connection. Default: 127.0.0.1 for all. */
+  /** Returns the local address of the n-th connection. Default: 127.0.0.1 for all. */
   readonly addressOf?: (turn: number) => string;
-  /** True: connections take turns, so that each address has its part. False: the last used connection is the next, which costs least. */
+  /**
+   * True: connections take turns, so that each address sends its share. False: the connection used last is the next,
+   * which costs least.
+   */
   readonly inTurn: boolean;
   /** Requests per second. */
   readonly rate: number;
-  /** Requests at most. */
+  /** Maximum number of requests. */
   readonly total: number;
-  /** No request is sent after this, in ms since the start. Default: no limit. */
+  /** No request is sent later than this, in ms since the start. Default: no limit. */
   readonly endsAfterMs?: number;
-  /** The bytes of the n-th request, from 0. */
+  /** Returns the bytes of the n-th request, from 0. */
   readonly request: (place: number) => Buffer;
   readonly onAnswer?: (place: number, status: number) => void;
 }
@@ -21,18 +24,18 @@ export interface RequestSenderOptions {
 interface Connection {
   readonly socket: Socket;
   readonly answers: AnswerReader;
-  /** Place of the request that waits for its answer, or -1. */
+  /** Number of the request that waits for its answer, or -1. */
   place: number;
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const TICK_MS = 1;
-/** Time that answers may take after the last request was due. */
+/** How long to wait for answers after the last request was due. */
 const TAIL_MS = 30_000;
 
 /**
  * Returns when the n-th request of an open-loop load is due, in ms after its start. The schedule does not depend on
- * answers, so a slow server does not slow down its measurement (coordinated omission).
+ * answers, so a slow server cannot slow down its own measurement (coordinated omission).
  */
 export const dueAtMs = (place: number, rate: number): number => (place * 1000) / rate;
 
@@ -40,8 +43,8 @@ export const dueAtMs = (place: number, rate: number): number => (place * 1000) /
 export const dueCount = (elapsedMs: number, rate: number): number => Math.floor((elapsedMs * rate) / 1000) + 1;
 
 /**
- * Sends requests at a fixed rate on keep-alive connections, and opens connections again that the server closes. It uses
- * raw sockets, because an agent of node:http costs more CPU than the server spends on a refusal.
+ * Sends requests at a fixed rate on keep-alive connections, and reopens connections that the server closes. Uses raw
+ * sockets, because an agent of node:http costs more CPU than the server spends on a refusal.
  */
 export class RequestSender {
   readonly #options: RequestSenderOptions;
@@ -61,7 +64,7 @@ export class RequestSender {
     await Promise.all(Array.from({ length: this.#options.connections }, (_, turn) => this.#connect(turn)));
   }
 
-  /** Sends the requests that are due while connections are free. The rest waits for the next call. */
+  /** Sends the requests that are due as long as connections are free. The rest waits for the next call. */
   sendDue(elapsedMs: number): void {
     const { rate, total, inTurn, request, endsAfterMs = Infinity } = this.#options;
     if (elapsedMs > endsAfterMs) return;
@@ -75,7 +78,7 @@ export class RequestSender {
     }
   }
 
-  /** Sends all requests. Resolves when they are answered or out of time. @param elapsedMs since the start */
+  /** Sends all requests. Resolves when each is answered or out of time. @param elapsedMs since the start */
   sendAll(elapsedMs: () => number): Promise<void> {
     const { total, rate, endsAfterMs = Infinity } = this.#options;
     return new Promise((resolve) => {
@@ -127,7 +130,7 @@ export class RequestSender {
         this.#removeIdle(connection);
         if (connection.place !== -1) this.#open--;
         if (this.#ended || this.#sent >= this.#options.total) return;
-        this.#connect(turn).catch(() => undefined); // the other connections still send
+        this.#connect(turn).catch(() => undefined); // the other connections continue
       });
     });
   }
@@ -136,7 +139,7 @@ export class RequestSender {
     for (const { status, closes } of connection.answers.read(chunk)) {
       const { place } = connection;
       if (place === -1) {
-        // A 408 to a connection that was idle for too long answers no request.
+        // A 408 to a connection that was idle for too long is not the answer to a request.
         this.#removeIdle(connection);
         connection.socket.destroy();
         return;
@@ -156,21 +159,24 @@ export class RequestSender {
   }
 }
 
-/** A whole answer. */
+/** A complete answer. */
 export interface ParsedAnswer {
   readonly status: number;
-  /** True if the server closes the connection after it. */
+  /** True if the server closes the connection after this answer. */
   readonly closes: boolean;
   readonly body: Buffer;
 }
 
 const HEADERS_END = Buffer.from('\r\n\r\n');
 
-/** Reads answers from the bytes of one connection. It knows only what our servers send: a status line, and Content-Length if there is a body. */
+/**
+ * Reads answers from the bytes of one connection. Understands only what our servers send: a status line, and
+ * Content-Length if there is a body.
+ */
 export class AnswerReader {
   #pending: Buffer | null = null;
 
-  /** @returns the answers that are whole now, in order. @throws Error for an answer without Content-Length */
+  /** @returns the answers that are now complete, in order. @throws Error for an answer without Content-Length */
   read(chunk: Buffer): ParsedAnswer[] {
     let bytes = this.#pending === null ? chunk : Buffer.concat([this.#pending, chunk]);
     const answers: ParsedAnswer[] = [];

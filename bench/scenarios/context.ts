@@ -11,14 +11,14 @@ import { RulesAdmin } from '../session/rules.js';
 import type { Session } from '../session/session.js';
 import { judgeSale, type SaleVerdict } from '../session/stores.js';
 
-/** The parts that a scenario uses. */
+/** What a scenario can use. */
 export interface Context {
   readonly session: Session;
   readonly options: BenchOptions;
   readonly buyers: BuyerPool;
 }
 
-/** Seconds of load of each scenario without --seconds. `limits`, `crowd` and `paired` take this time for each part. */
+/** Seconds of load of each scenario without --seconds. `limits`, `crowd` and `paired` use this time for each part. */
 const DEFAULT_SECONDS: Record<ScenarioName, number> = {
   win: 15,
   'no-group-commit': 10,
@@ -38,16 +38,16 @@ const DEFAULT_SECONDS: Record<ScenarioName, number> = {
 export const secondsOf = ({ options }: Pick<Context, 'options'>, scenario: ScenarioName): number =>
   options.seconds ?? DEFAULT_SECONDS[scenario];
 
-/** Requests per second of an open-loop load without --rate. Two cores carry 2,000 of `attack` besides its clients. */
+/** Requests per second of an open-loop load without --rate. Two cores can serve 2,000 of `attack` and its clients. */
 const DEFAULT_RATES = { flash: 10_000, attack: 2000, reshard: 5000 };
 
 export const dueRateOf = ({ options }: Pick<Context, 'options'>, scenario: keyof typeof DEFAULT_RATES): number =>
   options.rate ?? DEFAULT_RATES[scenario];
 
-/** Buyers prepared per second of load, more than two cores can serve. A load that needs more ends early. */
+/** Number of buyers prepared per second of load, more than two cores can serve. A load that needs more ends early. */
 export const BUYERS_PER_SECOND = { win: 18_000, single: 6_000, soldOut: 45_000 } as const;
 
-/** Measures a closed-loop load: each connection asks again as soon as it has its answer. */
+/** Measures a closed-loop load, in which each connection sends its next request as soon as it has an answer. */
 export function closedLoop(
   { session, options }: Context,
   saleId: string,
@@ -64,7 +64,7 @@ export function closedLoop(
 export const rulesAdminOf = ({ stack, program }: Pick<Session, 'stack' | 'program'>): RulesAdmin =>
   new RulesAdmin(stack.env().JWT_SECRET, () => program('api').operatorsPort);
 
-/** Waits until the sale is at rest and compares the answers of its buyers with Redis and MySQL. */
+/** Waits until the sale is at rest, and compares the answers of its buyers with Redis and MySQL. */
 export async function checkSaleOf(
   { session }: Context,
   sale: Sale,
@@ -78,12 +78,12 @@ export async function checkSaleOf(
   return judgeSale(answers, await session.stores.check(sale.saleId, opLog));
 }
 
-/** For loads whose figures count only if the check passed. @throws BenchError if it did not */
+/** Does the same for loads whose figures count only if the check passed. @throws BenchError if it did not */
 export function assertPassed({ problems }: SaleVerdict, what: string): void {
   if (problems.length > 0) throw new BenchError(`the check after ${what} failed: ${problems.join('; ')}`);
 }
 
-/** Returns the answer of every buyer by purchase, so that the check compares order by order. */
+/** Returns the answer of every buyer by purchase, so that the check can compare order by order. */
 export function opLogOf(buyers: BuyerSlice, outcomes: string): OpLog {
   const words = new Map<number, ClientOutcome>([
     [OUTCOME_CODE.ok, 'ok'],
@@ -99,7 +99,10 @@ export function opLogOf(buyers: BuyerSlice, outcomes: string): OpLog {
   return opLog;
 }
 
-/** Returns the answer of every buyer if every request was accepted. Undefined otherwise: the load does not keep each answer. */
+/**
+ * Returns the answer of every buyer if every request was accepted. Otherwise undefined, because the load does not store
+ * single answers.
+ */
 export function opLogIfAllWon(slice: BuyerSlice, { sent, accepted }: LoadResult): OpLog | undefined {
   if (sent !== accepted) return undefined;
   const records = readRecords({ ...slice, count: sent });

@@ -14,11 +14,13 @@ const ORDER_WAIT_SECONDS = 30;
 interface Read {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Default: 200. */
+  /** Expected status. Default: 200. */
   readonly status?: number;
 }
 
-/** Each read of an open page alone, as fast as one api answers it: the same request on all connections. */
+/**
+ * Measures each read of an open page alone, as fast as one api can answer it, with the same request on all connections.
+ */
 export async function crowd(context: Context): Promise<LimitFigures> {
   const { session } = context;
   const sale = await session.stores.openSale('crowd', 10);
@@ -30,7 +32,7 @@ export async function crowd(context: Context): Promise<LimitFigures> {
   await ask(context, `${path}/purchases`, 'POST', { ...buyer, 'Content-Type': 'application/json' }, PURCHASE_BODY);
   await (await ask(context, `${purchase}?wait=${ORDER_WAIT_SECONDS}`, 'GET', own)).arrayBuffer();
 
-  const page = `/s/${sale.saleId}`; // npm run build:web
+  const page = `/s/${sale.saleId}`; // npm run build:web makes it
   const script = /"(\/s\/assets\/[^"]+\.js)"/.exec(await (await ask(context, page)).text())?.[1] ?? '';
 
   const limits: Limit[] = [];
@@ -53,7 +55,7 @@ export async function crowd(context: Context): Promise<LimitFigures> {
 
 const urlOf = ({ session }: Context, path: string): string => `http://127.0.0.1:${session.program('api').port}${path}`;
 
-/** @throws BenchError for a refusal */
+/** @throws BenchError if it is refused */
 async function ask(context: Context, path: string, method = 'GET', headers = {}, body?: string): Promise<Response> {
   const response = await fetch(urlOf(context, path), { method, headers, ...(body === undefined ? {} : { body }) });
   if (!response.ok) throw new BenchError(`${method} ${path} was answered ${response.status}: ${await response.text()}`);

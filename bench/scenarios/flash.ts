@@ -6,8 +6,8 @@ import { checkSaleOf, dueRateOf, opLogOf, secondsOf, type Context } from './cont
 const STOCK = 5000;
 
 /**
- * The doors open: buyers come at a fixed rate, whatever the answers take, and there is far too little for them. Each
- * latency counts from when its request was due.
+ * The opening of a sale: buyers come at a fixed rate, however long answers take, and there is far too little stock.
+ * Each latency counts from when its request was due.
  */
 export async function flash(context: Context): Promise<LoadFigures> {
   const { session, options } = context;

@@ -28,11 +28,11 @@ interface FleetLoad {
   readonly title: string;
   readonly apis: readonly Program[];
   readonly buckets: number;
-  /** True: each lane of buyers goes to one api. False: buyers go to any api. */
+  /** True: each lane of buyers goes to one api. False: any buyer may go to any api. */
   readonly byLane: boolean;
 }
 
-/** Runs `win` on one api, and then on --apis apis: with one bucket, with --buckets buckets, and by lanes of buyers. */
+/** Runs `win` on one api, and then on --apis apis: with one bucket, --buckets buckets, and lanes of buyers. */
 export async function fleet(context: Context): Promise<FleetFigures> {
   const { session, options } = context;
   const { apis: count, buckets } = options;
@@ -62,7 +62,7 @@ function startApi({ session: { env, signal, stack } }: Context, nth: number): Pr
   return Program.start('api', { env, signal, logFile: `${stack.dir}/log/api-${nth}.log` });
 }
 
-/** @throws BenchError when the check of its sale fails */
+/** @throws BenchError if the check of its sale fails */
 async function measureFleet(context: Context, { title, apis, buckets, byLane }: FleetLoad): Promise<FleetRow> {
   const { session, options } = context;
   const seconds = secondsOf(context, 'fleet');

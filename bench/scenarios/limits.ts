@@ -22,13 +22,13 @@ import { runClosedLoop } from '../load/closed-loop.js';
 import { BUYERS_PER_SECOND, secondsOf, type Context } from './context.js';
 import type { Session } from '../session/session.js';
 
-/** One part alone. */
+/** One part, measured alone. */
 export interface Limit {
   readonly name: string;
   readonly perSecond: number;
-  /** The counted thing: requests, purchases, messages or rows. */
+  /** What is counted: requests, purchases, messages or rows. */
   readonly unit: string;
-  /** CPU µs of each, of the api and of the servers behind it. */
+  /** CPU µs per counted thing, of the api and of the servers behind it. */
   readonly micros?: { readonly api: number; readonly servers: number };
 }
 
@@ -40,13 +40,16 @@ export interface LimitFigures {
 
 /** The defaults of the api. */
 const { sizeMax: BATCH, inFlightMax } = loadConfig(['batch'], {}).batch;
-/** The default of the api for full batches, and the best value for batches of one. */
+/** The api's default for full batches, and the best value for batches of one. */
 const IN_FLIGHT = { whole: inFlightMax, single: 64 } as const;
-/** Loops of the worker, and batches it takes into one transaction. */
+/** Loops of the worker, and the number of batches in one of its transactions. */
 const WRITERS = 2;
 const BATCHES_PER_TRANSACTION = 16;
 
-/** Each part of the path alone, with nothing else to do for the machine: no sum of parts can be faster than these. */
+/**
+ * Measures each part of the path alone, on an otherwise idle machine. No combination of parts can be faster than the
+ * slowest of these.
+ */
 export async function limits(context: Context): Promise<LimitFigures> {
   const { session } = context;
   const seconds = secondsOf(context, 'limits');
@@ -93,12 +96,12 @@ async function bareHttp({ session, options, buyers }: Context, seconds: number):
   }
 }
 
-/** MySQL has no such sale, so the keeper re-drives none of its batches. */
+/** MySQL does not have this sale, so the keeper re-drives none of its batches. */
 const SALE_ID = '900000000000000001';
 const UNITS = 100_000_000;
 const DAY_MS = 86_400_000;
 
-/** Purchases per second that form, encode and deduct take, without anything around them. */
+/** Measures purchases per second through form, encode and deduct, without anything else. */
 async function deductLimit({ stores }: Session, size: number, options: ThroughputOptions): Promise<number> {
   const { redis } = stores;
   const sale: Sale = {
@@ -139,10 +142,10 @@ async function removeKeys(redis: Session['stores']['redis']['redis']): Promise<v
   await redis.unlink(stock, sale, buyers, requests, pending);
 }
 
-/** Nobody consumes it. */
+/** no consumer reads it */
 const TOPIC = 'seckill-bench-half';
 
-/** Messages per second that are sent as half messages and committed. `size` is how many purchases one carries. */
+/** Measures messages per second that are sent as half messages and committed. `size`: purchases per message. */
 async function halfMessageLimit(session: Session, size: number, options: ThroughputOptions): Promise<number> {
   const { stack } = session;
   const attributes = { '+message.type': 'TRANSACTION' } as const;
@@ -172,13 +175,13 @@ async function halfMessageLimit(session: Session, size: number, options: Through
 }
 
 const STOCK = 10_000_000;
-/** A slot that no worker of the bench gets: they take the lowest. */
+/** A slot that no worker of the bench gets, because workers take the lowest slots. */
 const SLOT = 255;
 /** A past time, so that these ids differ from the ids of any worker. */
 const FIRST_ID_MS = Date.UTC(2024, 1, 1);
 
 /**
- * Rows per second through the writer transaction: orders, outbox, guard, commit.
+ * Measures rows per second through the writer transaction: orders, outbox, guard, commit.
  * @param shape batches in one transaction, purchases in one batch
  */
 async function insertLimit(
@@ -205,14 +208,14 @@ async function insertLimit(
   });
 }
 
-/** Order ids of one slot, without a clock: their time part just counts, from one part of the scenario to the next. */
+/** Generates order ids of one slot without a clock: their time part just counts on through the scenario. */
 let idsGiven = 0;
 function nextId(userId: string): string {
   const place = idsGiven++;
   return composeOrderId(FIRST_ID_MS + Math.floor(place / SEQUENCE_PER_MS), SLOT, userId, place % SEQUENCE_PER_MS);
 }
 
-/** A batch as the api forms it, of buyers never seen before. */
+/** Makes a batch as the api forms it, of buyers that were never seen before. */
 function freshBatch(saleId: string, place: number, size: number): Batch {
   return sealBatch({
     batchId: newBatchId(),
@@ -229,11 +232,11 @@ function freshBatch(saleId: string, place: number, size: number): Batch {
   });
 }
 
-/** Before counting: connections, caches and JIT. */
+/** Time before counting, for connections, caches and JIT. */
 const WARM_MS = 1000;
 
 interface ThroughputOptions {
-  /** Steps under way at once. */
+  /** Number of concurrent steps. */
   readonly inFlight: number;
   /** Counted time. */
   readonly seconds: number;
@@ -241,9 +244,9 @@ interface ThroughputOptions {
 }
 
 /**
- * Repeats a step as fast as it goes.
- * @param step one unit of work; resolves to what it got done
- * @returns what was done per second, after a second of warm-up
+ * Repeats a step as fast as possible.
+ * @param step one unit of work; resolves to the number of things it has done
+ * @returns things done per second, after a second of warm-up
  */
 async function throughput(
   { inFlight, seconds, signal }: ThroughputOptions,

@@ -18,12 +18,13 @@ export interface PairedFigures {
 export const WARM_UP_SLICE_SECONDS = 6;
 
 /**
- * Runs `win` in slices on the api of this checkout and on another one at the same time, each with its own sale and half
- * of the connections. Both use the same servers and the worker and keeper of this checkout, so both must understand its
- * scripts, tables and messages.
+ * Runs `win` in slices, on the api of this checkout and on another one at the same time, each with its own sale and
+ * half of the connections. Both use the same servers and the worker and keeper of this checkout, so both must
+ * understand its scripts, tables and messages.
  *
- * At the same time, because neighbours of a virtual machine change its speed by a fifth within seconds. In new processes
- * for each pair, because a process keeps a cost of its own: two of the same build differ by up to 6 % until they end.
+ * The slices run at the same time, because neighbours of a virtual machine change its speed by a fifth within seconds.
+ * Each pair uses new processes, because a process has a constant cost of its own: two processes of the same build
+ * differ by up to 6 % for as long as they live.
  */
 export async function paired(context: Context): Promise<PairedFigures> {
   const { options } = context;
@@ -67,7 +68,7 @@ async function measurePair(
   return pair;
 }
 
-/** Loads one api, while the other one is loaded too. */
+/** Loads one api, while the other one is loaded at the same time. */
 async function measureApi({ session, options, buyers: pool }: Context, api: Program, seconds: number) {
   const buyers = pool.take(seconds * BUYERS_PER_SECOND.win);
   const sale = await session.stores.openSale('paired', buyers.count);
@@ -104,7 +105,7 @@ export interface Comparison {
   /** Commit or folder of the other build. */
   readonly against: string;
   readonly pairs: readonly Pair[];
-  /** Over all pairs, each by `ratioOf`: above 1, this build costs more. */
+  /** Ratios of all pairs, each from `ratioOf`. Above 1, this build costs more. */
   readonly ratio: { readonly min: number; readonly median: number; readonly max: number };
 }
 

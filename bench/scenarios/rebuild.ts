@@ -16,14 +16,17 @@ import { cpuTimes } from '../session/cpu.js';
 import type { Session } from '../session/session.js';
 import type { Context } from './context.js';
 
-/** Other orders in the table for each of the sale. A fifth of them was sold in the same milliseconds and transactions. */
+/**
+ * Number of other orders in the table for each order of the sale. A fifth of them was sold in the same milliseconds and
+ * transactions.
+ */
 const OTHERS_PER_ORDER = 20;
-/** Orders a ms, and of one transaction. */
+/** Orders per ms, and per transaction. */
 const PER_MS = 10;
 const PER_TRANSACTION = 300;
 const ROWS_PER_STATEMENT = 500_000;
 const PROGRESS_EVERY_ROWS = 5_000_000;
-/** The step of the ids of two orders that follow each other. */
+/** The difference between the ids of two consecutive orders. */
 const ID_STEP = (1n << 22n) / BigInt(PER_MS);
 /** Larger than every sale id of this stack, because the sales of the other database share its Redis. */
 const SALES_FROM = 900_000_000;
@@ -34,7 +37,7 @@ const OPTIONS = { quietMs: 1_500, waitMaxMs: 15_000, leaseMs: 30_000 };
 interface Rebuilt {
   readonly title: string;
   readonly lockedSeconds: number;
-  /** Steps of the repair, seconds since it began. */
+  /** Steps of the repair, in seconds since it began. */
   readonly steps: string;
   /** CPU seconds of this process, which rebuilds as a keeper does, of Redis and of MariaDB. */
   readonly cpu: Readonly<Record<'keeper' | 'redis' | 'mariadb', number>>;
@@ -50,9 +53,9 @@ export interface RebuildFigures {
 }
 
 /**
- * How long a sale is locked while it is rebuilt among the orders of other sales (decision 6): from nothing, and again
- * with all that Redis has then. In a database of its own, whose `orders` lacks the keys that no rebuild reads: they would
- * take most of the time that filling it takes.
+ * Measures how long a sale is locked while it is rebuilt among the orders of other sales (decision 6): first from
+ * nothing, then again with everything that Redis then has. Uses a separate database, whose `orders` lacks the keys that
+ * no rebuild reads, because they would take most of the time needed to fill it.
  */
 export async function rebuild({ session, options: { orders } }: Context): Promise<RebuildFigures> {
   const others = OTHERS_PER_ORDER * orders;
@@ -89,7 +92,7 @@ export async function rebuild({ session, options: { orders } }: Context): Promis
 
 const secondsSince = (startedMs: number): number => (clock.nowMs() - startedMs) / 1000;
 
-/** @returns the sale whose orders stand at the begin of the table, among others */
+/** @returns the sale whose orders stand at the beginning of the table, among others */
 async function fill(
   mysql: MysqlPool,
   { orders, others }: { readonly orders: number; readonly others: number },
@@ -132,7 +135,7 @@ async function fill(
          SELECT ${id}, ${sale}, CONCAT('user-', ${nth}), 'k1',
            CONCAT('0123456789abcdef', ${nth} DIV ${PER_TRANSACTION}), 1, 1999, 1 FROM numbers WHERE seq <= ${count}`,
       );
-      // a transaction that a statement cuts in two has a range on either side
+      // if a statement cuts a transaction in two, each part has its own range
       await tx.execute(
         `INSERT INTO order_ranges (sale_id, first_id, last_id, orders)
          SELECT ${sale} AS sale, MIN(${id}), MAX(${id}), COUNT(*) FROM numbers WHERE seq <= ${count}

@@ -11,10 +11,10 @@ import { loadFigures, type LoadFigures } from '../results.js';
 import type { Session } from '../session/session.js';
 import { checkSaleOf, dueRateOf, opLogOf, secondsOf, type Context } from './context.js';
 
-/** Seconds of sales before the split. By then the rate is steady. */
+/** Seconds of sales before the split, until the rate is steady. */
 const SOLD_SECONDS = 1;
 
-/** Everybody wins one unit, at a fixed rate, while the sale is split into more buckets. Buyers do not ask again. */
+/** Every buyer wins one unit, at a fixed rate, while the sale is split into more buckets. Buyers do not retry. */
 export async function reshard(context: Context): Promise<LoadFigures> {
   const { session, options } = context;
   const { connections, buckets } = options;
@@ -35,7 +35,7 @@ export async function reshard(context: Context): Promise<LoadFigures> {
   });
   const { load } = measured;
   const { count, firstMs, lastMs } = load.unavailable;
-  // A batch that was under way when the sale was locked may have become orders though its buyers got 503.
+  // A batch that was under way when the sale was locked may have become orders although its buyers got 503.
   const verdict = await checkSaleOf(context, sale, [withoutUnknown(load)], opLogOf(buyers, load.outcomes));
   const about = `${rate} requests/s due for ${seconds} s, 1 bucket into ${buckets}, ${connections} connections`;
   const per = 'accepted' as const;
@@ -64,7 +64,7 @@ interface Split {
   readonly steps: readonly string[];
 }
 
-/** Splits the sale as the command does, on open connections, as a keeper has them. */
+/** Splits the sale as the command does, but on connections that are already open, like those of a keeper. */
 async function splitSale(
   { env, stores, signal }: Session,
   { saleId }: Sale,

@@ -12,12 +12,12 @@ import { BUYERS_PER_SECOND, checkSaleOf, closedLoop, rulesAdminOf, secondsOf, ty
 import { cpuTimes } from '../session/cpu.js';
 
 const STOCK = 100;
-/** Time to sell the stock and warm the path of a refusal. The bare server is warmed for the same time. */
+/** Time to sell the stock and warm up the path of a refusal. The bare server is warmed up for the same time. */
 const FIRST_SECONDS = 3;
 
 /**
- * Measures refusals of new buyers in a sale that is sold out. The same load generator asks bare node:http with the same
- * answer just before and just after, so that a busy moment of the machine meets both.
+ * Measures refusals of new buyers in a sale that is sold out. Just before and just after, the same load generator
+ * requests the same answer from bare node:http, so that a busy moment of the machine affects both.
  */
 export async function soldOut(context: Context): Promise<LoadFigures> {
   const { session, options } = context;
@@ -77,8 +77,8 @@ const rateOf = ({ answered, startedAtMs, endedAtMs }: LoadResult): number =>
   answered / ((endedAtMs - startedAtMs) / 1000);
 
 /**
- * Returns the refusal of one more buyer, for the bare server to repeat.
- * @throws BenchError if the answer is not the refusal that is measured
+ * Returns the refusal of one more buyer, so that the bare server can repeat it.
+ * @throws BenchError if the answer is not the refusal to be measured
  */
 async function refusalOf(port: number, path: string, buyer: BuyerSlice): Promise<BareAnswer> {
   const headers = { 'Content-Type': 'application/json', ...headersAt(readRecords(buyer), buyer.recordBytes, 0) };
@@ -89,7 +89,7 @@ async function refusalOf(port: number, path: string, buyer: BuyerSlice): Promise
   return answer;
 }
 
-/** Returns rules by which every layer checks every request and refuses none. */
+/** Returns rules with which every layer checks every request but refuses none. */
 function allLayersOn({ sign }: AdmissionKeys): object {
   const wide = { limit: 1_000_000, windowMs: 10_000 };
   const global = { ratePerSecond: 1_000_000, burst: 1_000_000 };

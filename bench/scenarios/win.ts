@@ -16,7 +16,7 @@ import { scrape, sumOf } from '../session/metrics.js';
 import type { Session } from '../session/session.js';
 import type { SaleVerdict } from '../session/stores.js';
 
-/** Every buyer is new and wins one unit: the whole path, as fast as it goes. */
+/** Every buyer is new and wins one unit: measures the whole path at full speed. */
 export async function win(context: Context): Promise<LoadFigures> {
   const seconds = secondsOf(context, 'win');
   const { measured, verdict } = await winLoad(context, { title: 'win', seconds, perSecond: BUYERS_PER_SECOND.win });
@@ -51,12 +51,12 @@ async function winLoad(
 
 /** Seconds of load for each value of --in-flight. */
 const TRY_SECONDS = 4;
-/** For the JIT of an api that was just started; its broker and worker are warm. */
+/** Time for the JIT of an api that was just started; its broker and worker are already warm. */
 const WARM_SECONDS = 4;
 
 /**
- * Runs `win` with batches of one, to show the worth of group commit. It uses the best number of batches in flight,
- * found in the same run, because the number for full batches would starve it.
+ * Runs `win` with batches of one, to show what group commit gains. Uses the best number of batches in flight, found in
+ * the same run, because the number for full batches would starve it.
  */
 export async function noGroupCommit(context: Context): Promise<LoadFigures> {
   const tried = new Map<number, number>();
@@ -87,7 +87,7 @@ async function landedPerSecond(context: Context, title: string, seconds: number)
   return measured.landed / measured.landedSeconds;
 }
 
-/** The same load on a sale of one bucket just before and just after, so that a busy moment of the machine meets both. */
+/** Runs the same load on a sale of one bucket just before and after, so that a busy moment affects both. */
 export async function buckets(context: Context): Promise<LoadFigures> {
   const { session, options } = context;
   const seconds = secondsOf(context, 'buckets');
@@ -122,14 +122,14 @@ const SAMPLE_MS = 1000;
 const MIB = 1024 ** 2;
 
 interface MemorySample {
-  /** Since the first sample, seconds. */
+  /** Seconds since the first sample. */
   readonly at: number;
   /** MiB. */
   readonly resident: number;
   readonly heap: number;
 }
 
-/** `win` for longer, with the memory of the api sampled each second: it must not grow with what was sold. */
+/** Runs `win` for longer and samples the memory of the api each second: it must not grow with the units sold. */
 export async function memory(context: Context): Promise<LoadFigures> {
   const seconds = secondsOf(context, 'memory');
   const watch = watchMemory(context.session);
@@ -143,7 +143,7 @@ export async function memory(context: Context): Promise<LoadFigures> {
 
 const lowest = (values: readonly number[]): number => Math.min(...values);
 
-/** The heap swings by what is not collected yet, so there the floor of a third says whether it keeps anything. */
+/** The heap varies with what is not collected yet. The lowest value of each third shows what it keeps. */
 function trend(
   name: string,
   samples: readonly MemorySample[],
@@ -172,7 +172,7 @@ function watchMemory(session: Session): { readonly samples: readonly MemorySampl
     }
   };
   const done = loop();
-  done.catch(() => undefined); // `stop` throws it
+  done.catch(() => undefined); // `stop` throws its error
   return {
     samples,
     stop: async () => {
@@ -182,22 +182,23 @@ function watchMemory(session: Session): { readonly samples: readonly MemorySampl
   };
 }
 
-/** First seconds of load on a fresh broker. It uses batches of one, because the JIT of the broker needs messages. */
+/** First seconds of load on a new broker. Uses batches of one, because the JIT of the broker needs messages. */
 const SINGLE_SECONDS = 20;
-/** A broker that was just started; measured, its compilers take 0.7 of a core at 30 s and 0.06 at 90 s. */
+/** For a broker that was just started. Measured: its compilers use 0.7 of a core after 30 s and 0.06 after 90 s. */
 const FRESH_BROKER_SECONDS = 80;
 const FRESH_PROGRAMS_SECONDS = 10;
-/** The longest load on one sale: each takes the prepared buyers from the first one on. */
+/** The longest load on one sale. Each load takes the prepared buyers from the first one on. */
 export const WARM_UP_ROUND_SECONDS = 20;
-/** Batches of one: as many messages as the broker takes, from as many slots as suit them. */
+/** Batches of one: the maximum number of messages for the broker, from a suitable number of slots. */
 const MANY_MESSAGES = { BATCH_SIZE_MAX: '1', BATCH_IN_FLIGHT_MAX: '64' };
 
 export const warmUpSeconds = ({ session, options }: Pick<Context, 'session' | 'options'>): number =>
   options.warmUpSeconds ?? (session.brokerIsFresh ? FRESH_BROKER_SECONDS : FRESH_PROGRAMS_SECONDS);
 
 /**
- * Load that is not measured: a broker in service is warm. It is checked too, since an order lost here is lost.
- * @throws BenchError when a check fails
+ * A load that is not measured, because a broker in service is warm. It is still checked, since an order lost here is
+ * lost.
+ * @throws BenchError if a check fails
  */
 export async function warmUp(context: Context, seconds: number): Promise<void> {
   const { session } = context;

@@ -4,21 +4,24 @@ import { readFileSync } from 'node:fs';
 /** Linux counts CPU time for programs in hundredths of a second, whatever its own tick is. */
 const TICKS_PER_SECOND = 100;
 
-/** CPU seconds, all threads, user and system. */
+/** CPU seconds of all threads, user and system. */
 export interface CpuTimes {
   readonly own: number;
-  /** CPU seconds of ended children that were waited for. */
+  /** CPU seconds of ended children that the process has waited for. */
   readonly children: number;
 }
 
-/** Reads the text of /proc/<pid>/stat. The name of a program may hold blanks and parentheses, so fields count from its end. */
+/**
+ * Parses the text of /proc/<pid>/stat. The name of a program may contain blanks and parentheses, so fields are counted
+ * after its end.
+ */
 function parseStat(text: string): CpuTimes {
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const seconds = (index: number): number => Number(fields[index]) / TICKS_PER_SECOND;
   return { own: seconds(11) + seconds(12), children: seconds(13) + seconds(14) };
 }
 
-/** @returns null when there is no such process */
+/** @returns null if there is no such process */
 export function cpuTimes(pid: number | 'self'): CpuTimes | null {
   try {
     return parseStat(readFileSync(`/proc/${pid}/stat`, 'utf8'));
@@ -27,7 +30,10 @@ export function cpuTimes(pid: number | 'self'): CpuTimes | null {
   }
 }
 
-/** Whole machine: seconds that its cores worked, and all seconds they had. Steal counts as had, not as worked. */
+/**
+ * The whole machine: seconds that its cores worked, and all seconds that passed on them. Stolen time counts only in the
+ * second figure.
+ */
 function parseMachineStat(text: string): { busy: number; all: number } {
   const [user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0] = (
     text.split('\n')[0] ?? ''
@@ -41,7 +47,7 @@ function parseMachineStat(text: string): { busy: number; all: number } {
 
 export const machineTimes = (): { busy: number; all: number } => parseMachineStat(readFileSync('/proc/stat', 'utf8'));
 
-/** Resident memory in bytes; null when there is no such process. */
+/** Returns the resident memory in bytes, or null if there is no such process. */
 export function residentBytes(pid: number): number | null {
   try {
     const line = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
@@ -55,14 +61,14 @@ export function residentBytes(pid: number): number | null {
 const YARDSTICK_ROUNDS = 50_000;
 
 /**
- * CPU µs that one HMAC-SHA256 of a token takes right now. A virtual machine is not equally fast all day: figures of two
- * runs compare only where this one agrees.
+ * Returns the CPU µs that one HMAC-SHA256 of a token takes right now. The speed of a virtual machine varies during the
+ * day, so figures of two runs are comparable only if this one agrees.
  */
 export function yardstickMicros(): number {
   const text = 'x'.repeat(128);
   const sign = (): string =>
     createHmac('sha256', 'a secret of thirty-two bytes or so').update(text).digest('base64url');
-  for (let round = 0; round < YARDSTICK_ROUNDS / 10; round++) sign(); // the JIT
+  for (let round = 0; round < YARDSTICK_ROUNDS / 10; round++) sign(); // warms up the JIT
   const before = process.cpuUsage();
   for (let round = 0; round < YARDSTICK_ROUNDS; round++) sign();
   const { user, system } = process.cpuUsage(before);

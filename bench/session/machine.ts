@@ -5,7 +5,7 @@ import { loadConfig } from '../../src/core/config/load.js';
 import { askRemoting, REQUEST } from '../../src/rocketmq/admin/remoting.js';
 import type { Session } from './session.js';
 
-/** Properties of the machine and the servers that change figures. */
+/** Properties of the machine and the servers that affect figures. */
 export interface Machine {
   readonly cpu: string;
   readonly cores: number;
@@ -17,13 +17,13 @@ export interface Machine {
     readonly mariadb: string;
     readonly rocketmq: string;
   };
-  /** How much each server promises to keep. */
+  /** What each server guarantees to keep. */
   readonly durability: Readonly<Record<string, string>>;
-  /** Settings of the product that were in force, but where a scenario says otherwise. */
+  /** Product settings that applied, except where a scenario says otherwise. */
   readonly settings: Readonly<Record<string, number>>;
 }
 
-/** Reads it from the running servers where they report it. */
+/** Reads them from the running servers where these report them. */
 export async function describeMachine({ stack, stores, env }: Session): Promise<Machine> {
   const info = await stores.redis.redis.info('server');
   const aof = (await stores.redis.redis.config('GET', 'append*')) as string[];

@@ -14,7 +14,7 @@ function parseMetrics(text: string): Samples {
   return samples;
 }
 
-/** Sum of all series of a metric whose labels hold every given part, such as `code="accepted"`. */
+/** Returns the sum of all series of a metric whose labels contain every given part, such as `code="accepted"`. */
 export function sumOf(samples: Samples, name: string, ...labels: readonly string[]): number {
   let sum = 0;
   for (const [series, value] of samples) {
@@ -24,11 +24,14 @@ export function sumOf(samples: Samples, name: string, ...labels: readonly string
   return sum;
 }
 
-/** How much a counter grew. */
+/** Returns by how much a counter grew. */
 export const growth = (before: Samples, after: Samples, name: string, ...labels: readonly string[]): number =>
   sumOf(after, name, ...labels) - sumOf(before, name, ...labels);
 
-/** How much each series of a counter grew, by the values of these labels: `lists forbidden` → 12. Without growth, no entry. */
+/**
+ * Returns by how much each series of a counter grew, by the values of these labels: `lists forbidden` → 12. Omits
+ * series that did not grow.
+ */
 export function growthBy(
   before: Samples,
   after: Samples,
@@ -45,7 +48,7 @@ export function growthBy(
   return grown;
 }
 
-/** @throws BenchError when the program does not answer */
+/** @throws BenchError if the program does not answer */
 export async function scrape(port: number): Promise<Samples> {
   try {
     const response = await fetch(`http://127.0.0.1:${port}/metrics`, { signal: AbortSignal.timeout(5000) });

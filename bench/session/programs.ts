@@ -15,19 +15,19 @@ interface ReadyMessage {
 
 export interface ProgramOptions {
   readonly env: NodeJS.ProcessEnv;
-  /** Takes stdout and stderr of the program. */
+  /** Receives stdout and stderr of the program. */
   readonly logFile: string;
   readonly signal: AbortSignal;
-  /** The command of another build; left out: that of this checkout. */
+  /** The command of another build. Absent: that of this checkout. */
   readonly main?: string;
 }
 
-/** A client of a broker that has just started may need several tries. */
+/** A client of a broker that has just started may need several attempts. */
 const READY_TIMEOUT_MS = 90_000;
-/** Longer than the drain of any program. */
+/** Longer than any program takes to drain. */
 const STOP_TIMEOUT_MS = 25_000;
 
-/** A program of the product in a process of its own. Unlike under a supervisor, nothing restarts it. */
+/** Runs a program of the product in a separate process. Unlike a supervisor, restarts nothing. */
 export class Program {
   readonly name: ProgramName;
   readonly #child: ChildProcess;
@@ -40,14 +40,14 @@ export class Program {
     this.#logFile = logFile;
   }
 
-  /** @throws BenchError when it ends or stays silent instead of getting ready; then it is gone */
+  /** @throws BenchError if it ends or stays silent instead of becoming ready; it is then stopped */
   static async start(name: ProgramName, { env, logFile, signal, main = BUILT_MAIN }: ProgramOptions): Promise<Program> {
     signal.throwIfAborted();
     mkdirSync(dirname(logFile), { recursive: true });
     const log = openSync(logFile, 'w');
     const portFlag = name === 'api' ? '--port' : '--metrics-port';
     const child = fork(main, [name, portFlag, '0'], {
-      // Another build may know no such options. A scrape is of this moment.
+      // Another build may not know these options. They make each scrape current.
       env: { OPERATORS_PORT: '0', TEST_OVERRIDES: 'on', METRICS_CACHE_MS: '0', ...env },
       execArgv: [...PROGRAM_NODE_FLAGS, ...profilerArgs(name, env)],
       stdio: ['ignore', log, log, 'ipc'],
@@ -72,7 +72,7 @@ export class Program {
     return Number(this.#facts.port);
   }
 
-  /** Where it serves /metrics, and the api its admin routes too. */
+  /** Where the program serves /metrics, and the api its admin routes too. */
   get operatorsPort(): number {
     const { operatorsPort, metricsPort, port } = this.#facts; // the api of an older build has one port
     return Number(operatorsPort ?? metricsPort ?? port);
@@ -82,7 +82,7 @@ export class Program {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** @throws BenchError when it died */
+  /** @throws BenchError if it has died */
   assertAlive(): void {
     if (!this.alive) throw this.#died();
   }
@@ -133,15 +133,15 @@ export class Program {
   }
 }
 
-/** BENCH_CPU_PROF=<folder> writes a V8 profile per program and thread there when it ends; that of thread 0 is the one. */
+/** BENCH_CPU_PROF=<folder> makes each program write a V8 profile per thread at its end. Look at that of thread 0. */
 function profilerArgs(name: ProgramName, env: NodeJS.ProcessEnv): string[] {
   return env.BENCH_CPU_PROF ? ['--cpu-prof', '--cpu-prof-dir', `${env.BENCH_CPU_PROF}/${name}`] : [];
 }
 
-/** The command of the build, which is what production runs. A TypeScript loader costs a tenth here. */
+/** The command of the build, which is what production runs. A TypeScript loader would cost a tenth more here. */
 const BUILT_MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
-/** Builds the programs unless the build is as new as the sources. @throws BenchError when they do not compile */
+/** Builds the programs unless the build is newer than the sources. @throws BenchError if they do not compile */
 export async function build(): Promise<void> {
   await bundleIfOlder().catch(({ message }: Error) => Promise.reject(new BenchError(message)));
 }

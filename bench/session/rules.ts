@@ -5,7 +5,7 @@ import { scrape, sumOf } from './metrics.js';
 
 const TOKEN_TTL_MS = 3_600_000;
 const ANSWER_TIMEOUT_MS = 5000;
-/** Every api has new rules within a second; more than that is a fault. */
+/** Every api adopts new rules within a second. Taking longer than this is a fault. */
 const IN_FORCE_TIMEOUT_MS = 5000;
 const POLL_MS = 50;
 
@@ -15,7 +15,7 @@ interface Stored {
   readonly rules: unknown;
 }
 
-/** The rules of admission, through the admin address of the running api. */
+/** Reads and publishes the rules of admission, through the admin address of the running api. */
 export class RulesAdmin {
   readonly #port: () => number;
   readonly #token: string;
@@ -26,7 +26,7 @@ export class RulesAdmin {
     this.#token = createTokenSigner(secret)({ userId: 'bench', roles: ['admin'], ttlMs: TOKEN_TTL_MS });
   }
 
-  /** Runs the work under these rules and restores the earlier rules, however the work ends. */
+  /** Runs the work under these rules and restores the earlier rules, even if the work fails. */
   async during<T>(rules: object, work: () => Promise<T>): Promise<T> {
     const before = await this.#newest();
     await this.#publish(rules);

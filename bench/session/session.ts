@@ -21,45 +21,45 @@ import { Stores } from './stores.js';
 
 export type Progress = (line: string) => void;
 
-/** Whose CPU is counted, by the names of the report. */
+/** Whose CPU is counted, by the names in the report. */
 export type ProcessName = ProgramName | 'redis' | 'mariadb' | 'broker';
 
 const PROGRAMS: readonly ProgramName[] = ['api', 'worker', 'keeper'];
 
-/** On servers that are left running, the payment deadlines of earlier runs would fall due in the middle of later ones. */
+/** On servers that keep running, the payment deadlines of earlier runs would fall due in the middle of later ones. */
 const NOTHING_EXPIRES = { ORDER_PAYMENT_WINDOW_MS: String(24 * 3_600_000) };
 
-/** Keys of signatures and seals, so that the bench can sign for its buyers. They open only this instance. */
+/** Keys for signatures and seals, so that the bench can sign for its buyers. They are valid only for this instance. */
 const ADMISSION_KEYS = {
   ADMISSION_SIGN_KEYS: `bench:${randomBytes(32).toString('hex')}`,
   ADMISSION_SEAL_KEYS: `bench:${randomBytes(32).toString('hex')}`,
 };
 
-/** A running system to measure: the stack instance of the bench, and api, worker and keeper of this checkout on it. */
+/** A running system to measure: the stack instance of the bench, with api, worker and keeper of this checkout. */
 export interface Session {
   readonly stack: Stack;
   readonly stores: Stores;
-  /** Environment of the programs, without what single scenarios change. */
+  /** Environment of the programs, without the changes of single scenarios. */
   readonly env: NodeJS.ProcessEnv;
-  /** The keys with which the api signs and seals. */
+  /** The keys with which the api verifies signatures and seals tokens. */
   readonly admissionKeys: AdmissionKeys;
-  /** Folder for what the bench itself keeps in the instance. */
+  /** Folder in the instance for the bench's own files. */
   readonly dir: string;
-  /** This run started the broker: its JIT has everything before it. */
+  /** True if this run started the broker, whose JIT is still cold. */
   readonly brokerIsFresh: boolean;
   readonly signal: AbortSignal;
   readonly progress: Progress;
   program(name: ProgramName): Program;
-  /** Ends the programs and starts them with other settings; used ones are cold again. */
+  /** Stops the programs and starts them with other settings. Programs that were warm are then cold again. */
   restart(changes: NodeJS.ProcessEnv, names?: readonly ProgramName[]): Promise<void>;
   pids(): Record<ProcessName, number>;
-  /** @throws BenchError when a program died */
+  /** @throws BenchError if a program has died */
   assertAlive(): void;
 }
 
 export type SessionOptions = Pick<BenchOptions, 'dir' | 'keepStack' | 'durability' | 'replicas'>;
 
-/** Boots everything, runs the work, and ends all that it started, however the work ends. */
+/** Boots everything, runs the work, and stops all that it started, even if the work fails. */
 export async function withSession<T>(
   options: SessionOptions,
   { progress, signal }: { readonly progress: Progress; readonly signal: AbortSignal },
@@ -173,7 +173,7 @@ function settingsOf(changes: NodeJS.ProcessEnv): string {
   return pairs.length === 0 ? '' : ` with ${pairs.join(' ')}`;
 }
 
-/** The steps of the stack as they end; a long one (a download) says more on its way. */
+/** Reports the steps of the stack as they end. A long step, such as a download, also reports progress. */
 const stepLines =
   (progress: Progress): OnProgress =>
   ({ step, state, text }) => {
@@ -184,12 +184,12 @@ const stepLines =
 const SYNC_TIMEOUT_MS = 30_000;
 const POLL_MS = 50;
 
-/** Replicas of the Redis that is measured, on this machine: they take their share of its cores. */
+/** Starts replicas of the measured Redis on this machine, where they take their share of its cores. */
 class RedisReplicas {
   readonly #children: ChildProcess[] = [];
   readonly #dir = mkdtempSync(join(tmpdir(), 'seckill-replicas-'));
 
-  /** @throws BenchError when they do not follow in time */
+  /** @throws BenchError if they do not follow in time */
   async start(count: number, masterUrl: string, master: RedisConnection): Promise<void> {
     if (count === 0) return;
     const { port: masterPort, password } = new URL(masterUrl);
@@ -205,7 +205,8 @@ class RedisReplicas {
       const what = ['--save', '', '--appendonly', 'no', '--dbfilename', `${port}.rdb`];
       const args = [...where, ...what, '--replicaof', '127.0.0.1', masterPort];
       const child = spawn(artifacts.redisServer, ['-', ...args], { stdio: ['pipe', 'ignore', 'ignore'] });
-      child.stdin.end(`masterauth ${password}\n`); // not among the arguments, which every user of the machine can read
+      // not passed as an argument, which every user of the machine could read
+      child.stdin.end(`masterauth ${password}\n`);
       this.#children.push(child);
     }
     const untilMs = Date.now() + SYNC_TIMEOUT_MS;

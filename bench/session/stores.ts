@@ -12,11 +12,11 @@ import { createBucketAudit } from '../../test/invariants/redis-snapshot.js';
 import { BenchError } from '../bench-error.js';
 
 const DAY_MS = 86_400_000;
-/** Reading half a million rows for the check is one statement. */
+/** Time limit: reading half a million rows for the check is one statement. */
 const QUERY_TIMEOUT_MS = 120_000;
 const REST_TIMEOUT_MS = 120_000;
 const LANDED_POLL_MS = 5;
-/** Missing orders are lost if no new order appears for this time. */
+/** Missing orders count as lost if no new order appears for this time. */
 const LANDED_STALL_MS = 90_000;
 /** Tables that grow with sales and their orders. */
 const TABLES_OF_SALES = [
@@ -44,7 +44,7 @@ const TABLES_OF_SALES = [
 const REWRITE_POLL_MS = 100;
 const REWRITE_WAIT_MS = 60_000;
 
-/** MySQL and Redis of the instance, as the bench uses them: open sales, wait, compare, empty. */
+/** What the bench does with MySQL and Redis of the instance: opens sales, waits, compares, empties. */
 export class Stores {
   readonly mysql: MysqlPool;
   readonly redis: RedisConnection;
@@ -63,7 +63,7 @@ export class Stores {
     return new Stores(env, pool, connection);
   }
 
-  /** A sale of one unit per buyer that is open now. */
+  /** Opens a sale with one unit per buyer, open from now on. */
   async openSale(title: string, stock: number, buckets = 1): Promise<Sale> {
     const config = loadConfig(['mysql', 'redis'], this.#env);
     const window = { opensAtMs: Date.now() - 1000, closesAtMs: Date.now() + DAY_MS };
@@ -92,7 +92,7 @@ export class Stores {
   }
 
   /**
-   * Waits until `accepted` orders of the sale are committed, or until they stop coming.
+   * Waits until `accepted` orders of the sale are committed, or until no more appear.
    * @returns Unix ms when the last one was seen (no later than 5 ms after its commit)
    */
   async waitUntilLanded(saleId: string, accepted: number, signal: AbortSignal): Promise<number> {
@@ -108,7 +108,7 @@ export class Stores {
     }
   }
 
-  /** @throws BenchError when the sale does not come to rest: something is still pending after two minutes */
+  /** @throws BenchError if the sale does not come to rest: something is still pending after two minutes */
   async check(saleId: string, opLog?: OpLog): Promise<SaleCheck> {
     const ports = { store: createBucketAudit(this.redis), repository: createOrderAudit(this.mysql), clock };
     const atRest = await waitUntilAtRest(saleId, ports, REST_TIMEOUT_MS);
@@ -119,15 +119,16 @@ export class Stores {
 
   /**
    * Removes every sale from Redis and MySQL, so that each scenario starts with small tables. An earlier sale must not
-   * slow down this one, and a keeper rebuilds every sale that MySQL has and Redis lacks. It is only called on the
-   * instance of the bench, after its check passed.
+   * slow down the next one, and a keeper rebuilds every sale that MySQL has and Redis lacks. Called only on the
+   * instance of the bench, after its check has passed.
    */
   async empty(): Promise<void> {
     for (const table of TABLES_OF_SALES) await this.mysql.execute(`TRUNCATE TABLE ${table}`);
-    await this.mysql.execute('DELETE FROM sales'); // not truncated: a repeated number would meet caches of the programs
+    // not truncated, because reused ids would meet caches of the programs
+    await this.mysql.execute('DELETE FROM sales');
     const { redis } = this.redis;
     await redis.flushdb('ASYNC');
-    await redis.bgrewriteaof().catch(() => undefined); // one is under way already
+    await redis.bgrewriteaof().catch(() => undefined); // a rewrite is already running
     const deadlineMs = Date.now() + REWRITE_WAIT_MS;
     while (Date.now() < deadlineMs) {
       await clock.sleep(REWRITE_POLL_MS);
@@ -144,26 +145,26 @@ export class Stores {
 
 /** The content of Redis and MySQL after a scenario, compared with the answers to its buyers. */
 export interface SaleVerdict {
-  /** Answers 2xx, as the load generator counted them. */
+  /** Answers 2xx, as counted by the load generator. */
   readonly accepted: number;
   /** Live rows in MySQL. */
   readonly landed: number;
   readonly oversold: number;
   readonly duplicates: number;
   readonly lost: number;
-  /** stock − sold − units left: 0 when no unit is missing from both Redis and MySQL. */
+  /** stock − sold − units left: 0 if no unit is missing from both Redis and MySQL. */
   readonly difference: number;
-  /** Why the scenario fails; empty when all is right. */
+  /** Why the scenario fails. Empty if everything is right. */
   readonly problems: readonly string[];
 }
 
-/** More would only repeat the first ones. */
+/** More findings would only repeat the first ones. */
 const PROBLEMS_MAX = 10;
 
 /**
  * Judges a sale at rest.
  * @param answers `accepted`: answers 2xx of all loads on this sale; `unanswered`: requests without an answer, which may
- *   or may not have become orders
+ * or may not have become orders
  */
 export function judgeSale(
   answers: { readonly accepted: number; readonly unanswered: number },

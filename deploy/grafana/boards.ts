@@ -1,17 +1,17 @@
 /** A board of Grafana. Rows and panels stand in the order in which people read them. */
 export interface Board {
-  /** Names the file of the board and its address in Grafana. */
+  /** Name of the board's file, and its address in Grafana. */
   readonly uid: string;
   readonly title: string;
   readonly about: string;
-  /** A variable for expressions. It takes its values from a label of a metric. */
+  /** A variable for expressions. Its values come from a label of a metric. */
   readonly variable?: { readonly name: string; readonly metric: string; readonly label: string };
   readonly rows: readonly { readonly title: string; readonly panels: readonly Panel[] }[];
 }
 
 export interface Panel {
   readonly title: string;
-  /** The unit by its name in Grafana: `short`, `s`, `bytes`, `percentunit`, `reqps`, `ops`. */
+  /** The unit, by its name in Grafana: `short`, `s`, `bytes`, `percentunit`, `reqps`, `ops`. */
   readonly unit: string;
   /** Maps each legend to a PromQL expression. */
   readonly lines: Readonly<Record<string, string>>;

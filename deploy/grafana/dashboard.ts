@@ -31,7 +31,7 @@ export function dashboardOf({ uid, title, about, variable, rows }: Board): objec
     type: 'query',
     datasource: SOURCE,
     query: { query: `label_values(${variable.metric}, ${variable.label})`, refId: variable.name },
-    refresh: 2, // with every change of the time
+    refresh: 2, // read again with every change of the time range
     includeAll: true,
     allValue: '.+',
     multi: false,

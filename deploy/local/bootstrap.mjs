@@ -11,7 +11,7 @@ const LOCK_FILE = `${REPO_DIR}package-lock.json`;
 const MODULES_DIR = `${REPO_DIR}node_modules`;
 /** Holds the hash of the package-lock.json that node_modules was checked against. */
 const HASH_FILE = `${MODULES_DIR}/.seckill-lock-hash`;
-/** Holds the pid of the installing process: two parallel `npm ci` delete each other's files. */
+/** Holds the pid of the installing process, because two parallel `npm ci` delete each other's files. */
 const INSTALL_LOCK_FILE = `${REPO_DIR}.stack-npm-ci.lock`;
 
 /**
@@ -71,8 +71,8 @@ function runNpmCi() {
 }
 
 /**
- * Takes the lock, even from a process that has ended. @returns a function that releases the lock, or a sentence why it
- * is refused
+ * Takes the lock, even that of a process that has ended. @returns a function that releases the lock, or a sentence that
+ * says why it was refused
  */
 function takeInstallLock(file) {
   try {

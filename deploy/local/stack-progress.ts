@@ -43,7 +43,8 @@ export function showProgress<T>(
 function plainLines(): OnProgress {
   const lastAtMs = new Map<StackStep, number>();
   return ({ step, state, text, elapsedMs }) => {
-    if (state === 'begun' || state === 'failed') return; // the end of a step is enough, and the command prints the error
+    // the end of a step is enough, and the command prints the error
+    if (state === 'begun' || state === 'failed') return;
     const sinceMs = elapsedMs - (lastAtMs.get(step) ?? -Infinity);
     if (state === 'working' && sinceMs < PLAIN_EVERY_MS) return;
     lastAtMs.set(step, elapsedMs);

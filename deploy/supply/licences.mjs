@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-/** Licences that require only that their text is kept. */
+/** Licences that only require their text to be kept. */
 export const AGREED = ['MIT', 'ISC', 'BSD-2-Clause', 'BSD-3-Clause', 'Apache-2.0', '0BSD', 'BlueOak-1.0.0'];
 
 /** Accepts `(A OR B)` if one licence is agreed and `(A AND B)` if all are. Refuses nested expressions. */

@@ -1,6 +1,6 @@
--- complete-since: complete_since() is the time since when this server has forgotten nothing that it was told, Unix ms. One
--- that was promoted may lack what its master had until now; another one, what there was before its start, which is known to
--- the second: the end of that second counts.
+-- complete-since: complete_since() is the time, Unix ms, since which this server has lost no write. A promoted server may
+-- lack writes of its master until now. Any other server may lack writes from before its start, which is known only to the
+-- second, so the end of that second counts.
 --- include "own-run"
 --- include "now-ms"
 local function complete_since()

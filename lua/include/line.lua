@@ -1,8 +1,8 @@
 -- line: reads, advances and stores the line of a waiting room: one JSON text with a number per class, P0 first.
 --   epoch      rises when an operator empties the room; a ticket of a smaller epoch has ended
 --   joined     last number given out       admitted   last number whose turn has come
---   previous, gone   `admitted` one and two periods ago; the turn of a number up to `gone` has passed unused
---   granted    buyers whom an operator let in besides the rate
+--   previous, gone   `admitted` one and two periods ago; the turns of all numbers up to `gone` passed unused
+--   granted    buyers whom an operator admitted in addition to the rate
 --- include "now-ms"
 local FIGURES = { 'joined', 'admitted', 'previous', 'gone' }
 local function new_line(epoch, is_by_lot)
@@ -24,7 +24,7 @@ local function read_line(key, known_text, is_by_lot)
   return line
 end
 
--- Lets buyers in, a higher class first, and returns their number.
+-- Admits buyers, higher classes first, and returns their number.
 local function let_in(line, places)
   local left = places
   for class = 1, 3 do
@@ -34,13 +34,13 @@ local function let_in(line, places)
   return places - left
 end
 
--- An opened line stays open, whatever happens to the clock.
+-- A line that has opened stays open, even if the clock is set back.
 local function open_line(line, opens_at_ms)
   if line.opened or now_ms < opens_at_ms then return end
   line.opened, line.atMs = true, opens_at_ms
 end
 
--- Saves the credit of one second and one place at most, so that no crowd is let in after a pause. A paused line saves none.
+-- Saves up at most one second of turns plus one place, so that no crowd is admitted after a pause. A paused line saves none.
 local function advance(line, per_second, claim_ms)
   if not line.opened then return end
   local period = math.floor(now_ms / claim_ms)

@@ -1,4 +1,4 @@
--- purchases: what a bucket knows of `purchases`: users and keys, entries and units of the buyers in their order, and
+-- purchases: what a bucket knows about `purchases`: users and keys, entries and units of the buyers in their order, and
 -- the units left. KEYS[1] is the stock, KEYS[3] the buyers, KEYS[4] the requests.
 local users, keys = {}, {}
 for i, purchase in ipairs(purchases) do

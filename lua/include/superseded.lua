@@ -1,4 +1,4 @@
--- superseded: whether another repair, or another server, came between. `sale` begins with state, repair_token and
+-- superseded: whether another repair or another server has taken over. `sale` begins with state, repair_token and
 -- repair_run.
 --- include "own-run"
 local function superseded(sale, token)

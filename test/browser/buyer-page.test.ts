@@ -15,7 +15,7 @@ import { fetchNginx, Nginx } from '../helpers/nginx.js';
 import { useSystem } from '../helpers/system.js';
 import { publishRules, untilInForce, Visitor, type VisitorParts } from './visitor.js';
 
-/** Streams end soon, so that each test sees a stream begin again. */
+/** Streams end soon, so that each test also sees a stream reopen. */
 const API_ENV = {
   PAYMENT_PROVIDER: 'simulator',
   EVENTS_STREAM_MAX_MS: '1500',
@@ -41,7 +41,7 @@ describe('the sale page in a browser', () => {
       programs.start('keeper', { env: KEEPER_ENV }),
     ]);
   });
-  afterEach(() => worker.signal('SIGCONT')); // after a test that failed
+  afterEach(() => worker.signal('SIGCONT')); // left open by a failed test
   after(() => started.close());
 
   const visit = (parts: Omit<VisitorParts, 'url'> & { readonly url?: string }): Promise<Visitor> =>
@@ -51,7 +51,7 @@ describe('the sale page in a browser', () => {
   const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
   const figuresOf = (saleId: string): ReturnType<typeof expectInvariants> => expectInvariants(system.stack, saleId);
 
-  it('loads few bytes for one buyer', () => {
+  it('loads few bytes per buyer', () => {
     const folder = join(REPO_DIR, 'dist/web/buyer');
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.includes('.'));
     const sizes = files.map((name) => gzipSync(readFileSync(join(folder, name)), { level: 9 }).length);
@@ -108,7 +108,7 @@ describe('the sale page in a browser', () => {
       expect(ending?.status).to.equal('fulfilled');
     };
 
-    /** Presses the button as soon as it turns on. Runs in the page, since each question from outside takes time. */
+    /** Presses the button as soon as it turns on. Runs in the page, because each call from outside takes time. */
     async function pressesAtOnce(visitor: Visitor): Promise<void> {
       await visitor.press();
       expect(await visitor.canBuy()).to.equal(false);
@@ -141,7 +141,7 @@ describe('the sale page in a browser', () => {
       expect(sum, `layout shifts: ${shifts.join(' ')}`).to.be.below(0.02);
     }
 
-    /** Clicks quickly from before the opening until after it, and does not stop when it is time to pay. */
+    /** Clicks quickly from before the opening until after it, and does not stop when the order must be paid. */
     async function hammers(visitor: Visitor): Promise<void> {
       await visitor.button.hover();
       await pause(Math.max(0, opensAtMs - Date.now() - 800));
@@ -213,7 +213,7 @@ describe('the sale page in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 1, sold: 1 });
   });
 
-  it('sells a unit that returns after the sale was sold out on an open page', async () => {
+  it('sells a returned unit on a page that stayed open after the sale was sold out', async () => {
     const saleId = await newSale({ stock: 1 });
     const buyers = buyersOf(saleId);
     const bob = await visit({ saleId, userId: 'bob', before: NO_CHANCE });
@@ -250,7 +250,7 @@ describe('the sale page in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 1 });
   });
 
-  it('keeps a buyer while no API behind nginx answers, and opens pages that nginx has not cached afterwards', async function () {
+  it('keeps a buyer informed while no API behind nginx answers, and then opens pages that nginx has not cached', async function () {
     const found = await fetchNginx();
     if ('missing' in found) return this.skip();
     const port = Number(new URL(api.url).port);
@@ -292,7 +292,7 @@ describe('the sale page in a browser', () => {
     await ann.page.locator('#cancel').click();
     await ann.page.locator('#cancel-yes').click();
     await ann.sees('cancelled');
-    await figuresOf(saleId); // the sale is at rest: her unit is back
+    await figuresOf(saleId); // once the sale is at rest, her unit is back
     await ann.page.locator('#again').click();
     await ann.seesSoon('ready');
     await ann.button.click();
@@ -315,7 +315,7 @@ describe('the sale page in a browser', () => {
     after(() => publishRules(system.stack.env.JWT_SECRET, api.operatorsUrl, {}));
 
     /**
-     * Earlier buyers keep asking and take the first turns, which last longer than a page needs to load, even on a busy
+     * Earlier buyers keep polling and take the first turns, which last longer than a page needs to load, even on a busy
      * machine.
      */
     async function othersCome(saleId: string): Promise<void> {
@@ -364,12 +364,12 @@ describe('the sale page in a browser', () => {
       await bob.leave();
     }
 
-    it('gets a place, a turn, a pass and a token, even in the background where timers sleep', async () => {
+    it('gets a place, a pass and a token when its turn comes, even in the background, where timers sleep', async () => {
       await Promise.all([waitsInRoom(), waitsInBackground()]);
       expect(await figuresOf(room)).to.include({ rows: 1 });
     });
 
-    it('shows a sale that needs signatures and why it cannot be bought here', async () => {
+    it('shows a sale that needs signatures, and says why it cannot be bought here', async () => {
       const ann = await visit({ saleId: signed });
       await ann.sees('app_only');
       expect(await ann.page.locator('.panel').textContent()).to.contain('a web page cannot keep the key');
@@ -455,7 +455,7 @@ describe('the sale page in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 2, sold: 1 });
   });
 
-  it('uses the language of the browser, of the link, or chosen in this tab', async () => {
+  it('uses the language of the browser or of the link, or the language chosen in this tab', async () => {
     const saleId = await newSale();
     const ann = await visit({ saleId, context: { locale: 'zh-CN' } });
     await ann.sees('ready');
@@ -463,7 +463,7 @@ describe('the sale page in a browser', () => {
     expect(await lang()).to.equal('zh-CN');
     expect(await ann.button.textContent()).to.contain('立即购买');
     await ann.page.getByRole('button', { name: 'English' }).click();
-    await ann.button.filter({ hasText: 'Buy for' }).waitFor(); // its texts load first
+    await ann.button.filter({ hasText: 'Buy for' }).waitFor(); // the texts load first
     await ann.page.reload();
     await ann.sees('ready');
     expect(await lang()).to.equal('en');
@@ -476,7 +476,7 @@ describe('the sale page in a browser', () => {
     await bob.leave();
   });
 
-  it('turns and slides nothing for buyers who prefer reduced motion', async () => {
+  it('moves and rotates nothing for buyers who prefer reduced motion', async () => {
     const saleId = await newSale();
     const ann = await visit({ saleId, context: { reducedMotion: 'reduce' } });
     await ann.sees('ready');
@@ -491,7 +491,7 @@ describe('the sale page in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 1 });
   });
 
-  it('shows the sale and where to sign in without a sign-in, and takes the sign-in of a later link', async () => {
+  it('shows a signed-out buyer the sale and where to sign in, and accepts the sign-in of a later link', async () => {
     const saleId = await newSale();
     const guest = await visit({ saleId, userId: null });
     await guest.sees('signed_out');

@@ -15,14 +15,14 @@ import { publishRules, untilInForce, Visitor, type VisitorParts } from './visito
 
 const PHONE = { width: 390, height: 844 };
 const DESKTOP = { width: 1280, height: 800 };
-/** Every state is fully checked in the first look. The other looks are for problems that only occur there. */
+/** The first look checks every state fully. The other looks only search for problems that occur nowhere else. */
 const LOOKS = [
   { name: 'desktop', viewport: DESKTOP, colorScheme: 'light', language: 'English', rules: undefined },
   { name: 'desktop-dark', viewport: DESKTOP, colorScheme: 'dark', language: 'English', rules: OF_COLOURS },
   { name: 'phone', viewport: PHONE, colorScheme: 'light', language: 'English', rules: OF_WIDTH },
   { name: 'phone-zh', viewport: PHONE, colorScheme: 'light', language: '中文', rules: OF_LANGUAGE },
 ] as const;
-/** States with every colour and every kind of part. */
+/** States that together show every colour and every kind of part. */
 const CHECKED_IN_ALL_LOOKS = ['on-sale', 'sold-out', 'waiting-room', 'give-up', 'declined'];
 
 /** Never answers a request. */
@@ -63,7 +63,7 @@ describe('each state of the sale page', () => {
   const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
 
   async function visit(parts: Omit<VisitorParts, 'url'>): Promise<Visitor> {
-    const context = { reducedMotion: 'reduce' } as const; // no colour is seen in transition
+    const context = { reducedMotion: 'reduce' } as const; // no colour is measured in transition
     const shop = { url: api.url, sku: 'tea-bowl-7', context };
     return Visitor.open(started, system.stack.env.JWT_SECRET, { ...shop, ...parts });
   }
@@ -73,7 +73,7 @@ describe('each state of the sale page', () => {
     const inAllLooks = CHECKED_IN_ALL_LOOKS.includes(name);
     for (const { name: lookName, viewport, colorScheme, language, rules } of LOOKS) {
       const isChecked = rules === undefined || inAllLooks;
-      if (!isChecked && viewport !== PHONE && !TAKES_PICTURES) continue; // same width as the first look
+      if (!isChecked && viewport !== PHONE && !TAKES_PICTURES) continue; // has the same width as the first look
       await page.setViewportSize(viewport);
       await page.emulateMedia({ colorScheme });
       const other = page.locator('.languages [aria-pressed="false"]', { hasText: language });

@@ -24,7 +24,7 @@ import {
 import { PICTURES_IN_DOCS, takePicture, TAKES_PICTURES } from './pictures.js';
 
 const BUILT = join(REPO_DIR, 'dist/web/console');
-/** Screens with every colour and every kind of part. axe also checks them in dark and on a phone. */
+/** Screens that together show every colour and kind of part. axe also checks them in dark colours and on a phone. */
 const CHECKED_IN_OTHER_LOOKS: readonly ScreenName[] = ['live', 'sale', 'dead-letters', 'rules', 'health'];
 /** Screens that differ from their view with data, by state. */
 const CHECKED_IN_STATE: Readonly<Record<'empty' | 'failing' | 'long', readonly ScreenName[]>> = {
@@ -74,7 +74,7 @@ describe('the console screens in each state, with canned answers', () => {
     expect(all).to.be.at.most(SIZE_MAX);
   });
 
-  it('include every screen with a picture in the documentation', () => {
+  it('include every screen that a page of the documentation shows', () => {
     const files = SCREEN_NAMES.flatMap((name) => Object.keys(LOOKS).map((look) => `console/${name}-${look}.png`));
     expect(files).to.include.members(PICTURES_IN_DOCS.filter((name) => name.startsWith('console/')));
   });
@@ -187,7 +187,7 @@ describe('the console screens in each state, with canned answers', () => {
     expect(await page.evaluate('Object.values(sessionStorage)')).to.deep.equal([TOKEN]);
     expect(await accessibilityFaults(page)).to.deep.equal([]);
     api.mode = 'data';
-    // checks at once, before the page continues by itself
+    // checked at once, before the page continues by itself
     await page.evaluate(
       "[...document.querySelectorAll('button')].find((one) => one.textContent === 'Try again')?.click()",
     );
@@ -209,7 +209,7 @@ describe('the console screens in each state, with canned answers', () => {
     await page.goto(`${api.url}/console/${SCREENS['dead-letters'][0]}`);
     const row = page.locator('tbody tr').first();
     await row.waitFor();
-    await page.getByRole('button', { name: 'Read again' }).click(); // a viewer has this button, too
+    await page.getByRole('button', { name: 'Read again' }).click(); // a viewer has this button as well
     await row.waitFor();
     await page.locator('[data-busy="false"]').waitFor();
     api.mode = 'silent';
@@ -249,11 +249,11 @@ describe('the console screens in each state, with canned answers', () => {
     await question.getByRole('button', { name: 'Pause' }).click();
     await question.getByRole('status').getByText('Working on it …').waitFor();
     for (let press = 0; press < 3; press++) await page.keyboard.press('Escape');
-    await page.mouse.click(5, 400); // clicks beside the dialog
+    await page.mouse.click(5, 400); // a click beside the dialog
     await question.getByText('Working on it …').waitFor();
     expect(await question.getByRole('button', { name: 'Cancel' }).isDisabled()).to.equal(true);
     expect(await question.getByRole('button', { name: 'Close' }).count()).to.equal(0);
-    api.mode = 'failing'; // Chromium repeats the request if a connection that it had used before breaks
+    api.mode = 'failing'; // Chromium repeats a request if the reused connection breaks
     api.drop();
     await question.getByText(/No answer came|mysql does not answer/).waitFor();
     await page.keyboard.press('Escape');
@@ -297,7 +297,7 @@ describe('the console screens in each state, with canned answers', () => {
     expect((await sent).postDataJSON()).to.deep.equal({ title: 'Trail shoe, winter run' });
   });
 
-  it('process only matches of the dry run when run over all matches', async () => {
+  it('process only the matches of the dry run when an action covers all matches', async () => {
     const page = await openLoaded('data', 'dead-letters');
     const bodies: { filter: { until: string }; dryRun: boolean }[] = [];
     page.on('request', (request) => {
@@ -306,14 +306,14 @@ describe('the console screens in each state, with canned answers', () => {
     await page.getByRole('button', { name: 'Replay all that match' }).click();
     await page.waitForTimeout(1_100);
     await page.getByRole('button', { name: 'Replay (12)' }).click();
-    await page.getByText('The connection broke').waitFor(); // this API only supports the dry run
+    await page.getByText('The connection broke').waitFor(); // this API supports only the dry run
     expect(bodies.map(({ dryRun }) => dryRun)).to.deep.equal([true, false]);
     const [looked, ran] = bodies.map(({ filter }) => Date.parse(filter.until));
     expect(looked).to.be.a('number').and.closeTo(Date.now(), 60_000);
     expect(ran).to.equal(looked);
   });
 
-  it('decide about lost orders after a preview, request after request', async () => {
+  it('decide about lost orders after a preview, one request after another', async () => {
     const page = await openLoaded('data', 'reconcile');
     const lost = { kind: 'order_lost', saleId: '41', userId: 'ann', requestId: 'k1', batchId: null, quantity: 1 };
     const report = { runId: '1', outcome: 'findings', saleId: '41', more: false, figures: {}, counts: {}, jobs: [] };
@@ -342,7 +342,7 @@ describe('the console screens in each state, with canned answers', () => {
     expect(opened.faults).to.deep.equal([]);
   });
 
-  it('refund a part of an order once, although its button is clicked twice and an answer is lost', async () => {
+  it('refund a part of an order once, even if its button is clicked twice and an answer is lost', async () => {
     const page = await openLoaded('data', 'order');
     const asked: unknown[] = [];
     await page.route(/\/orders\/\d+\/refunds$/, async (route) => {
@@ -437,7 +437,7 @@ describe('the console screens in each state, with canned answers', () => {
     expect(await page.getByRole('dialog').count()).to.equal(0);
   });
 
-  it('void a sale after a count, continue after a fault, and begin with what is left after a reload', async () => {
+  it('void a sale after a count, continue after a fault, and resume with the remaining orders after a reload', async () => {
     const page = await open('data', 'live');
     const asked: Record<string, unknown>[] = [];
     const left = { cancelled: 3, refunding: 2, refundCents: 3998 };
@@ -480,7 +480,7 @@ describe('the console screens in each state, with canned answers', () => {
     await question.getByText('No answer came').waitFor();
     await question.getByText('3 of 5 orders').waitFor();
 
-    await page.reload(); // the next count finds what is left
+    await page.reload(); // the next count finds the remaining orders
     await question.getByText('€39.98').waitFor();
     await question.getByLabel('Reason').fill('wrong price');
     await question.getByLabel('Type 41 to confirm').fill('41');
@@ -495,7 +495,7 @@ describe('the console screens in each state, with canned answers', () => {
     expect(opened.faults).to.deep.equal([]);
   });
 
-  it('name changed rules as the form does', async () => {
+  it('name changed rules with the words of the form', async () => {
     const page = await openLoaded('data', 'rules');
     const name = 'Cancelled orders per buyer and sale';
     await page.route('**/rules/check', (route) => {
@@ -510,7 +510,7 @@ describe('the console screens in each state, with canned answers', () => {
     expect(await page.getByText('orders.cancelsMax').count()).to.equal(0);
   });
 
-  it('export the orders of a sale that were paid within a time', async () => {
+  it('export the orders of a sale that were paid within a time span', async () => {
     const page = await openLoaded('data', 'sale');
     const asked: URLSearchParams[] = [];
     await page.route('**/orders/export?*', (route) => {
@@ -540,7 +540,7 @@ describe('the console screens in each state, with canned answers', () => {
     expect(await accessibilityFaults(page)).to.deep.equal([]);
   });
 
-  it('ask for a new token over the unchanged screen when a token is refused', async () => {
+  it('ask for a new token when a token is refused, and keep the screen behind the dialog', async () => {
     const page = await openLoaded('data', 'rules-json');
     const draft = page.getByLabel('As JSON').last();
     const text = (await draft.inputValue()).replace('"processes": 0', '"processes": 3');
@@ -584,7 +584,7 @@ describe('the console screens in each state, with canned answers', () => {
     await page.getByText('As in force').waitFor();
   });
 
-  it('search purchases once: refresh found purchases by their own key, and never repeat an empty search', async () => {
+  it('search purchases once: refresh them by their own key, and never repeat an empty search', async () => {
     const page = await open('data', 'live');
     const asked: string[] = [];
     const path = '/admin/v1/requests/';

@@ -171,7 +171,7 @@ describe('the console on a running system', () => {
     ]);
   });
 
-  it('saves dead letters as CSV, and replays a dead letter after a question that shows its purchases beside their orders', async () => {
+  it('saves dead letters as CSV, and replays a dead letter after a dialog that shows its purchases beside their orders', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 5 });
     const deadLetterId = await parkedLetter(saleId, ['carl', 'dora']);

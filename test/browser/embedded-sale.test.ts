@@ -150,7 +150,7 @@ describe('a sale embedded in a shop', () => {
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 0 });
   });
 
-  it('sells on a page of the shop, as documented: one purchase to its end, then another', async () => {
+  it('sells on a page of the shop, as documented: one purchase until its order is paid, then another', async () => {
     const { saleId } = await openSale(system.stack, { stock: 3, limitPerBuyer: 3 });
     served.set('/buy.js', here(BUY, saleId));
     const { page, said } = await openShop('');
@@ -177,7 +177,7 @@ describe('a sale embedded in a shop', () => {
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 2, sold: 2 });
   });
 
-  it('refuses a foreign page that reads an answer, sends a purchase or frames the sale', async () => {
+  it('lets no foreign page read an answer, send a purchase or frame the sale', async () => {
     const { saleId } = await openSale(system.stack, { stock: 3 });
     served.set('/buy.js', here(BUY, saleId));
     const { page } = await openShop('');

@@ -6,7 +6,7 @@ import { ask } from '../chaos/harness/http.js';
 import { until } from '../chaos/harness/wait.js';
 import type { StartedBrowser } from '../helpers/chromium.js';
 
-/** Chromium's own message about a 4xx, a 5xx or a missing answer, which the page reports in its own way. */
+/** Chromium's own message about a 4xx, a 5xx or a missing answer. The page reports these in its own way. */
 const OF_THE_NETWORK = /^Failed to load resource: /;
 const WAIT_MS = 20_000;
 /** Time for an answer, with some margin. */
@@ -110,7 +110,7 @@ export class Visitor {
   }
 
   /**
-   * Waits like `sees`, but makes the page read the sale now instead of some seconds later, as when its tab is shown
+   * Waits like `sees`, but makes the page read the sale now instead of some seconds later, as if its tab were shown
    * again.
    */
   async seesSoon(screen: string): Promise<this> {
@@ -130,7 +130,7 @@ export class Visitor {
     await this.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
   }
 
-  /** Clicks like a mouse that is pressed repeatedly in one place: each click counts the clicks before it. */
+  /** Clicks like a mouse pressed repeatedly in one place: each click counts the clicks before it. */
   async hammers(clicks: number, everyMs: number, from = 1): Promise<void> {
     for (let nth = from; nth < from + clicks; nth++) {
       await this.page.mouse.down({ clickCount: nth });
@@ -144,7 +144,7 @@ export class Visitor {
     return (await this.button.getAttribute('aria-disabled')) === 'false';
   }
 
-  /** Presses the button even if it is off. A click of the driver waits until it is on. */
+  /** Presses the button even if it is off. A click by the driver would wait until it is on. */
   async press(): Promise<void> {
     await this.button.evaluate((button) => (button as never as { click(): void }).click());
   }
@@ -161,8 +161,8 @@ export class Visitor {
   }
 
   /**
-   * Checks what must hold for every visit: no errors, no foreign requests, and the token only in headers and in the
-   * tab's storage.
+   * Checks what must hold for every visit: no errors, no requests to other servers, and the token only in headers and
+   * in the tab's storage.
    */
   async leave(): Promise<void> {
     const token = this.#token;

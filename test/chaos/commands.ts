@@ -7,7 +7,7 @@ import type { ChaosFlags } from './run-command.js';
 import type { SoakFlags, YearFlags } from './long/plan.js';
 import type { LongFlags } from './long-command.js';
 
-/** Each scenario starts programs of its own: more at a time start more slowly and end no sooner. */
+/** Each scenario starts its own programs. More concurrent scenarios would start more slowly and end no sooner. */
 const JOBS_DEFAULT = 2;
 const SEED_MAX = 2 ** 31 - 1;
 const SEEDS_MAX = 1000;
@@ -18,10 +18,10 @@ const FAULT_EVERY_S_DEFAULT = 20;
 /** The sizes of a year of a busy shop. */
 const YEAR = { sales: 3_000, orders: 5_000_000, large: 16, faults: 12, minutes: 120 };
 
-/** Alerts that look back ten minutes and less have something to look at then. */
+/** By then, alerts that look back ten minutes or less have enough data. */
 const DEMO_MINUTES_DEFAULT = 10;
 
-/** Half of the orders expire in them, and no alert may fire. */
+/** Half of the orders expire in this time, and no alert may fire. */
 const ORDINARY_MINUTES_DEFAULT = 10;
 
 const EXIT_USAGE = 2;

@@ -20,45 +20,45 @@ import { type Polls, until } from './harness/wait.js';
 import { createRandom, type Random } from './random.js';
 import { ScenarioSales, type ScenarioFigures } from './scenario-sales.js';
 
-/** Heal time is 30 s of granted time after the end of a fault; ten more for the checks. */
+/** Recovery may take 30 s of granted time after the end of a fault, plus ten for the checks. */
 const HEAL_MAX_MS = 40_000;
 
 /** The parts of a scenario that its context needs. */
 export interface ScenarioRules {
-  /** `T3`, as the fault matrix names it; several faults of one id have variants: `T3/after_deduct`. */
+  /** `T3`, as named in the fault matrix. If one id has several faults, each has a variant: `T3/after_deduct`. */
   readonly name: string;
   /**
-   * Runs the scenario without other scenarios and without shared programs. Set it if the scenario stops a server, needs
-   * a topic for itself, or must have the only worker or keeper.
+   * Runs the scenario without other scenarios and without shared programs. Set this if the scenario stops a server,
+   * needs a topic for itself, or must have the only worker or keeper.
    */
   readonly alone?: boolean;
-  /** It opens no sale, so no invariants are checked. Without it such a scenario fails. */
+  /** The scenario opens no sale, so no invariants are checked. Without this flag such a scenario fails. */
   readonly noSale?: boolean;
-  /** Reasons that an accepted purchase may fail for; default none. */
+  /** Reasons for which an accepted purchase may fail; default none. */
   readonly mayFail?: readonly FailureReason[];
-  /** Longest recovery, in ms; default 40,000. A scenario that sets it says why it needs more by design. */
+  /** Longest recovery, in ms; default 40,000. A scenario that sets this says why it needs more by design. */
   readonly healMaxMs?: number;
 }
 
-/** The parts that the run of the suite gives to a scenario. */
+/** What the suite provides for a run of a scenario. */
 export interface ContextParts {
   readonly scenario: ScenarioRules;
   readonly seed: number;
   readonly stack: StackControls;
   /** Environment of the programs. */
   readonly env: Environment;
-  /** Entry of the build that they run; absent: that of this checkout. */
+  /** Entry of the build that the programs run. Absent: that of this checkout. */
   readonly main: string | undefined;
-  /** Where op logs are kept. */
+  /** Folder in which op logs are kept. */
   readonly logDir: string;
   /** Programs that scenarios share. A scenario that runs alone has its own. */
   readonly healthyPrograms: () => Promise<HealthyPrograms>;
 }
 
-/** Everything that one run of a scenario may touch. It closes with the scenario, and only the op logs stay. */
+/** Everything that one run of a scenario may use. It is closed with the scenario, and only the op logs remain. */
 export class ScenarioContext {
   readonly seed: number;
-  /** Victim, moment and load are drawn from it, so that a seed repeats them. */
+  /** The source of victim, moment and load, so that a seed repeats them. */
   readonly random: Random;
   /** Redis, MySQL and the servers, to break and to read. Only a scenario that runs alone may break them. */
   readonly stack: StackControls;
@@ -86,21 +86,21 @@ export class ScenarioContext {
     this.#sales = new ScenarioSales(stack, logDir, label, scenario.mayFail ?? []);
   }
 
-  /** An open sale of this scenario: ten units, one per buyer, unless `parts` says otherwise. Checked at the end. */
+  /** Opens a sale of this scenario: ten units, one per buyer, unless `parts` says otherwise. Checked at the end. */
   async openSale(parts: SaleParts = {}): Promise<Sale> {
     const sale = await openSale(this.stack, parts);
     this.addSale(sale);
     return sale;
   }
 
-  /** Has a sale that was opened otherwise checked at the end. */
+  /** Adds a sale that was opened in another way to the checks at the end. */
   addSale(sale: Sale): void {
     this.#sales.add(sale);
   }
 
   /**
-   * Returns a client of a sale of this scenario. It may act as many buyers and has an op log of its own.
-   * @param apis asked in turn; a function is called for each request
+   * Returns a client of a sale of this scenario. It may act as many buyers and has its own op log.
+   * @param apis used in turn; a function is called for each request
    */
   buyers(saleId: string, apis: readonly Program[] | (() => readonly Program[])): Buyers {
     const list = typeof apis === 'function' ? apis : () => apis;
@@ -121,27 +121,30 @@ export class ScenarioContext {
   }
 
   /**
-   * Api, workers and keeper that must not be broken: shared by scenarios that run beside each other; a scenario that runs
-   * alone gets its own.
+   * Api, worker and keeper that must not be broken. Parallel scenarios share them; a scenario that runs alone gets its
+   * own.
    */
   healthyPrograms(): Promise<HealthyPrograms> {
     return this.#parts.scenario.alone ? startHealthyPrograms(this.programs) : this.#parts.healthyPrograms();
   }
 
-  /** A proxy before one server; start programs with its `env`. The scenario fails when no byte came through it. */
+  /** Opens a proxy in front of one server; start programs with its `env`. The scenario fails if no byte passed. */
   async proxy(name: ProxiedName): Promise<ProxiedServer> {
     const proxied = await ProxiedServer.open(name, this.stack.env);
     this.#proxies.push(proxied);
     return proxied;
   }
 
-  /** Called when the scenario is over and its programs have ended, however it ended; the last one first. */
+  /**
+   * Registers work for the end of the scenario, after its programs have ended, even if it failed. The last registered
+   * runs first.
+   */
   atEnd(undo: () => unknown): void {
     this.#undos.unshift(undo);
   }
 
   /**
-   * Waits for the proof that the fault happened and notes it. A scenario without a proof fails.
+   * Waits for the proof that the fault happened and records it. A scenario without a proof fails.
    * @param what the fact, for the report: `the api died at after_deduct`
    */
   async observed(what: string, proof: () => boolean | Promise<boolean>, polls?: Polls): Promise<void> {
@@ -150,8 +153,8 @@ export class ScenarioContext {
   }
 
   /**
-   * For faults that depend on chance, such as which api is asked first: causes one again until it happens.
-   * @param attempt gets its number, from 1, and returns whether the fault happened
+   * For faults that depend on chance, such as which api is asked first: causes the fault again until it happens.
+   * @param attempt receives its number, from 1, and returns whether the fault happened
    */
   async observedInTries(what: string, triesMax: number, attempt: (number: number) => Promise<boolean>): Promise<void> {
     let tries = 0;
@@ -161,21 +164,21 @@ export class ScenarioContext {
     this.observations.push(tries === 1 ? what : `${what}, at try ${tries}`);
   }
 
-  /** Waits until a program has reached its fail point, and notes it; for points that do not kill. */
+  /** Waits until a program has reached its fail point, and records it; for points that do not kill. */
   async reached(program: Program, point: string): Promise<void> {
     await this.observed(`the ${program.name} reached ${point}`, () => program.hasReached(point));
   }
 
-  /** Waits until a program has been killed at its fail point, and notes it. */
+  /** Waits until a program has been killed at its fail point, and records it. */
   async diedAt(program: Program, point: string): Promise<void> {
     const died = (): boolean => !program.running && program.hasReached(point);
     await this.observed(`the ${program.name} died at ${point}`, died);
   }
 
   /**
-   * Call it when nothing is broken on purpose any more, before the repair. Recovery of the sales that exist now is
-   * measured from here, while the scenario continues. The last call counts.
-   * @param stack with the Redis that the programs use now, if another one took over
+   * Must be called once nothing is broken on purpose any more, before the repair. From here, the recovery of the sales
+   * that exist now is measured while the scenario continues. The last call counts.
+   * @param stack with the Redis that the programs now use, if another one took over
    */
   faultEnded(stack: StackControls = this.stack): void {
     this.#recovery?.stop();
@@ -183,20 +186,20 @@ export class ScenarioContext {
     this.#recovery = new RecoveryWatch(stack, sales);
   }
 
-  /** @throws when `check` is not true in time; an error of `check` counts as false */
+  /** @throws if `check` is not true in time; an error of `check` counts as false */
   until(what: string, check: () => boolean | Promise<boolean>, polls?: Polls): Promise<void> {
     return until(what, check, polls);
   }
 
   /**
-   * Waits until a sale is at rest and asserts I1 to I8 on Redis, MySQL and all that its clients were answered.
+   * Waits until a sale is at rest and asserts I1 to I8 on Redis, MySQL and all answers that its clients got.
    * @returns its figures, for further assertions
    */
   expectInvariants(saleId: string, restTimeoutMs = this.#healMaxMs): Promise<SaleFigures> {
     return this.#sales.expectInvariants(saleId, restTimeoutMs);
   }
 
-  /** The same, and asserts some of the figures. @param what said when they differ */
+  /** Does the same, and asserts some of the figures. @param what text for the error if they differ */
   async expectFigures(
     saleId: string,
     expected: Partial<SaleFigures>,
@@ -206,13 +209,13 @@ export class ScenarioContext {
     expectFields(await this.expectInvariants(saleId, restTimeoutMs), expected, what);
   }
 
-  /** Asserts that exactly these programs of the scenario run, in the order of their start. */
+  /** Asserts that exactly these programs of the scenario are running, in the order of their start. */
   expectRunning(...names: readonly ProgramName[]): void {
     const running = this.programs.running.map(({ name }) => name);
     expectEqual(running, names, 'programs that run');
   }
 
-  /** Asserts after `run` that the fault was observed and is over, and that every invariant holds. */
+  /** After `run`, asserts that the fault was observed and is over, and that every invariant holds. */
   async conclude(): Promise<void> {
     if (this.observations.length === 0) throw new Error('no fault was observed: the scenario proved nothing');
     const recovery = this.#watch;
@@ -226,12 +229,12 @@ export class ScenarioContext {
     }
   }
 
-  /** Time from the end of the fault until the last sale had recovered. Null if a sale never did. */
+  /** Time from the end of the fault until the last sale had recovered. Null if a sale never recovered. */
   get recoveryMs(): number | null {
     return this.#recovery?.recoveryMs ?? null;
   }
 
-  /** Figures of all sales, also after a failure. @throws when Redis or MySQL cannot be read */
+  /** Returns the figures of all sales, even after a failure. @throws if Redis or MySQL cannot be read */
   figures(): Promise<ScenarioFigures> {
     return this.#sales.figures();
   }
@@ -245,7 +248,7 @@ export class ScenarioContext {
     return this.#sales.findings();
   }
 
-  /** Ends loads, programs and proxies, and undoes the rest. Never rejects. */
+  /** Ends loads, programs and proxies, and runs the registered clean-up. Never rejects. */
   async close(): Promise<void> {
     this.#recovery?.stop();
     await this.#sales.endLoads();

@@ -17,28 +17,31 @@ export interface DemoFlags {
   readonly keep?: boolean;
 }
 
-/** An expression of a board, and what it showed. */
+/** An expression of a board, and its result. */
 interface BoardLine {
   readonly board: string;
   readonly panel: string;
   readonly legend: string;
   readonly expr: string;
-  /** How many lines a person saw. */
+  /** Number of lines that a person saw. */
   readonly series: number;
-  /** Null: it has data, and each line has a name. */
+  /** Null if there is data and each line has a name. */
   readonly wrong: string | null;
 }
 
 const EXIT_RED = 1;
 const MINUTE_MS = 60_000;
-/** Folder of its servers, beside those of the other commands. */
+/** Folder of this command's servers, next to the folders of the other commands. */
 const DIR = join(REPO_DIR, '.stack-chaos-demo');
 /** Alerts that the faults of the demo must fire and clear. */
 const EXPECTED_ALERTS = ['SeckillDeadLetterParked'];
 /** The smallest rate interval of Grafana: four scrapes. */
 const RATE_INTERVAL = `${4 * SCRAPE_EVERY_S}s`;
 
-/** `npm start -- --traffic --faults` under a real Prometheus: which alerts fire and clear, and whether each board shows something. */
+/**
+ * Runs `npm start -- --traffic --faults` under a real Prometheus, and reports which alerts fire and clear and whether
+ * each board shows something.
+ */
 export async function runDemo({ minutes, keep }: DemoFlags): Promise<void> {
   await reportStackError(false, async (signal) => {
     rmSync(DIR, { recursive: true, force: true });
@@ -111,7 +114,7 @@ async function boardLines(prometheus: LivePrometheus, sinceMs: number): Promise<
   return found;
 }
 
-/** @param shown labels that the legend shows @returns null: there is data, and each line has a name */
+/** @param shown labels in the legend @returns null if there is data and each line has a name */
 function flawOf(series: readonly Series[], shown: readonly string[]): string | null {
   const drawn = series.filter(({ values }) => values.some((value) => Number.isFinite(value)));
   if (drawn.length === 0) return 'no data';
@@ -121,7 +124,7 @@ function flawOf(series: readonly Series[], shown: readonly string[]): string | n
 
 /**
  * Why a panel shows no data in the demo. A panel may be empty only if its event does not happen there. A guard checks
- * that its labels are those of its metric.
+ * that the panel uses only labels of its metric.
  */
 const NOTHING_HAPPENS: Readonly<Record<string, string>> = {
   'Missing before the start': 'each sale is ready when it is announced',

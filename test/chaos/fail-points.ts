@@ -12,9 +12,9 @@ import type { Seam } from '../../src/process/seams.js';
 
 /**
  * Places between two steps where a test may stop a program. `FAILPOINT=<name>[:n]` kills the process at the n-th pass.
- * `FAILPOINT=<name>[:n]=throw` throws an error there. A point named `drop_…` does not stop the process: it skips the call,
- * or loses the reply. `poison_deduct` does not stop the process either, and it acts at every pass: the script of a batch
- * with a purchase whose key begins with `poison` gets a body that the script cannot decode.
+ * `FAILPOINT=<name>[:n]=throw` throws an error there. A point named `drop_…` does not stop the process: it skips the
+ * call, or loses the reply. `poison_deduct` does not stop the process either, and acts at every pass: if the key of a
+ * purchase begins with `poison`, the script gets a body for its batch that it cannot decode.
  */
 const POINTS = [
   'after_precheck',
@@ -48,7 +48,7 @@ type Point = (typeof POINTS)[number];
 const POISON = String.raw`,"poison":"\ud800"}`;
 
 /**
- * Returns a wrapper for the port of each seam.
+ * Returns a wrapper for each port of a program.
  * @param text the value of `FAILPOINT`
  * @throws Error for an unknown point
  */
@@ -111,7 +111,7 @@ export function failPoints(text: string) {
           return worked;
         }),
       ),
-    /** The worker writes orders, and reconcile writes rows of purchases that are given up. A row that existed does not count. */
+    /** The worker writes orders, and reconcile writes rows of abandoned purchases. An existing row does not count. */
     'order repository': (repository: OrderRepository) =>
       at.around(repository, 'write', async (write, ...plan) => {
         const written = await write(...plan);
@@ -157,7 +157,7 @@ class FailPoint {
     this.#passesLeft = Number(count);
   }
 
-  /** Whether a point that acts at every pass is armed. */
+  /** Returns whether a point that acts at every pass is armed. */
   isArmed(point: Point): boolean {
     return point === this.#armed;
   }
@@ -170,7 +170,7 @@ class FailPoint {
     await new Promise<never>(() => undefined);
   }
 
-  /** Whether this call, or its reply, gets lost. */
+  /** Returns whether this call, or its reply, gets lost. */
   loses(point: Point): boolean {
     return this.#isDue(point, 'drop');
   }

@@ -21,16 +21,16 @@ const EXIT_RED = 1;
 const folderOf = (index: number): string => join(REPO_DIR, `.stack-chaos${index === 0 ? '' : `-${index + 1}`}`);
 
 interface OwnStacksOptions {
-  /** How many sets of servers. */
+  /** Number of sets of servers. */
   readonly count: number;
-  /** Keeps the data of the servers. */
+  /** True to keep the data of the servers. */
   readonly keep?: boolean | undefined;
   readonly signal: AbortSignal;
 }
 
 /**
- * Boots servers of this command's own, passes them to `work` and stops them, also after a failure.
- * @throws StackError when they do not boot; what `work` throws
+ * Boots servers for this command, passes them to `work` and stops them, even after a failure.
+ * @throws StackError if they do not boot; what `work` throws
  */
 export async function onOwnStacks<T>(
   { count, keep, signal }: OwnStacksOptions,
@@ -48,7 +48,8 @@ export async function onOwnStacks<T>(
       const boot = (onProgress: OnProgress) => bootOwnStack(dir, onProgress, signal);
       booted.push(await showProgress(progressStyle(false), BOOT_STEPS, boot));
     }
-    process.on('uncaughtException', onStrayError).on('unhandledRejection', onStrayError); // the servers must not be left running
+    // the servers must not be left running
+    process.on('uncaughtException', onStrayError).on('unhandledRejection', onStrayError);
     for (const { stack } of booted) controls.push(await openControls(stack.dir, stack.env()));
     return await work(controls);
   } finally {
@@ -68,15 +69,15 @@ export interface OwnStackParts {
 
 export interface OwnStack {
   readonly stack: Stack;
-  /** Stops the servers, including those that SIGSTOP has stopped. Their logs stay until the next boot. */
+  /** Stops the servers, including any that SIGSTOP has frozen. Their logs stay until the next boot. */
   stop(): Promise<void>;
 }
 
 /**
- * Boots an empty stack on free ports. When it fails, nothing of it stays running.
+ * Boots an empty stack on free ports. If it fails, none of it stays running.
  * @param dir folder of the instance; emptied first
  * @param how `prepare` makes topics and schema; `timing` is that of the broker
- * @throws StackError when it does not boot, or is in use by another process
+ * @throws StackError if it does not boot, or is in use by another process
  */
 export async function bootOwnStack(
   dir: string,
@@ -91,7 +92,7 @@ export async function bootOwnStack(
     lock.release();
   };
   try {
-    // remove the data of earlier runs, so that no scenario depends on it
+    // removes the data of earlier runs, so that no scenario depends on it
     await openStack({ dir, ports: 'free' }).down({ signal: 'SIGKILL' });
     unmountBelow(dir);
     rmSync(dir, { recursive: true, force: true });
@@ -106,7 +107,7 @@ export async function bootOwnStack(
   }
 }
 
-/** Topics, groups and schema, for a stack that has just been booted for tests or faults. */
+/** Creates topics, groups and schema for a stack that has just been booted for tests or faults. */
 export async function prepareStack(stack: Stack): Promise<void> {
   await createTopics(stack);
   await migrate(mysqlIn(stack.env()));

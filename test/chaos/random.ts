@@ -1,15 +1,15 @@
-/** Choices of one row, the same for the same seed. */
+/** Random choices that are the same for the same seed. */
 export interface Random {
-  /** A whole number from `min` to `max`, both possible. */
+  /** A whole number from `min` to `max`, both included. */
   whole(min: number, max: number): number;
   chance(probability: number): boolean;
   /** @throws RangeError for an empty list */
   pick<T>(from: readonly T[]): T;
-  /** A new list in another order. */
+  /** Returns a new list in a different order. */
   shuffled<T>(list: readonly T[]): T[];
 }
 
-/** @param text what the choices hang on: the seed of the run and the name of the row */
+/** @param text what the choices depend on: the seed of the run and the name of the row */
 export function createRandom(text: string): Random {
   const next = mulberry32(hash(text));
   const whole = (min: number, max: number): number => min + Math.floor(next() * (max - min + 1));

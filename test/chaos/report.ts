@@ -18,7 +18,7 @@ export interface ScenarioSummary {
   /** Recovery of the slowest seed. Null if a seed never came to rest. */
   readonly recoveryMs: number | null;
   readonly red: readonly ScenarioResult[];
-  /** Null when it ran. */
+  /** Null if it ran. */
   readonly skipped: string | null;
 }
 
@@ -57,7 +57,7 @@ export function summarize(scenarios: readonly string[], results: readonly Scenar
   });
 }
 
-/** The cells under HEADER. A count is omitted when one run could not be read. */
+/** The cells below HEADER. A count is omitted if one run could not be read. */
 export function cellsOf({ scenario, seeds, figures, unread, recoveryMs, red }: ScenarioSummary): string[] {
   const { requests, accepted, orders, failedRows, oversold, duplicates, lost } = figures;
   const counts = [requests, accepted, orders, failedRows, oversold, duplicates, lost];
@@ -66,7 +66,7 @@ export function cellsOf({ scenario, seeds, figures, unread, recoveryMs, red }: S
   return [name, String(seeds), ...counts.map((count) => (unread > 0 ? '–' : count.toLocaleString('en'))), recovery];
 }
 
-/** `0 oversold, 0 duplicate, 0 lost in 14 faults × 3 seeds`, and what went wrong beyond that. */
+/** `0 oversold, 0 duplicate, 0 lost in 14 faults × 3 seeds`, and what else went wrong. */
 export function totalLine(summaries: readonly ScenarioSummary[], seeds: number): string {
   const { oversold, duplicates, lost } = summaries.reduce((sum, one) => addFigures(sum, one.figures), NO_FIGURES);
   const ran = summaries.filter(({ skipped }) => skipped === null).length;
@@ -124,7 +124,7 @@ export function reportPage(
 const section = (title: string, lines: readonly string[]): string[] =>
   lines.length === 0 ? [] : ['', `## ${title}`, '', ...lines];
 
-/** Facts of a run besides its scenarios. */
+/** Facts of a run other than its scenarios. */
 export interface Facts {
   /** Name → version, as the running servers report it. */
   readonly versions: Readonly<Record<string, string>>;
@@ -151,7 +151,7 @@ export async function readFacts({ servers, redis, mysql }: StackControls): Promi
   };
 }
 
-/** Valkey says which Redis it behaves like, and its own version as well. */
+/** Valkey reports the Redis version that it imitates, and its own version. */
 function redisVersion(info: string): Record<string, string> {
   const [, valkey] = /^valkey_version:(\S+)/m.exec(info) ?? [];
   if (valkey !== undefined) return { Valkey: valkey };

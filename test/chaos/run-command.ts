@@ -24,7 +24,7 @@ const REPORT_FILE = join(REPO_DIR, 'bench', 'chaos-report.md');
 const EXIT_RED = 1;
 
 /**
- * Boots servers, runs scenarios on them and prints what came of it. Sets the exit code.
+ * Boots servers, runs scenarios on them and prints the result. Sets the exit code.
  * @param writesReport true for a run of every scenario
  */
 export async function runChaos(
@@ -74,7 +74,7 @@ export async function runChaos(
       console.log(`Written: ${REPORT_FILE}`);
     }
   });
-  // waits of a scenario that ran out of time may be left, and would keep the command alive for minutes
+  // waits of a scenario that exceeded its time may be left, and would keep the command alive for minutes
   process.exit();
 }
 

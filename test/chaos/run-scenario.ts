@@ -18,9 +18,9 @@ export interface ScenarioResult {
   readonly title: string;
   readonly seed: number;
   readonly outcome: 'green' | 'red' | 'skipped';
-  /** Why it is red or was skipped; null when green. */
+  /** Why it is red or was skipped. Null if green. */
   readonly reason: string | null;
-  /** Null: Redis or MySQL could not be read. */
+  /** Null if Redis or MySQL could not be read. */
   readonly figures: ScenarioFigures | null;
   /** Time from the end of the fault until every sale of the scenario had recovered. Null if a sale never did. */
   readonly recoveryMs: number | null;
@@ -33,15 +33,15 @@ export interface ScenarioResult {
 
 export interface RunScenarioParts extends ContextParts {
   readonly scenario: Scenario;
-  /** Ends the scenario early; it is red then. */
+  /** Aborts the scenario, which is then red. */
   readonly signal: AbortSignal;
-  /** Gets the sales of a scenario that is over. */
+  /** Receives the sales of a finished scenario. */
   readonly onOver?: (sales: readonly Sale[], outcome: 'green' | 'red') => Promise<void>;
-  /** Gets the end of each log of a scenario that failed. */
+  /** Receives the end of each log of a failed scenario. */
   readonly onLogs: (text: string) => void;
 }
 
-/** Runs a scenario once: its fault, then rest and invariants. Whatever happens, its programs end and the servers run. */
+/** Runs a scenario once: its fault, then rest and invariants. Even after a failure, programs end and servers run. */
 export async function runScenario(parts: RunScenarioParts): Promise<ScenarioResult> {
   const { scenario, seed, stack, signal } = parts;
   const { name, title } = scenario;
@@ -72,7 +72,7 @@ export async function runScenario(parts: RunScenarioParts): Promise<ScenarioResu
     await restore(stack).catch((error: unknown) => (failure ??= sentenceOf(error)));
   }
   if (!signal.aborted) await unregisterDeadApis(context, parts);
-  const figures = await context.figures().catch(() => null); // only servers that run can be read
+  const figures = await context.figures().catch(() => null); // only running servers can be read
   if (figures === null) failure ??= 'Redis or MySQL could not be read';
   if (!signal.aborted) await parts.onOver?.(context.sales, failure === null ? 'green' : 'red');
   return {
@@ -90,13 +90,13 @@ export async function runScenario(parts: RunScenarioParts): Promise<ScenarioResu
   };
 }
 
-/** Every server runs, and our own connections to them work again. */
+/** Makes every server run, and our own connections to them work again. */
 async function restore({ servers, redis }: StackControls): Promise<void> {
   await restoreServers(servers);
   await until('Redis answers', async () => (await redis.redis.ping()) === 'PONG');
 }
 
-/** The broker forgets the apis that were killed, so that the next scenario does not wait for their check-backs. */
+/** Makes the broker forget killed apis, so that the next scenario does not wait for their check-backs. */
 async function unregisterDeadApis(
   { programs }: ScenarioContext,
   { scenario, stack, onLogs }: RunScenarioParts,
@@ -107,7 +107,7 @@ async function unregisterDeadApis(
   });
 }
 
-/** Returns the first finding of each invariant, besides the failure itself. */
+/** Returns the first finding of each invariant, in addition to the failure itself. */
 async function findingsBeyond(failure: string, context: ScenarioContext): Promise<string[]> {
   const findings = await context.findings().catch(() => []);
   const beyond = findings.filter((finding) => !failure.includes(finding));

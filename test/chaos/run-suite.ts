@@ -8,7 +8,7 @@ import type { StackControls } from './harness/stack-controls.js';
 import { runScenario, type ScenarioResult } from './run-scenario.js';
 import type { Scenario } from './scenario.js';
 
-/** A check-back comes 10 to 15 s after a half message, and once more where the first one got no answer. */
+/** A check-back comes 10 to 15 s after a half message, and once more if the first one got no answer. */
 const ALL_CHECKED_BACK_MS = 20_000;
 
 interface ScheduledRun {
@@ -16,7 +16,7 @@ interface ScheduledRun {
   readonly seed: number;
 }
 
-/** Every scenario with every seed that has not started yet. Several stacks may share one schedule. */
+/** Every combination of scenario and seed that has not started yet. Several stacks may share one schedule. */
 export class Schedule {
   readonly #alone: ScheduledRun[];
   readonly #beside: ScheduledRun[];
@@ -34,9 +34,9 @@ export class Schedule {
 
 export interface SuiteRunParts {
   readonly stack: StackControls;
-  /** Environment of the programs: that of this process and the addresses of the servers. */
+  /** Environment of the programs: that of this process, with the addresses of the servers. */
   readonly env: Environment;
-  /** Entry of another build than that of this checkout. */
+  /** Entry of a build other than that of this checkout. */
   readonly main?: string;
   /** Largest number of scenarios that run in parallel. */
   readonly jobs: number;
@@ -45,7 +45,7 @@ export interface SuiteRunParts {
   readonly onLogs?: (text: string) => void;
 }
 
-/** Runs scenarios on one stack: first the parallel ones, then the others one after the other. */
+/** Runs scenarios on one stack: first the parallel ones, then the others one after another. */
 export class SuiteRun {
   readonly #parts: SuiteRunParts;
   readonly #shared: SharedPrograms;
@@ -60,7 +60,7 @@ export class SuiteRun {
 
   /**
    * Runs the rest of the schedule.
-   * @returns results in the order in which scenarios ended; after an abort those of started scenarios
+   * @returns results in the order in which scenarios ended; after an abort, only of scenarios that had started
    */
   async run(schedule: Schedule): Promise<ScenarioResult[]> {
     const results: ScenarioResult[] = [];
@@ -78,7 +78,7 @@ export class SuiteRun {
     return results;
   }
 
-  /** Runs one scenario once. A scenario that runs alone must not run beside another one. */
+  /** Runs one scenario once. A scenario that runs alone must not overlap with another one. */
   async runOne(scenario: Scenario, seed: number): Promise<ScenarioResult> {
     const { stack, env, main, signal, onEnd, onLogs = () => undefined } = this.#parts;
     if (scenario.alone) {
@@ -95,7 +95,7 @@ export class SuiteRun {
       healthyPrograms: () => this.#shared.healthyPrograms(),
       signal,
       onOver: async (sales, outcome) => {
-        if (outcome === 'red') return hideFromKeepers(stack, sales).catch(() => undefined); // MySQL may not run
+        if (outcome === 'red') return hideFromKeepers(stack, sales).catch(() => undefined); // MySQL may be down
         this.#over.push(...sales);
         if (scenario.alone) await this.#retireAll();
       },
@@ -112,8 +112,8 @@ export class SuiteRun {
 
   /**
    * Waits until the shared api has answered check-backs of half messages that scenarios left open. Once their sales are
-   * retired none can answer: the broker would ask for an hour, each time another api, and with an even number of open
-   * half messages the same one might always reach the same api.
+   * retired, no api can answer. The broker would then ask for an hour, each time another api, and with an even number
+   * of open half messages the same one might always reach the same api.
    */
   async #untilCheckedBack(): Promise<void> {
     const { signal } = this.#parts;
@@ -126,14 +126,14 @@ export class SuiteRun {
 }
 
 /**
- * Takes sales of finished scenarios out of the way, once nothing writes their orders any more. To keepers they ended long
- * ago and Redis forgets them: otherwise the next kill of Redis would wait until hundreds of sales are rebuilt. Their unpaid
- * orders are ended: otherwise they would fall due later, in a scenario whose keeper is to die at its own expiry.
+ * Retires sales of finished scenarios once nothing writes their orders any more. Keepers treat them as long ended, and
+ * Redis forgets them. Otherwise the next kill of Redis would have to wait until hundreds of sales are rebuilt. Their
+ * unpaid orders are ended. Otherwise they would fall due later, in a scenario whose keeper must die at its own expiry.
  */
 async function retireSales({ mysql, redis }: StackControls, sales: readonly Sale[]): Promise<void> {
   if (sales.length === 0) return;
   const ids = [sales.map(({ saleId }) => saleId)];
-  // longer ago than a keeper asks Redis for a sale that is over
+  // longer ago than the time for which a keeper asks Redis about an ended sale
   await mysql.query(
     "UPDATE sales SET state = 'closed', opens_at = NOW(3) - INTERVAL 10 DAY, closes_at = NOW(3) - INTERVAL 9 DAY" +
       ' WHERE id IN (?)',
@@ -149,8 +149,9 @@ async function retireSales({ mysql, redis }: StackControls, sales: readonly Sale
 }
 
 /**
- * No keeper repairs these sales any more, and Redis keeps what it has, for a person to look at. Closing them would not do:
- * a closed sale that Redis knows is repaired after each loss, and a keeper of a later scenario may have to die at its repair.
+ * Prevents keepers from repairing these sales, so that Redis keeps its data for a person to examine. Closing them would
+ * not do: a closed sale that Redis knows is repaired after each loss, and the keeper of a later scenario may have to
+ * die at its own repair.
  */
 async function hideFromKeepers({ mysql }: StackControls, sales: readonly Sale[]): Promise<void> {
   if (sales.length === 0) return;

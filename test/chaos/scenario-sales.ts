@@ -9,16 +9,16 @@ import { grantedClock } from './harness/wait.js';
 
 /** How long a failed scenario waits for rest before its sales are checked. */
 const FAILED_REST_TIMEOUT_MS = 5_000;
-/** Timeout of one try to buy. A buyer tries the next api if an api hangs. */
+/** Time limit of one attempt to buy. A buyer tries the next api if an api hangs. */
 const TRY_TIMEOUT_MS = 5_000;
 
-/** Summed over the sales of a scenario. */
+/** Totals over the sales of a scenario. */
 export interface ScenarioFigures {
-  /** Purchases sent, tries with the same key counted each. */
+  /** Purchases sent, including retries with the same key. */
   readonly requests: number;
   /** Purchases that were answered 2xx at least once. */
   readonly accepted: number;
-  /** Rows but the failed ones. */
+  /** All rows except failed ones. */
   readonly orders: number;
   readonly failedRows: number;
   /** Units. */
@@ -47,12 +47,12 @@ export const addFigures = (a: ScenarioFigures, b: ScenarioFigures): ScenarioFigu
   lost: a.lost + b.lost,
 });
 
-/** The sales of one run of a scenario, their buyers and what those were answered: what I1 to I8 are checked on. */
+/** The sales of one run of a scenario, their buyers and the answers to them: the data on which I1 to I8 are checked. */
 export class ScenarioSales {
   readonly #stack: StackControls;
   /** Path of the op logs, without the end of their names. */
   readonly #logPrefix: string;
-  /** Reasons that an accepted purchase may fail for. */
+  /** Reasons for which an accepted purchase may fail. */
   readonly #mayFail: readonly FailureReason[];
   readonly #sales = new Map<string, { readonly sale: Sale; readonly buyers: Buyers[] }>();
 
@@ -70,7 +70,7 @@ export class ScenarioSales {
     return [...this.#sales.values()].map(({ sale }) => sale);
   }
 
-  /** @param urls of the apis that they ask, in turn; read anew for each request */
+  /** @param urls of the apis that buyers use, in turn; read again for each request */
   buyers(saleId: string, urls: () => readonly string[]): Buyers {
     const known = this.#sales.get(saleId);
     if (known === undefined) throw new Error(`the scenario has no sale ${saleId}; open it with context.openSale`);
@@ -87,7 +87,7 @@ export class ScenarioSales {
     return new Set(entries.filter(([, outcome]) => outcome === 'ok').map(([key]) => key));
   }
 
-  /** @throws when a sale is not at rest in time, or breaks an invariant */
+  /** @throws if a sale is not at rest in time, or breaks an invariant */
   async expectInvariants(saleId: string, restTimeoutMs: number): Promise<SaleFigures> {
     const atRest = await this.#waitUntilAtRest(saleId, restTimeoutMs);
     const { figures, findings } = await this.#check(saleId);
@@ -99,7 +99,7 @@ export class ScenarioSales {
     return figures;
   }
 
-  /** Returns the figures of all sales, also after a failure. @throws if Redis or MySQL cannot be read */
+  /** Returns the figures of all sales, even after a failure. @throws if Redis or MySQL cannot be read */
   async figures(): Promise<ScenarioFigures> {
     let sum = NO_FIGURES;
     for (const [saleId, { buyers }] of this.#sales) {
@@ -119,8 +119,8 @@ export class ScenarioSales {
   }
 
   /**
-   * Returns the findings of the checker in every sale after a failure, as sentences that start with the invariant. It
-   * ends the loads first, so that nothing is under way.
+   * Returns the findings of the checker in every sale after a failure, as sentences that start with the invariant. Ends
+   * the loads first, so that nothing is under way.
    */
   async findings(): Promise<string[]> {
     await this.endLoads();

@@ -6,34 +6,34 @@ export interface Scenario extends ScenarioRules {
   readonly title: string;
   /** Further ids of the fault matrix that this scenario covers. */
   readonly also?: readonly string[];
-  /** It takes some tens of seconds at most, and `npm test` runs it once. */
+  /** It takes at most some tens of seconds, and `npm test` runs it once. */
   readonly fast?: boolean;
   /**
    * The order and time of check-backs matter. The runner first makes the broker give up half messages of earlier
-   * scenarios, which takes some 20 s and is no part of this scenario's time.
+   * scenarios, which takes about 20 s and does not count towards this scenario's time.
    */
   readonly drainFirst?: boolean;
-  /** A sentence why it cannot run on this machine, or null. */
+  /** A sentence that says why it cannot run on this machine, or null. */
   readonly skip?: () => string | null;
-  /** Bounds `run`, in ms; default 180,000. */
+  /** Limit of `run`, in ms; default 180,000. */
   readonly timeoutMs?: number;
   /** Breaks something, proves that it broke (`context.observed`), says when the fault is over (`context.faultEnded`). */
   run(context: ScenarioContext): Promise<void>;
 }
 
-/** `T3` for `T3/after_deduct`: the id in the fault matrix. */
+/** Returns the id in the fault matrix: `T3` for `T3/after_deduct`. */
 export const idOf = ({ name }: Pick<Scenario, 'name'>): string => name.split('/')[0] as string;
 
-/** Every id of the fault matrix that a scenario covers. */
+/** Returns every id of the fault matrix that a scenario covers. */
 export const idsOf = (scenario: Pick<Scenario, 'name' | 'also'>): readonly string[] => [
   idOf(scenario),
   ...(scenario.also ?? []),
 ];
 
 /**
- * The scenarios that a person named: by id (`T3`, every variant of it), by name (`T3/after_deduct`) or by group (`T`).
- * None named: all of them.
- * @returns the scenarios in the order of the fault matrix, and the words that name none
+ * Selects the scenarios that a person named: by id (`T3`, every variant of it), by name (`T3/after_deduct`) or by group
+ * (`T`). All of them if none is named.
+ * @returns the scenarios in the order of the fault matrix, and the words that match none
  */
 export function chooseScenarios(
   scenarios: readonly Scenario[],

@@ -16,13 +16,13 @@ onEachWorld<StoreWorld>('contract NonceStore', STORE_WORLDS, (world) => {
     expect(await take('k1', nonce)).to.equal('used');
   });
 
-  it('keeps separate nonces for each key', async () => {
+  it('keeps nonces of different keys apart', async () => {
     const nonce = randomUUID();
     expect(await take('k1', nonce)).to.equal('fresh');
     expect(await take('k2', nonce)).to.equal('fresh');
   });
 
-  it('expires a nonce after its lifetime, and does not extend it on a refused try', async () => {
+  it('expires a nonce after its lifetime, and does not extend it when a nonce is refused', async () => {
     const nonce = randomUUID();
     await take('k1', nonce, 2000); // Long enough for a busy machine.
     expect(await take('k1', nonce, 600_000)).to.equal('used');
@@ -45,7 +45,7 @@ onEachWorld<StoreWorld>('contract PurchaseTokenStore', STORE_WORLDS, (world) => 
   const issueTo = async (issue: TokenIssue, userId: string, address: string | null = null): Promise<string> =>
     (await world.tokens.issue(issue, buyer(userId, address))).outcome;
 
-  it('issues one token to each buyer while tokens are left, and the same token again', async () => {
+  it('issues one token to each buyer while tokens are left, and returns the same token on a repeat', async () => {
     const issue = await issueOf();
     const words = [];
     for (const user of ['a', 'b', 'a', 'c', 'd', 'b']) words.push(await issueTo(issue, user));
@@ -74,7 +74,7 @@ onEachWorld<StoreWorld>('contract PurchaseTokenStore', STORE_WORLDS, (world) => 
     expect(await afterwards('a')).to.equal('buyer_limit');
   });
 
-  it('limits the tokens of one address that are not redeemed', async () => {
+  it('limits the number of unredeemed tokens per address', async () => {
     const issue = await issueOf({ tokensMax: 10, perAddress: 2 });
     const { saleId } = issue;
     for (const user of ['a', 'b']) expect(await issueTo(issue, user, '203.0.113.7')).to.equal('issued');
@@ -109,7 +109,8 @@ onEachWorld<StoreWorld>('contract PurchaseTokenStore', STORE_WORLDS, (world) => 
     expect(await redeem('r2', false)).to.equal('redeemed_for_another');
     expect(await issueTo(issue, 'a')).to.equal('issued_before');
     expect(await redeem('r2', true)).to.equal('redeemed_for_another');
-    expect(await redeem('r2', true, 'b')).to.equal('redeemed'); // The token is not in the list, because the list may have been lost.
+    // The token is not in the list, because the list may have been lost.
+    expect(await redeem('r2', true, 'b')).to.equal('redeemed');
   });
 
   it('lets exactly one of many concurrent purchases redeem a token', async () => {

@@ -252,7 +252,7 @@ const CASES: Readonly<Record<string, Case>> = {
   },
 };
 
-/** A sale in which half of the buyers do not pay, and everything works. One purchase in ten is a refusal. */
+/** A sale in which half of the buyers do not pay, while everything works. One purchase in ten is refused. */
 const ORDINARY: Series = {
   ...Object.fromEntries(['api', 'worker', 'keeper'].map((program) => [running(program, 'a'), always(1)])),
   ...Object.fromEntries(
@@ -288,7 +288,7 @@ const ORDINARY: Series = {
   [answered('+Inf')]: growing(360),
 };
 
-/** Series that last some minutes, and what fires at which times. */
+/** Series over some minutes, and which alerts fire at which times. */
 interface Course {
   readonly title: string;
   readonly alert: string;
@@ -297,7 +297,7 @@ interface Course {
   readonly silent: readonly string[];
 }
 
-/** Grows by the given number each ten seconds, for minutes at a time. */
+/** Grows by the given number every ten seconds, for the given minutes. */
 const grows = (...parts: readonly (readonly [minutes: number, perStep: number])[]): string => {
   let value = 0;
   const values = parts.flatMap(([minutes, perStep]) =>

@@ -46,7 +46,7 @@ onEachWorld<World>('contract AnswerHistory', WORLDS, (world) => {
   const busy = async (fromMs: number, toMs: number): Promise<unknown> =>
     Object.fromEntries(await world.history.busy(fromMs, toMs));
 
-  it('adds up the answers of several APIs in a second', async () => {
+  it('adds up the answers that several APIs gave in one second', async () => {
     const [startMs, one, other] = [freshMs(), freshSaleId(), freshSaleId()];
     await add(startMs, { [one]: { accepted: 2, sold_out: 5 } });
     await add(startMs, { [one]: { accepted: 1, limit_reached: 7 }, [other]: { paused: 3 } });
@@ -69,7 +69,7 @@ onEachWorld<World>('contract AnswerHistory', WORLDS, (world) => {
     expect(await busy(startMs + 13_000, startMs + 59_000)).to.deep.equal({});
   });
 
-  it('returns unknown for a sale without answers when the second has uncounted sales', async () => {
+  it('returns unknown for a sale without answers if the second has uncounted sales', async () => {
     const [startMs, counted, other] = [freshMs(), freshSaleId(), freshSaleId()];
     await add(startMs, { [counted]: { accepted: 1 } });
     await add(startMs + 1000, { [counted]: { accepted: 2 } }, 5);
@@ -118,7 +118,7 @@ describe('AnswerHistory on redis', () => {
     }
   });
 
-  it('reads only the answers of one sale, and an hour in bounded parts', async () => {
+  it('reads only the answers of one sale, and reads an hour in bounded parts', async () => {
     const connection = await connect();
     const pipelines: string[][] = [];
     const redis = {

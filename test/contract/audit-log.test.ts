@@ -39,7 +39,7 @@ describe('audit log', () => {
     expect([first, ...rest]).to.deep.equal(all);
   });
 
-  it('shows older names by their present names, and finds them by both', async () => {
+  it('shows old names as the current names, and finds entries by both', async () => {
     const actor = `cid-${randomBytes(6).toString('hex')}`;
     const log = createAuditLog(world.pool);
     const sql = 'INSERT INTO audit_log (actor, action, subject) VALUES (?, ?, ?)';

@@ -50,7 +50,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(await unitsLeft()).to.equal(7);
     });
 
-    it('notifies waiting buyers in the write that makes their orders readable', async () => {
+    it('notifies waiting buyers in the same write that makes their orders readable', async () => {
       const batch = await deducted('u1', 'u2');
       const received: unknown[] = [];
       const states: (string | undefined)[] = [];
@@ -86,7 +86,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId: '101', quantity: 1 });
     });
 
-    it('reports a `failed` purchase as absent and holds it until its release', async () => {
+    it('reports a `failed` purchase as absent, and holds its units until its release', async () => {
       const batch = await deducted('u1', 'u2');
       await world.batches.markRecorded([{ batch, orders: [order('u1', '101')] }]);
       expect((await entryOf('u2'))?.state).to.equal('held');
@@ -132,7 +132,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       sale = await openSale(world, { stock: 10, limitPerBuyer: 4, epoch: 2 });
     });
 
-    it('holds purchases without a row or entry, in `pending` and with the marker `claimed` [R4]', async () => {
+    it('holds units for purchases without a row or entry, with the batch in `pending` and the marker `claimed` [R4]', async () => {
       const batch = olderBatch('u1*2', 'u2', 'u3*4');
       expect(await reacquire(batch, 'u2/k1')).to.deep.equal(claimed());
       expect(await entryOf('u1')).to.deep.equal({ state: 'held', batchId: batch.batchId, quantity: 2 });
@@ -148,7 +148,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(await world.stock.resolve(batch)).to.equal('claimed');
     });
 
-    it('names purchases without units and above the limit, and counts both inside the batch [R3]', async () => {
+    it('names purchases that find no units or exceed the limit, and counts both within the batch [R3]', async () => {
       expect(await world.stock.deduct(batchOf(sale, purchasesOf('u1*3', 'u9*3')))).to.deep.equal({
         outcome: 'deducted',
       });
@@ -160,7 +160,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(answers.map((answer) => answer?.outcome)).to.deep.equal(['limit_reached', 'sold_out']);
     });
 
-    it('names purchases held by another batch and leaves them unchanged, even in another quantity', async () => {
+    it('names purchases held by another batch and leaves them unchanged, even if their quantity differs', async () => {
       const holder = batchOf(sale, purchasesOf('u1', 'u2*2'));
       await world.stock.deduct(holder);
       const late = olderBatch('u1*3', 'u2*2', 'u3');
@@ -173,7 +173,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect((await entryOf('u1'))?.state, 'not its own').to.equal('held');
     });
 
-    it('changes nothing more on a repeat, even after everything was lost', async () => {
+    it('changes nothing more when repeated, even if everything was lost', async () => {
       const batch = olderBatch('u1*4', 'u2*4', 'u3*4');
       expect(await reacquire(batch)).to.deep.equal(claimed('u3/k1'));
       expect(await reacquire(batch)).to.deep.equal(claimed('u3/k1'));
@@ -184,7 +184,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect((await world.batches.pendingSummary(firstBucket(sale))).batches).to.equal(2);
     });
 
-    it('refuses the key of a lost purchase for good, even when units are released', async () => {
+    it('refuses the key of a lost purchase permanently, even if units are released later', async () => {
       const [winner, loser] = [batchOf(sale, purchasesOf('u1*4', 'u2*4', 'u4*2')), olderBatch('u3')];
       await world.stock.deduct(winner);
       expect(await reacquire(loser)).to.deep.equal(claimed('u3/k1'));
@@ -233,7 +233,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
     });
   });
 
-  it('still records and releases on another server, because a rebuild counts the orders in MySQL [R1]', async () => {
+  it('still records and releases on another server, because a rebuild takes the orders from MySQL [R1]', async () => {
     const [one, two] = [await deducted('u1'), await deducted('u2')];
     await world.restart(firstBucket(sale));
     await world.batches.markRecorded([{ batch: one, orders: [order('u1', '101')] }]);
@@ -243,7 +243,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
   });
 
   describe('release', () => {
-    it('returns the units of a final order once, for any number of calls [C3]', async () => {
+    it('returns the units of an ended order once, however often it is called [C3]', async () => {
       const batch = await deducted('u1*3');
       await world.batches.markRecorded([{ batch, orders: [order('u1', '101')] }]);
       const release = releaseOf(firstBucket(sale), 'u1', '101');
@@ -253,7 +253,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(await entryOf('u1')).to.deep.equal({ state: 'released', orderId: '101', quantity: 3 });
     });
 
-    it('lets the buyer buy again with a new key, but not with the old key', async () => {
+    it('lets the buyer buy again with a new key, but not with the old one', async () => {
       await deducted('u1*4');
       await world.batches.release([releaseOf(firstBucket(sale), 'u1', '101')]);
       const { answers } = await world.stock.precheck(firstBucket(sale), purchasesOf('u1/k1*4', 'u1/k2*4'));
@@ -261,7 +261,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(answers[1]).to.equal(null);
     });
 
-    it('closes the request and lowers the count of the buyer without units, and returns no unit [D6]', async () => {
+    it('when there are no units to return, closes the request and lowers the count of the buyer [D6]', async () => {
       await deducted('u1*4');
       expect(
         await world.batches.release([releaseOf(firstBucket(sale), 'u1', '101', { withUnits: false })]),
@@ -271,7 +271,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(answers).to.deep.equal([null]);
     });
 
-    it('releases an order of the request with any id, because its row may have been lost and rewritten', async () => {
+    it('releases an order of the request whatever its id, because its row may have been lost and rewritten', async () => {
       const batch = await deducted('u1');
       await world.batches.markRecorded([{ batch, orders: [order('u1', '101')] }]);
       expect(await world.batches.release([releaseOf(firstBucket(sale), 'u1', '999')])).to.deep.equal(['released']);
@@ -291,7 +291,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(await unitsLeft()).to.equal(8);
     });
 
-    it('returns one result per release in order, and an empty list for no release', async () => {
+    it('returns one result per release, in order, and an empty list for no releases', async () => {
       const { batchId } = await deducted('u1', 'u2');
       const releases = [
         releaseOf(firstBucket(sale), 'u9', '1'),
@@ -304,7 +304,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
   });
 
   describe('pending', () => {
-    it('lists batches older than the given age, oldest first, with age and body, up to a maximum', async () => {
+    it('lists up to a maximum of batches older than the given age, oldest first, with age and body', async () => {
       const batches = [];
       for (const user of ['u1', 'u2', 'u3']) {
         batches.push(await deducted(user));
@@ -321,7 +321,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(await world.batches.stalePending(firstBucket(sale), 3_600_000, 10)).to.deep.equal([]);
     });
 
-    it('lists only the wanted batches, and asks for the selection only when batches exist', async () => {
+    it('lists only selected batches, and asks for the selection only if there are batches', async () => {
       const never = async (): Promise<Set<string>> => expect.fail('there are none to ask about');
       expect(await world.batches.stalePending(firstBucket(sale), 0, 10, never)).to.deep.equal([]);
       const [first, second, third] = [await deducted('u1'), await deducted('u2'), await deducted('u3')];
@@ -431,7 +431,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(await taken()).to.have.length(1);
     });
 
-    it('forgets a taken batch that was recorded since', async () => {
+    it('forgets a taken batch that has been recorded since', async () => {
       const batch = await deducted('u1');
       await takeAll();
       await world.batches.markRecorded([{ batch, orders: [order('u1', '101')] }]);
@@ -439,14 +439,14 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(await taken()).to.deep.equal([]);
     });
 
-    it('gives no batch to two concurrent callers, and every batch to some caller', async () => {
+    it('gives no batch to two concurrent callers, and each batch to one of them', async () => {
       const batchIds = await three();
       const both = await Promise.all([taken(2), taken(2)]);
       expect(both.flat()).to.have.length(3);
       expect(both.flat()).to.have.members(batchIds);
     });
 
-    it('returns new batches when a caller continues after its last look, and misses no batch', async () => {
+    it('returns new batches when a caller continues after its last call, and misses none', async () => {
       const batchIds = await three();
       const first = await takeAll(2);
       expect(first.batches.map(({ batchId }) => batchId)).to.deep.equal(batchIds.slice(0, 2));
@@ -456,7 +456,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(await taken(2, second.nextFromMs)).to.deep.equal([batchId]);
     });
 
-    it('honours the longest delay, set before a batch was ever taken or later', async () => {
+    it('honours the longest delay, whether it is set before or after a batch is first taken', async () => {
       const { batchId } = await deducted('u1');
       await world.batches.leaveAlone(firstBucket(sale), [{ batchId, forMs: 3_000 }]);
       await world.batches.leaveAlone(firstBucket(sale), [{ batchId, forMs: 1 }]);
@@ -469,7 +469,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(await taken()).to.deep.equal([]);
     });
 
-    it('resets the delay of a batch that was parked and put back', async () => {
+    it('resets the delay of a batch that was parked and put back into `pending`', async () => {
       const batch = await deducted('u1');
       await world.batches.leaveAlone(firstBucket(sale), [{ batchId: batch.batchId, forMs: 3_600_000 }]);
       await world.batches.park(batch);
@@ -478,7 +478,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
     });
   });
 
-  it('heldElsewhere: names purchases held by another batch, and no own, ordered or unknown purchases', async () => {
+  it('heldElsewhere: names purchases held by another batch, but no purchases that are unknown, ordered or held by this batch', async () => {
     const [own, other] = [await deducted('u1', 'u2'), await deducted('u3', 'u4')];
     await world.batches.markRecorded([{ batch: other, orders: [order('u4', '104')] }]);
     const asked = batchOf(sale, [...own.purchases, ...other.purchases, ...purchasesOf('u5')], own.batchId);
@@ -486,7 +486,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
   });
 
   describe('unpark', () => {
-    it('returns a parked batch with its body as a young batch, in any state of the sale [M8]', async () => {
+    it('puts a parked batch back into `pending` with its body, as a young batch, in any state of the sale [M8]', async () => {
       const batch = await deducted('u1*2');
       await world.batches.park(batch);
       await world.sales.setState(sale, 'closed');
@@ -498,7 +498,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(await unitsLeft()).to.equal(8);
     });
 
-    it('returns no batch that is recorded, was never deducted or has no marker', async () => {
+    it('puts no batch back that is recorded, was never deducted or has no marker', async () => {
       const recorded = await deducted('u1');
       await world.batches.markRecorded([{ batch: recorded, orders: [order('u1', '101')] }]);
       const [aborted, unknown] = [batchOf(sale, purchasesOf('u2')), batchOf(sale, purchasesOf('u3'))];

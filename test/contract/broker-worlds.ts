@@ -52,8 +52,8 @@ export interface BrokerWorld {
 const INVISIBLE_MS = 10_000;
 const AWAIT_MS = 1_000;
 /**
- * Longer than the default. A broker that shares two cores with other suites may be slow, and a missing response is
- * another result.
+ * Longer than the default. A broker that shares two cores with other suites may be slow, and a missing response would
+ * look like a different result.
  */
 const REQUEST_TIMEOUT_MS = 10_000;
 
@@ -72,7 +72,7 @@ async function memoryWorld(): Promise<BrokerWorld> {
         close: () => source.close(),
         async receive(max) {
           const deliveries = await source.receive(max);
-          if (deliveries.length === 0) await broker.runChecks(); // The real broker checks back while time passes.
+          if (deliveries.length === 0) await broker.runChecks(); // the real broker checks back while time passes
           return deliveries;
         },
       };
@@ -148,7 +148,7 @@ export async function nextDelivery(
   return null;
 }
 
-/** Suites run concurrently, and members of a group share its messages. Therefore each suite has its own group. */
+/** Suites run concurrently, and members of a group share its messages, so each suite has its own group. */
 export const PURCHASES = { topic: TOPICS.purchase, group: GROUPS.writer } as const;
 export const REDRIVES = { topic: TOPICS.redrive, group: GROUPS.redriveWriter } as const;
 export const REDRIVES_HELD = { topic: TOPICS.redrive, group: GROUPS.coupon } as const;

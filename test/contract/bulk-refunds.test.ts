@@ -18,12 +18,12 @@ const ORDERS = 1000;
 /** Short, so that the refunds of a dead keeper are soon due again. */
 const LEASE_MS = 1500;
 
-describe('contract refunds in bulk on MySQL', () => {
+describe('contract: bulk refunds on MySQL', () => {
   const world = useWorld(mysqlMoves);
   const service = new PaymentServiceStandIn();
   afterEach(() => service.stop());
 
-  it('makes each of 1,000 refunds once when a keeper and the provider die in the middle', async () => {
+  it('makes each of 1,000 refunds once when a keeper and the provider die halfway', async () => {
     const users = Array.from({ length: ORDERS }, (_, index) => `u${index}/k*${1 + (index % 3)}`);
     const { sale, orders } = await ordersIn(world, users, { sale: { stock: 3 * ORDERS, priceCents: 100 } });
     const pay = async (order: Order): Promise<void> => {
@@ -56,7 +56,7 @@ describe('contract refunds in bulk on MySQL', () => {
       );
     expect(done()).to.be.within(300, ORDERS - 1);
 
-    // Two keepers go on, and the provider dies with answers on their way.
+    // Two keepers continue, and the provider dies while answers are on their way.
     const keepers = [keeper(refunds, current), keeper(refunds, current)];
     let restarts = 0;
     while (await isDue()) {

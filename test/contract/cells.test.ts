@@ -8,7 +8,7 @@ import { createWorkerSlots } from '../../src/mysql/worker-slots.js';
 import { newSale, ownMysqlWorld } from './repository-worlds.js';
 
 const CELL = 3;
-/** Only an administrator of these versions may choose the step of a session. */
+/** In these versions only an administrator may set the id increment of a session. */
 const ASKS_A_RIGHT = /^8\.0\.1[4-7]/;
 
 describe('contract: a cell on MySQL', () => {

@@ -86,7 +86,7 @@ onEachWorld<World>('contract CompensationRepository', WORLDS, (world) => {
     world.jobs.claim({ max, leaseMs, saleId });
   const idsOf = (jobs: readonly CompensationJob[]): string[] => jobs.map(({ jobId }) => jobId);
 
-  it('creates one job per kind and subject, even when several keepers find it at the same moment [C1]', async () => {
+  it('creates one job per kind and subject, even if several keepers report the finding at the same moment [C1]', async () => {
     const job = jobOf('u1');
     const words = await Promise.all(Array.from({ length: 6 }, () => world.jobs.add([job], 'ann')));
     expect(words.flat().sort()).to.deep.equal([...Array<string>(5).fill('already_pending'), 'added'].sort());
@@ -106,7 +106,7 @@ onEachWorld<World>('contract CompensationRepository', WORLDS, (world) => {
     ]);
   });
 
-  it('removes a bounded number of compensated jobs, and keeps failed jobs', async () => {
+  it('removes a limited number of compensated jobs, and keeps failed jobs', async () => {
     const [first, second, failed] = [await added('u1'), await added('u2'), await added('u3')];
     await world.jobs.done(first.jobId, 'ann', '');
     await world.jobs.done(second.jobId, 'ann', '');
@@ -122,7 +122,7 @@ onEachWorld<World>('contract CompensationRepository', WORLDS, (world) => {
     expect(await left()).to.deep.equal([failed.jobId]);
   });
 
-  it('finds jobs by id, request, batch, state, kind and sale, and starts a page after a job', async () => {
+  it('finds jobs by id, request, batch, state, kind and sale, and starts a page after a given job', async () => {
     const one = await added('u1');
     await world.jobs.add([jobOf('u2', { batchId: one.batchId }), jobOf('u3')], 'ann');
     const all = await world.jobs.list({ saleId }, { max: 100 });
@@ -136,7 +136,7 @@ onEachWorld<World>('contract CompensationRepository', WORLDS, (world) => {
     expect(await world.jobs.list({ saleId, kind: 'leak', state: 'pending' }, { max: 9 })).to.have.length(3);
   });
 
-  it('gives a job to one claim, and to another only after its lease, and counts no attempt [C1]', async () => {
+  it('gives a job to only one claim, and to the next after its lease, and counts no attempt for a claim [C1]', async () => {
     for (const user of ['u1', 'u2', 'u3', 'u4']) await world.jobs.add([jobOf(user)], 'ann');
     const claims = await Promise.all([claim(LONG_MS, 2), claim(LONG_MS, 2)]);
     const claimed = claims.flat();
@@ -153,7 +153,7 @@ onEachWorld<World>('contract CompensationRepository', WORLDS, (world) => {
     });
   });
 
-  it('stores the reason of a postponed job and its later due time, and leaves a final job unchanged', async () => {
+  it('stores the reason and the new due time of a postponed job, and leaves an ended job unchanged', async () => {
     const { jobId } = await added('u1');
     await claim();
     await world.jobs.postpone(jobId, LONG_MS, 'no row yet', 'counts');
@@ -172,7 +172,7 @@ onEachWorld<World>('contract CompensationRepository', WORLDS, (world) => {
     expect(await world.jobs.find(jobId)).to.include({ lastError: 'it has its row', state: 'compensated' });
   });
 
-  it('ends a job once with an audit row, and reopens it when found again unless it was given up', async () => {
+  it('ends a job once with an audit row, and reopens it if its finding returns, unless it was given up', async () => {
     const { jobId, ...job } = await added('u1');
     expect(await world.jobs.done(jobId, 'ann', 'marked recorded')).to.equal('done');
     expect(await world.jobs.failed(jobId, 'bob', 'late')).to.equal('not_pending');
@@ -213,7 +213,7 @@ onEachWorld<World>('contract CompensationRepository', WORLDS, (world) => {
     expect(audit.filter(({ action }) => action === 'compensation.retried')).to.have.length(2);
   });
 
-  it('counts every state, and writes audit entries for changes outside MySQL', async () => {
+  it('counts the jobs of every state, and writes audit entries for changes outside MySQL', async () => {
     const before = await world.jobs.counts();
     const { jobId } = await added('u1', { kind: 'drift' });
     const after = await world.jobs.counts();
@@ -232,7 +232,7 @@ onEachWorld<World>('contract CompensationRepository', WORLDS, (world) => {
 onEachWorld<World>('contract ReconcileRuns', WORLDS, (world) => {
   const owner = (): string => `run-${randomBytes(6).toString('hex')}`;
 
-  it('allows one owner per sale, who may renew the lease, and a new owner when it is free or expired [C1]', async () => {
+  it('allows one owner per sale and lets it renew the lease; a new owner gets a free or expired lease [C1]', async () => {
     const saleId = freshSaleId();
     const owners = [owner(), owner(), owner()];
     const answers = await Promise.all(owners.map((one) => world.runs.lease(saleId, one, LONG_MS)));
@@ -250,7 +250,7 @@ onEachWorld<World>('contract ReconcileRuns', WORLDS, (world) => {
     expect((await world.runs.lease(freshSaleId(), third, LONG_MS)).outcome, 'another sale').to.equal('held');
   });
 
-  it('keeps no row after a lease is returned', async () => {
+  it('keeps no row once a lease is returned', async () => {
     const saleId = freshSaleId();
     const [first, second] = [owner(), owner()];
     await world.runs.lease(saleId, first, LONG_MS);
@@ -305,7 +305,7 @@ onEachWorld<World>('contract ReconcileRuns', WORLDS, (world) => {
     expect(await world.runs.list({ saleId, beforeId: first }, 10)).to.deep.equal([]);
   });
 
-  it('removes a bounded number of old runs', async () => {
+  it('removes a limited number of old runs', async () => {
     const saleId = freshSaleId();
     for (let runs = 0; runs < 3; runs++) await world.runs.begin({ saleId, applied: false, actor: 'ann' });
     await world.runs.removeOld(LONG_MS, 100);
@@ -318,7 +318,7 @@ onEachWorld<World>('contract ReconcileRuns', WORLDS, (world) => {
   });
 });
 
-describe('contract the stored kinds of findings on mysql', () => {
+describe('contract: the stored kinds of findings on MySQL', () => {
   it('stores kinds that the previous release knows', async () => {
     const { pool, close } = await mysqlWorld();
     try {

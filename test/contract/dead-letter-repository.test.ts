@@ -46,7 +46,7 @@ onEachWorld<RepositoryWorld>('contract DeadLetterRepository', WORLDS, (world) =>
     expect(await world.deadLetters.park({ ...deadLetter, group: 'seckill-order-writer-redrive' })).to.equal('parked');
   });
 
-  it('park: stores one dead letter per batch for any number of its messages, and a new one after it is closed', async () => {
+  it('park: stores one dead letter per batch, however many of its messages arrive, and a new one once it is closed', async () => {
     const { batchId, body } = batchOf({ saleId }, purchasesOf('u1'));
     const letter = (): DeadLetter => deadLetterOf({ batchId, body, isBatch: true });
     expect(await world.deadLetters.park(letter())).to.equal('parked');
@@ -80,13 +80,13 @@ onEachWorld<RepositoryWorld>('contract DeadLetterRepository', WORLDS, (world) =>
     expect(await own('')).to.deep.equal(all.slice(1));
   });
 
-  it('park: accepts any message content, because a failure would cause endless redelivery [M7]', async () => {
+  it('park: accepts any message content, because an error would cause endless redelivery [M7]', async () => {
     const odd = `\u0000\ud800'"\\🎉${'x'.repeat(20_000)}`;
     const deadLetter = deadLetterOf({ body: odd, detail: odd, saleId: odd, batchId: odd, originTopic: odd });
     expect(await world.deadLetters.park(deadLetter)).to.equal('parked');
   });
 
-  it('returns a dead letter as it was parked, with its body', async () => {
+  it('returns a dead letter with its body, exactly as it was parked', async () => {
     const beforeMs = world.clock.nowMs();
     const deadLetter = await parked(['u1*2'], { attempts: 6 });
     const { deadLetterId, messageId, batchId, detail, body, parkedAtMs } = deadLetter;
@@ -97,7 +97,7 @@ onEachWorld<RepositoryWorld>('contract DeadLetterRepository', WORLDS, (world) =>
     expect(await world.deadLetters.find('999999999999')).to.equal(null);
   });
 
-  it('shows the dead letters of a batch and of a request to a trace', async () => {
+  it('returns the dead letters of a batch and of a request, for a trace', async () => {
     const { deadLetterId, batchId, body, ...stored } = await parked([`u1/${unique()}`]);
     const traced = world.tracedDeadLetters;
     const { group, reason, detail, attempts, state, parkedAtMs, replays, replayStartedAtMs, note } = stored;
@@ -123,7 +123,7 @@ onEachWorld<RepositoryWorld>('contract DeadLetterRepository', WORLDS, (world) =>
     expect(await traced.find('999999999999')).to.equal(null);
   });
 
-  it('does not find a request in the metadata of another purchase', async () => {
+  it('does not mistake text in the metadata of another purchase for a request id', async () => {
     const metadata = { noted: 'noted', also: ',"noted",', last: '["noted","noted",1]' };
     const { body } = batchOf({ saleId }, [{ ...purchaseOf('u1/k1'), metadata }]);
     const { deadLetterId } = await parked(['u1/k1'], { body });
@@ -131,7 +131,7 @@ onEachWorld<RepositoryWorld>('contract DeadLetterRepository', WORLDS, (world) =>
     expect(await idsOf({ key: 'k1' })).to.include(deadLetterId);
   });
 
-  it('finds parked dead letters by the trace id of a purchase, and not by metadata of another purchase', async () => {
+  it('finds parked dead letters by the trace id of a purchase, but not by text in the metadata of another purchase', async () => {
     const traceId = randomBytes(16).toString('hex');
     const other = randomBytes(16).toString('hex');
     const metadata = { noted: `,"${other}"]`, also: `[[0,"${other}"]]` };
@@ -190,7 +190,7 @@ onEachWorld<RepositoryWorld>('contract DeadLetterRepository', WORLDS, (world) =>
     expect(await idsOf({ untilMs: parkedAtMs + 1 })).to.deep.equal([deadLetterId]);
   });
 
-  it('starts a page after a dead letter, and skips none when earlier dead letters have changed', async () => {
+  it('starts a page after a given dead letter, and skips none if earlier ones have changed', async () => {
     const deadLetters = [await parked(['u1']), await parked(['u2']), await parked(['u3'])];
     const filter: DeadLetterFilter = { saleId, state: 'parked' };
     const first = await world.deadLetters.list(filter, { max: 2 });
@@ -206,7 +206,7 @@ onEachWorld<RepositoryWorld>('contract DeadLetterRepository', WORLDS, (world) =>
     );
   });
 
-  it('begins a replay, keeps its note while parked, begins again and ends, and audits each step', async () => {
+  it('begins a replay, stores its note while the dead letter stays parked, begins again and ends, and audits each step', async () => {
     const { deadLetterId } = await parked(['u1']);
     expect(await idsOf({ replayBegun: true })).to.deep.equal([]);
     expect(await world.deadLetters.beginReplay(deadLetterId, 'ann')).to.equal('done');
@@ -257,7 +257,7 @@ onEachWorld<RepositoryWorld>('contract DeadLetterRepository', WORLDS, (world) =>
     expect(await world.deadLetters.beginReplay('999999999999', 'bob')).to.equal('not_found');
   });
 
-  it('lets one of two concurrent ends win', async () => {
+  it('lets only one of two concurrent attempts end a dead letter', async () => {
     const { deadLetterId } = await parked(['u1']);
     const moves = await Promise.all([
       world.deadLetters.close(deadLetterId, 'ann', 'discarded', 'given up'),
@@ -267,7 +267,7 @@ onEachWorld<RepositoryWorld>('contract DeadLetterRepository', WORLDS, (world) =>
     expect(await world.auditOf(`dead_letter:${deadLetterId}`)).to.have.length(1);
   });
 
-  it('shortens a note of any length to its column', async () => {
+  it('shortens a note of any length to fit its column', async () => {
     const { deadLetterId } = await parked(['u1']);
     expect(await world.deadLetters.keepParked(deadLetterId, 'a'.repeat(200), 'n'.repeat(5000))).to.equal('done');
   });

@@ -35,7 +35,7 @@ onEachWorld<BrokerWorld>('contract DeliverySource', BROKER_WORLDS, (world) => {
       return { batch, tookMs: world.nowMs() - startedAtMs };
     };
     let acked = await publishAndAck();
-    // An ack at the edge of the invisible time may be accepted and still be too late. The test then uses another
+    // An ack at the end of the invisible time may be accepted and still be too late. The test then uses another
     // message.
     for (let tries = 1; acked.tookMs > INVISIBLE_MS / 2 && tries < 5; tries++) acked = await publishAndAck();
     expect(await nextDelivery(world, source, acked.batch, INVISIBLE_MS + 5_000)).to.equal(null);
@@ -68,7 +68,7 @@ onEachWorld<BrokerWorld>('contract DeliverySource', BROKER_WORLDS, (world) => {
     await second.ack();
   });
 
-  it('turns a message into a dead letter after its last retry, with the properties of its origin [M7]', async () => {
+  it('turns a message into a dead letter after its last retry, with properties that name its origin [M7]', async () => {
     const batch = freshBatch();
     await channel.publish(batch);
     let messageId = '';
@@ -80,8 +80,8 @@ onEachWorld<BrokerWorld>('contract DeliverySource', BROKER_WORLDS, (world) => {
     }
     const { topic, collector } = DEAD_LETTERS[REDRIVES.group];
     const deadLetters = await world.source(topic, collector);
-    // The broker moves it only with a receive of its own group once it is visible again. On a busy machine this may
-    // take several receives, so the group receives until it arrives.
+    // The broker moves a message only when its own group receives after it has become visible again. On a busy machine
+    // this may take several receives, so the group receives until the message arrives.
     const endsAtMs = world.nowMs() + DEAD_LETTER_WITHIN_MS;
     let deadLetter: Delivery | null = null;
     while (deadLetter === null && world.nowMs() < endsAtMs) {
@@ -96,7 +96,7 @@ onEachWorld<BrokerWorld>('contract DeliverySource', BROKER_WORLDS, (world) => {
     await deadLetter?.ack();
   });
 
-  it('lets a receive that was open at close be acked, and returns empty lists afterwards', async () => {
+  it('lets the result of a receive that was open at close be acked, and returns empty lists from then on', async () => {
     const batch = freshBatch();
     const receiving = nextDelivery(world, source, batch, 1);
     await channel.publish(batch);

@@ -29,7 +29,7 @@ const IS_OTHER = !isDeepStrictEqual(versionsIn(process.env), DEFAULT_VERSIONS);
 const MAY_BE_RISKY = [
   ...['settings.node', 'redis.disk', 'mysql.disk', 'rocketmq.disk', 'redis.replicas', 'rocketmq.open'],
 ];
-/** A server that hangs takes ten seconds. */
+/** A server that hangs costs ten seconds. */
 const WITHIN_MS = 30_000;
 
 class Lines {
@@ -60,12 +60,12 @@ async function look(change: Readonly<Record<string, string>> = {}): Promise<Line
 const onPort = (url: string, port: string): string => Object.assign(new URL(url), { port }).href;
 
 describe('seckill doctor on real servers', () => {
-  it('reports no error for the healthy stack, sees every value, and marks only the gaps of a trial as risky', async () => {
+  it('reports no error for the healthy stack, sees every value, and marks only the weaknesses of a trial setup as risky', async () => {
     const lines = await look();
     expect(lines.all.filter(({ verdict }) => verdict === 'wrong')).to.deep.equal([]);
     expect(lines.of('unknown')).to.deep.equal([]);
     const risky = lines.of('risky').filter((id) => !MAY_BE_RISKY.includes(id));
-    // The test broker checks back early, and a server from elsewhere may have an untested version.
+    // The test broker checks back early, and a server from another source may have an untested version.
     expect(risky.filter((id) => !IS_OTHER || !id.endsWith('.version'))).to.deep.equal([
       'mysql.binlog',
       'rocketmq.first-check',
@@ -93,7 +93,7 @@ describe('seckill doctor on real servers', () => {
       expect(lines.line(id)).to.match(/^ok: /).and.match(says);
   });
 
-  it('prints a red line for each server and no secret when the settings are missing or wrong', async () => {
+  it('prints a red line for each server, and no secret, if its settings are missing or wrong', async () => {
     const weak = { MYSQL_URL: 'mysql://root:hunter22@127.0.0.1:1/x', ROCKETMQ_ENDPOINT: 'nowhere', REDIS_URL: '' };
     const lines = await look({ ...weak, MESSAGE_UNSIGNED: 'accept', OPERATORS_HOST: '0.0.0.0' });
     expect(lines.of('wrong')).to.have.members([
@@ -108,7 +108,7 @@ describe('seckill doctor on real servers', () => {
     expect(JSON.stringify(lines.all)).not.to.include('hunter22');
   });
 
-  it('prints a red line for a server when its TLS setting is wrong', async () => {
+  it('prints a red line for a server if its TLS setting is wrong', async () => {
     const none = {
       MYSQL_TLS_CA_FILE: '/nowhere/ca.pem',
       MYSQL_TLS: 'on',
@@ -159,7 +159,7 @@ describe('seckill doctor: broken Redis', () => {
     expectOnlyRedisAway(await look({ REDIS_URL: url }), /WRONGPASS|invalid username-password/);
   });
 
-  it('reports eviction, a missing append-only log, a missing password and a missing replica that purchases wait for', async () => {
+  it('reports eviction, a missing append-only log, a missing password and a missing replica for which purchases wait', async () => {
     await admin.config('SET', 'maxmemory-policy', 'allkeys-lru');
     await admin.config('SET', 'appendfsync', 'no');
     try {
@@ -193,7 +193,7 @@ describe('seckill doctor: broken Redis', () => {
     }
   });
 
-  it('reports the checks that it cannot make when the user may not read settings', async () => {
+  it('names the checks that it cannot make if the user may not read settings', async () => {
     await admin.acl('SETUSER', 'narrow', 'on', '>a-long-password-of-narrow', '~*', '&*', '+@all', '-config', '-acl');
     const url = `redis://narrow:a-long-password-of-narrow@127.0.0.1:${server.port}`;
     const lines = await look({ REDIS_URL: url });
@@ -203,7 +203,7 @@ describe('seckill doctor: broken Redis', () => {
 });
 
 describe('seckill doctor: a Redis cluster', () => {
-  it('names the bad masters in a line', async () => {
+  it('names the misconfigured masters in one line', async () => {
     const cluster = await startRedisCluster();
     try {
       await cluster.admin[1]?.config('SET', 'appendonly', 'yes');
@@ -221,7 +221,7 @@ describe('seckill doctor: a Redis cluster', () => {
   });
 });
 
-/** The Redis of all tests knows the events of other databases. */
+/** The Redis that all tests share counts events of other databases too. */
 const BEYOND_OTHERS = 'AUTO_INCREMENT = 1000000000';
 
 describe('seckill doctor: broken MySQL', () => {
@@ -288,14 +288,14 @@ describe('seckill doctor: broken MySQL', () => {
     expect(await refusalAt(server.url)).to.match(/^this MySQL cannot hold orders: max_allowed_packet is 1048576 bytes/);
   });
 
-  it('reports a commit that waits for no replica, and nothing for a single server', async () => {
+  it('reports commits that wait for no replica, but not on a single server', async () => {
     const line = async (): Promise<string> => (await look({ MYSQL_URL: server.url })).line('mysql.replica');
     expect(await line()).to.match(/^ok: one server, no replica/);
     await server.admin('SET GLOBAL rpl_semi_sync_master_enabled = ON');
     expect(await line()).to.match(/^risky: No replica answers in time/);
   });
 
-  it('reads the same from a MySQL, which uses other names', async () => {
+  it('reads the same facts from MySQL, which names them differently', async () => {
     const answers = new Map([
       ['log_bin', 'ON'],
       ['rpl_semi_sync_source_enabled', 'ON'],
@@ -321,7 +321,7 @@ describe('seckill doctor: broken MySQL', () => {
     }
   });
 
-  it('stops a program when tables compare ids loosely, lack transactions or belong to another release', async () => {
+  it('stops a program if tables compare ids loosely, lack transactions or belong to another release', async () => {
     expect(await refusalAt(own.url)).to.equal('');
     for (const sql of [
       `ALTER TABLE outbox ${BEYOND_OTHERS}`,
@@ -342,7 +342,7 @@ describe('seckill doctor: broken MySQL', () => {
     expect(refusal).not.to.match(/of_somebody_else|are missing|9999/);
   });
 
-  it('notices a session without our settings, as behind a proxy that shares connections', async () => {
+  it('notices sessions without our settings, as they occur behind a proxy that shares connections', async () => {
     const connection = await createConnection({
       ...connectionOptions({ url: stackEnv().MYSQL_URL }),
       bigNumberStrings: true,
@@ -408,7 +408,7 @@ describe('seckill doctor: broken RocketMQ', () => {
     expect(lines.line('rocketmq.answers')).to.match(/refuses ROCKETMQ_ACCESS_KEY/);
   });
 
-  it('reports a broker without topics, access control or enough check-backs, then wrong topic types, then a broker that hangs', async () => {
+  it('reports a broker without topics, access control or enough check-backs, then one with wrong topic types, then one that hangs', async () => {
     const cluster = await PrivateCluster.start(['broker-x']);
     try {
       const change = { NAMESRV_ADDR: cluster.namesrvAddr };
@@ -417,7 +417,8 @@ describe('seckill doctor: broken RocketMQ', () => {
         return lines.of('wrong').includes('rocketmq.brokers') ? null : lines;
       };
       const asItComes = await found('a broker that has just begun answers in time', askAnswering);
-      const wrong = asItComes.of('wrong').filter((id) => id !== 'rocketmq.open'); // The port for replicas, on a machine with a network.
+      // the replication port, on a machine with a network
+      const wrong = asItComes.of('wrong').filter((id) => id !== 'rocketmq.open');
       expect(wrong).to.deep.equal(['rocketmq.topics', 'rocketmq.groups']);
       expect(asItComes.line('rocketmq.topics')).to.match(/seckill-purchase is missing/);
       expect(asItComes.line('rocketmq.access')).to.match(/^risky: .* at broker-x\.$/);

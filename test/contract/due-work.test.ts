@@ -17,7 +17,7 @@ const threeRows = (insert: string, [open, ended]: readonly [string, string]): re
     insert.replace('?', row),
   );
 
-/** Rows of each kind: two without work, one waiting, one ended and then one due. */
+/** Rows of each kind: two without work, one that waits, and one that has ended and then becomes due. */
 const ROWS: Record<DueWork, readonly string[]> = {
   batch_recorded: outbox('batch_recorded'),
   orders_moved: outbox('orders_moved'),
@@ -59,7 +59,7 @@ describe('contract DueWork on MySQL', () => {
 
   const found = new Set<string>();
   for (const [work, inserts] of Object.entries(ROWS)) {
-    it(`finds ${work} when a row is due, and not when rows wait or have ended`, async () => {
+    it(`finds ${work} if a row is due, but not if rows are waiting or have ended`, async () => {
       const readDue = createDueWork(world.pool);
       const [waits, ended, due] = inserts;
       for (const sql of [waits, ended]) await world.pool.execute(sql ?? '');

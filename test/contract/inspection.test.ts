@@ -22,7 +22,7 @@ describe('RocketMQ inspection', () => {
   const groupOf = async (named: NamedGroup) =>
     (await inspection.groups([named])).find(({ topic }) => topic === named.topic);
 
-  it('counts undelivered messages as the lag of a group, with the age of the oldest, and no delivered message', async () => {
+  it('counts only undelivered messages as the lag of a group, and tells the age of the oldest', async () => {
     const source = await world.source(REDRIVES_INSPECTED.topic, REDRIVES_INSPECTED.group);
     const channel = await world.redriveChannel();
     const publish = async (count: number): Promise<void> => {
@@ -67,7 +67,7 @@ describe('RocketMQ inspection', () => {
     expect(await browse('no-such-topic', null, 5)).to.deep.equal([]);
   });
 
-  it('shows a half message with its batch until it is resolved, and no committed message', async () => {
+  it('shows a half message with its batch until it is resolved, and never a committed message', async () => {
     const channel = await world.purchaseChannel(async () => 'no_answer');
     const [left, committed] = [freshBatch(), freshBatch()];
     const half = await channel.sendHalf(left);
@@ -84,10 +84,10 @@ describe('RocketMQ inspection', () => {
     });
     expect(found?.ageMs).to.be.within(0, 60_000);
     await until('the answer is written down', async () => (await openOf(committed.batchId)) === undefined);
-    // It was sent before the other message, and the broker passes it only after asking about it.
+    // It was sent before the other message, and the broker gets past it only after asking about it.
     expect(await openOf(left.batchId), 'without an answer it stays').to.include({ checks: 0 });
     await half.rollback();
-    await channel.close(); // The broker would ask it about half messages of other suites.
+    await channel.close(); // The broker would ask this producer about half messages of other suites.
   });
 
   it('shows brokers, groups, dead letters, half messages and their producers on one screen', async () => {
@@ -106,7 +106,7 @@ describe('RocketMQ inspection', () => {
     expect(topics.find(({ topic }) => topic === TOPICS.purchase)).to.include({ type: 'TRANSACTION', queues: 8 });
   });
 
-  it('fails with a reason when no name server answers, and asks a second name server', async () => {
+  it('fails with a reason if no name server answers, and tries a second name server', async () => {
     const { NAMESRV_ADDR, ...env } = stackEnv();
     const none = await new RocketmqInspection('127.0.0.1:1', null).topics().catch((error: Error) => error.message);
     expect(none).to.match(/^NAMESRV_ADDR 127\.0\.0\.1:1: /);

@@ -78,7 +78,7 @@ describe('LandedOrders on mysql', () => {
     return sale.saleId;
   }
 
-  it('ends at the last complete second when there are more orders than one read returns', async () => {
+  it('ends at the last complete second if there are more orders than one read returns', async () => {
     const saleId = await soldOut(0, 500, 1000, 1500, 1999, 5000);
     const few = createLandedOrders(world.pool, { ranges: 4, orders: 4 });
     const { seconds, readToMs } = await few.bySecond(saleId, START_MS, START_MS + 60_000);
@@ -127,11 +127,12 @@ describe('LandedOrders on mysql', () => {
     expect([...before.seconds.values()]).to.deep.equal([2, 1]);
   });
 
-  it('counts each order once while its sale moves to the archive, even beside an order that stays', async () => {
+  it('counts each order once while its sale moves to the archive, even next to an order that stays', async () => {
     const sale = await world.sales.create(newSale({ stock: 100, limitPerBuyer: 10, opensAtMs: START_MS }));
     const { saleId } = sale;
     await write(world, sale, START_MS, 20);
-    await write(world, sale, START_MS, 10); // Another worker wrote it in the same millisecond, so the two ranges overlap.
+    // Another worker wrote it in the same millisecond, so the two ranges overlap.
+    await write(world, sale, START_MS, 10);
     await write(world, sale, START_MS + 2999, 5);
     const landed = createLandedOrders(world.pool);
     const before = await landed.bySecond(saleId, START_MS, START_MS + 60_000);

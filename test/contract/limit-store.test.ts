@@ -76,7 +76,7 @@ onEachWorld<World>('contract LimitStore', WORLDS, (world) => {
     expect(words(await take(limits, user('a'), user('b'), user('b')))).to.deep.equal(['user', 'in', 'user']);
   });
 
-  it('returns the remaining requests and the time of the next request', async () => {
+  it('returns the number of requests left and the time of the next one', async () => {
     const limits = { user: { limit: 2, windowMs: LONG_MS } };
     const { verdicts } = await take(limits, user('a'), user('a'), user('a'));
     expect(verdicts.map(({ remaining }) => remaining)).to.deep.equal([1, 0, 0]);
@@ -95,7 +95,7 @@ onEachWorld<World>('contract LimitStore', WORLDS, (world) => {
     expect(words(await take(limits, from('10.0.0.1')))).to.deep.equal(['in']);
   });
 
-  it('admits the burst of the global bucket at once for all callers together, then its rate', async () => {
+  it('admits a burst from the global bucket at once for all callers together, then its steady rate', async () => {
     const limits = { global: { ratePerSecond: 20, burst: 3 } };
     const first = await take(limits, user('a'), from('10.0.0.1'), user('b'), user('c'), user('d'));
     expect(words(first)).to.deep.equal(['in', 'in', 'in', 'global', 'global']);
@@ -126,14 +126,14 @@ onEachWorld<World>('contract LimitStore', WORLDS, (world) => {
     expect(words(answers)).to.deep.equal(['in', 'ip', 'in', 'user', 'in', 'in', 'global']);
   });
 
-  it('counts endpoints separately', async () => {
+  it('counts each endpoint separately', async () => {
     const limits = { ...NONE, user: { limit: 1, windowMs: LONG_MS } };
     await take(limits, user('a'));
     const other = { endpoint: `${endpoint}-other`, limits, callers: [user('a')] };
     expect(words(await world.store.take(other))).to.deep.equal(['in']);
   });
 
-  it('admits a new subject beyond the maximum without counting it', async () => {
+  it('admits a new subject without counting it once the maximum of subjects is reached', async () => {
     const limits = { user: { limit: 1, windowMs: LONG_MS }, subjectsMax: 1 };
     await take(limits, user('a'));
     const answers = await take(limits, user('b'), user('b'), user('a'));

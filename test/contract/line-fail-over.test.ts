@@ -67,7 +67,7 @@ describe('contract: a waiting room whose Redis dies', () => {
       ['ann', 1],
       ['bob', 2],
       ['cat', 3],
-      ['dan', 6], // whose place was lost, and who shows no ticket
+      ['dan', 6], // a buyer whose place was lost, and who shows no ticket
     ] as const) {
       expect(placeOf(await join(newApi(), userId)), userId).to.equal(place);
     }

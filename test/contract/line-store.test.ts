@@ -38,20 +38,20 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
     expect(line).to.deep.include({ epoch: 1, byLot: false, opened: true, joined: [1, 0, 2], admitted: [0, 0, 0] });
   });
 
-  it('gives concurrent buyers different numbers, and one buyer the same', async () => {
+  it('gives concurrent buyers different numbers, and a repeated call of one buyer the same number', async () => {
     const taken = await Promise.all(Array.from({ length: 60 }, (_, nth) => take(`u${nth % 20}`)));
     expect(new Set(taken.map(({ number }) => number)).size).to.equal(20);
     expect((await world.lines.read(terms, null)).joined).to.deep.equal([0, 0, 20]);
   });
 
-  it('admits nobody before the opening, then the ordered rate, a higher class first', async () => {
+  it('admits no buyer before the opening, then buyers at the set rate, higher classes first', async () => {
     opens(3000);
     terms = { ...terms, perSecond: 100 };
     const buyers = Array.from({ length: 500 }, (_, nth) => take(`u${nth}`));
     await Promise.all([...buyers, ...Array.from({ length: 10 }, (_, nth) => take(`p${nth}`, { priority: 0 }))]);
     expect((await world.lines.read(terms, null)).admitted).to.deep.equal([0, 0, 0]);
     await world.elapse(Math.max(0, terms.opensAtMs - (await world.nowMs())));
-    await world.lines.read(terms, null); // No call in a second loses its places.
+    await world.lines.read(terms, null); // A call within a second loses no turns.
     for (let look = 0; look < 4; look++) {
       await world.elapse(500);
       const beforeMs = await world.nowMs();
@@ -63,7 +63,7 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
     }
   });
 
-  it('saves no more than the credit of a second and a place', async () => {
+  it('saves up no more than one second of turns plus one place', async () => {
     opens(-3_600_000);
     terms = { ...terms, perSecond: 5 };
     const words = [];
@@ -72,7 +72,7 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
     expect(words).to.include('waiting');
   });
 
-  it('gives one pass per turn, and the end of the line after it', async () => {
+  it('gives one pass per turn, and when it has ended a new place at the end of the line', async () => {
     opens(-3_600_000);
     terms = { ...terms, perSecond: 0.001 };
     const [first, again] = [await take('a', { passMs: 1000 }), await take('a')];
@@ -86,7 +86,7 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
     expect(await briefly('a')).to.equal('waiting 2 3');
   });
 
-  it('draws by lot before the opening, and puts later buyers behind', async () => {
+  it('draws lots before the opening, and places later buyers behind', async () => {
     opens(1000);
     terms = { ...terms, byLot: true };
     for (const [user, lot] of [
@@ -108,7 +108,7 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
     expect(await briefly('lost', { ticket: ticketOf(early), lot: 0.01 }), 'whose lot was lost').to.equal('waiting 2 5');
   });
 
-  it('ends a turn that was not used for two periods', async () => {
+  it('ends a turn that is not used within two periods', async () => {
     opens(-3_600_000);
     terms = { ...terms, perSecond: 100, turnMs: 300 };
     await take('a', { passMs: 1 });
@@ -123,19 +123,19 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
     expect(await briefly('c')).to.equal('admitted 2 3');
   });
 
-  it('refuses a new buyer when the room is full, and no buyer with a place', async () => {
+  it('refuses a new buyer if the room is full, but never a buyer who has a place', async () => {
     await take('a');
     await take('b');
     expect(await briefly('c', { waitingMax: 2 })).to.equal('overloaded 2 0');
     expect(await briefly('a', { waitingMax: 2 })).to.equal('waiting 2 1');
   });
 
-  it('restores numbers from a ticket or from the line that the caller read, and never goes back', async () => {
+  it('restores numbers from a ticket or from the line that the caller read, and never moves them back', async () => {
     const ticket = { epoch: 1, number: 50, admitted: 20 };
     expect(await briefly('a', { ticket })).to.equal('waiting 2 50');
     const known = await world.lines.read(terms, null);
     expect(known).to.deep.include({ joined: [0, 0, 50], admitted: [0, 0, 20] });
-    terms = { ...terms, saleId: freshSaleId() }; // A room that the store has lost.
+    terms = { ...terms, saleId: freshSaleId() }; // a room that the store has lost
     expect(brief(await take('b', {}, known))).to.equal('waiting 2 51');
     const ahead = { ...known, joined: [7, 0, 60], admitted: [7, 0, 10], opened: true } as unknown as Line;
     const merged = await world.lines.read(terms, ahead);
@@ -172,7 +172,7 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
     expect(await briefly('a', { ticket: ticketOf(before) })).to.equal('ended 2 1');
     const { line } = await take('a', {}, before.line);
     expect(line, 'a caller that has not seen it').to.deep.include({ epoch: 2, joined: [0, 0, 2] });
-    terms = { ...terms, saleId: freshSaleId() }; // A server that has lost the emptying.
+    terms = { ...terms, saleId: freshSaleId() }; // a server that has lost the emptying
     await take('a');
     expect(await world.lines.read(terms, line)).to.deep.include({ epoch: 2, joined: [0, 0, 2] });
   });

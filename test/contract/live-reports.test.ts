@@ -32,7 +32,7 @@ const inMemory = (clock: Clock) => ({
   breakers: new MemoryBreakerStore(clock),
 });
 const inRedis = (connection: RedisConnection) => ({
-  // keys of their own, because operators in other tests would see these programs and APIs
+  // separate keys, because operators in other tests would see these programs and APIs
   programs: createProgramReports(connection, systemClock, `sk:{live}:programs:${randomUUID()}`),
   rules: createRuleReports(connection, `sk:{entry}:rules:apis:${randomUUID()}`),
   hotSales: createHotSaleStore(connection),
@@ -67,7 +67,7 @@ const breakersOf = (redis: BreakerState, mysql: BreakerState = 'closed'): Breake
 /** Sale that only one process of these tests reports. */
 const saleIdOf = (processId: string): string => `9${BigInt(`0x${processId.slice(-12)}`)}`;
 
-/** How a process reports a value from 0 to 2 in each store, and which values the store shows for some processes. */
+/** How a process reports a value from 0 to 2 in each store, and which values the store shows for processes. */
 const STORES: readonly {
   readonly name: string;
   report(stores: Stores, processId: string, value: number, lifeMs: number): Promise<unknown>;
@@ -174,7 +174,7 @@ onEachWorld<World>('contract reports of live processes', WORLDS, (world) => {
     }
   });
 
-  it('names a program that vanished, until one of its kind takes its place or it reports again', async () => {
+  it('names a vanished program until another of its kind replaces it, or until it reports again', async () => {
     const { programs, clock } = world;
     const [gone, stopped, back, api] = [newId(), newId(), newId(), newId()];
     const report = (id: string, kind: ProgramReport['kind'], lifeMs: number): Promise<void> =>
@@ -185,7 +185,7 @@ onEachWorld<World>('contract reports of live processes', WORLDS, (world) => {
     };
     for (let nth = 0; nth < 2; nth++) {
       await Promise.all([gone, stopped, back].map((id) => report(id, 'worker', SHORT_MS)));
-      await clock.sleep(20); // the second report of each is later than the first of all
+      await clock.sleep(20); // the second report of each process is later than all first reports
     }
     await programs.withdraw(stopped);
     expect(await vanished()).to.deep.equal([]);
@@ -215,7 +215,7 @@ onEachWorld<World>('contract reports of live processes', WORLDS, (world) => {
     expect(await read()).to.deep.equal([]);
   });
 
-  it('returns the breakers of all processes, with its own, to a process that reports', async () => {
+  it('returns the breakers of all processes, including its own, to a process that reports', async () => {
     const [one, other] = [newId(), newId()];
     const reports = { [one]: breakersOf('open'), [other]: breakersOf('closed', 'half_open') };
     await world.breakers.exchange(one, reports[one] as BreakerReport, LONG_MS);
@@ -238,7 +238,7 @@ describe('reports of live processes in Redis', () => {
     return ids;
   }
 
-  it('omits an unreadable program, and expires the keys', async () => {
+  it('omits an unreadable program, and lets the keys expire', async () => {
     const key = `sk:{live}:programs:${randomUUID()}`;
     const reports = createProgramReports(world.connection, systemClock, key);
     await writeTexts(key, ['', 'null', '{"kind":"api"}', 'nonsense', '{"kind":"baker","id":"x"}']);
@@ -250,7 +250,7 @@ describe('reports of live processes in Redis', () => {
     expect(await world.connection.redis.pttl(`${key}:seen`)).to.be.within(1, 3_600_000);
   });
 
-  it('forgets programs that vanished over an hour ago, or that it cannot read', async () => {
+  it('forgets programs that vanished over an hour ago, and programs that it cannot read', async () => {
     const key = `sk:{live}:programs:${randomUUID()}`;
     const { redis } = world.connection;
     const atMs = Date.now();
@@ -261,7 +261,7 @@ describe('reports of live processes in Redis', () => {
     expect(await redis.hkeys(`${key}:seen`)).to.deep.equal(['new']);
   });
 
-  it('leaves one entry of a program that starts and dies again and again', async () => {
+  it('keeps one entry of a program that starts and dies again and again', async () => {
     const key = `sk:{live}:programs:${randomUUID()}`;
     for (let nth = 0; nth < 5; nth++) {
       const reports = createProgramReports(world.connection, systemClock, key);
@@ -279,7 +279,7 @@ describe('reports of live processes in Redis', () => {
     for (const report of live) expect(report).to.include({ version: null, refused: null });
   });
 
-  it('keeps the counts of a canary, and reads the report of an API that knows no canary', async () => {
+  it('keeps the counts of a canary, and reads the report of an API that does not know canaries', async () => {
     const key = `sk:{entry}:rules:apis:${randomUUID()}`;
     const reports = createRuleReports(world.connection, key);
     const { canary: _none, ...old } = ruleReportOf('old', 3);
@@ -315,7 +315,7 @@ describe('reports of live processes in Redis', () => {
     for (const id of ids) await world.breakers.withdraw(id);
   });
 
-  it('keeps nothing of a dead process, and expires the keys', async () => {
+  it('keeps nothing of a dead process, and lets the keys expire', async () => {
     const { redis } = world.connection;
     const [dead, live] = [newId(), newId()];
     await world.hotSales.report(dead, [], 1);

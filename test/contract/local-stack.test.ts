@@ -27,7 +27,7 @@ describe('contract: local stack beside other users of the machine', () => {
     expect(args).not.to.include(password);
   });
 
-  it('keeps folder, configuration and append-only file private to their owner', async () => {
+  it('lets only the owner read its folder, configuration and append-only file', async () => {
     const { redis, close } = await connectRedis({ url, replyTimeoutMs: 5000, connectTimeoutMs: 3000 }, silentLog);
     const [, dir] = (await redis.config('GET', 'dir')) as [string, string];
     await close();

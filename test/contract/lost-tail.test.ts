@@ -30,7 +30,7 @@ describe('MySQL that has lost its last writes', () => {
   });
   after(() => server?.stop());
 
-  /** A database as a program sees it: each new connection is checked against the mark. */
+  /** A database as a program uses it: each new connection is checked against the mark. */
   async function database(): Promise<{ pool: MysqlPool; url: string; fresh: () => MysqlPool }> {
     const world = await ownMysqlWorld();
     closed.push(() => world.close());
@@ -57,7 +57,7 @@ describe('MySQL that has lost its last writes', () => {
       (error: unknown) => (error as Error).message,
     );
 
-  it('gets no statement once it would give out the id of a published event, until `restored` has run [D11]', async () => {
+  it('gets no statement once it would reuse the id of a published event, until `restored` has run [D11]', async () => {
     const primary = await database();
     await addEvents(primary.pool, 3);
     await leaseAll(primary.pool);
@@ -73,7 +73,7 @@ describe('MySQL that has lost its last writes', () => {
     expect(await why(program)).to.equal('served');
   });
 
-  it('is told from one that has lost rows that no keeper had leased: nobody knows these', async () => {
+  it('still serves if it lost only rows that no keeper had leased, because no mark knows them', async () => {
     const primary = await database();
     await addEvents(primary.pool, 2);
     await leaseAll(primary.pool);
@@ -82,7 +82,7 @@ describe('MySQL that has lost its last writes', () => {
     expect(await why(promoted.fresh())).to.equal('served');
   });
 
-  it('is recognized by its counter, though the outbox is empty by then', async () => {
+  it('is recognized by its counter even when the outbox is empty', async () => {
     const primary = await database();
     await addEvents(primary.pool, 3);
     await leaseAll(primary.pool);
@@ -90,12 +90,12 @@ describe('MySQL that has lost its last writes', () => {
     expect(await why(primary.fresh())).to.equal('served');
   });
 
-  it('is recognized by this process from memory while Redis is away, which stops no healthy MySQL', async () => {
+  it("is recognized from this process's memory while Redis is down, without blocking a healthy MySQL", async () => {
     const primary = await database();
     await addEvents(primary.pool, 3);
     const mark = createOutboxMark(redis);
     await mark.raise(3n);
-    const reader = createOutboxMark(redis); // an api or a worker: it leases nothing
+    const reader = createOutboxMark(redis); // an api or a worker, which leases nothing
     await reader.read();
     await redis.close();
     const promoted = await database();
@@ -114,7 +114,7 @@ describe('MySQL that has lost its last writes', () => {
     expect(await behind.read()).to.equal(9_007_199_254_740_991n);
   });
 
-  it('gets no statement from a command of an operator either', async () => {
+  it("gets no statement from an operator's command either", async () => {
     const primary = await database();
     await addEvents(primary.pool, 3);
     await leaseAll(primary.pool);

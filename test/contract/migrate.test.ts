@@ -42,7 +42,7 @@ describe('migrate', () => {
 
   const names = MIGRATIONS.map(({ name }) => name);
 
-  it('brings an empty database to the golden schema and reports each step, and does nothing in a second run', async () => {
+  it('brings an empty database to the golden schema and reports each step; a second run does nothing', async () => {
     const steps: MigrateProgress[] = [];
     expect(await migrate({ url }, (step) => steps.push(step))).to.deep.equal(names);
     expect(steps.map(({ name }) => name)).to.deep.equal(names);
@@ -56,7 +56,7 @@ describe('migrate', () => {
     expect(slots).to.deep.equal([{ slots: 256 }]);
   });
 
-  it('lets one of two concurrent processes migrate, and the other find the work done', async () => {
+  it('lets only one of two concurrent processes migrate; the other finds the work done', async () => {
     const results = await Promise.all([migrate({ url }), migrate({ url }), migrate({ url })]);
     expect(results.filter((applied) => applied.length > 0)).to.deep.equal([names]);
   });
@@ -103,7 +103,7 @@ describe('migrate', () => {
     ]);
   });
 
-  it('converts amounts in currencies without cents once, and never while a payment is possible', async () => {
+  it('converts amounts in currencies without cents once, but never while a payment is possible', async () => {
     await migrate({ url });
     const sale = (id: number, currency: string, state: string) =>
       `(${id}, 's', 't', 50000, '${currency}', 1, 1, 1, '2020-01-01', '2020-01-02', '${state}')`;
@@ -183,7 +183,7 @@ describe('migrate', () => {
     expect(await tables()).to.equal(made);
   });
 
-  it('plans the missing statements after a killed migration, with the table that may block writers', async () => {
+  it('plans the missing statements after a killed migration, and names the table that may block writers', async () => {
     await migrate({ url });
     await server.query(`ALTER TABLE ${database}.sales DROP COLUMN coupon`);
     await server.query(`DELETE FROM ${database}.knex_migrations WHERE name = '0029-coupon-codes'`);
@@ -201,7 +201,7 @@ describe('migrate', () => {
     expect(await describeSchema(server, database)).to.equal(await readFile(GOLDEN, 'utf8'));
   });
 
-  it('leaves a database of a later release unchanged, and the earlier release runs on it', async () => {
+  it('leaves a database of a later release unchanged, so that the earlier release runs on it', async () => {
     await migrate({ url });
     await server.query(
       `INSERT INTO ${database}.knex_migrations (name, batch, migration_time) VALUES ('9999-of-a-later-release', 99, NOW())`,
@@ -240,10 +240,11 @@ describe('migrate', () => {
     expect(await describeSchema(server, database)).to.equal(await readFile(GOLDEN, 'utf8'));
   });
 
-  it('waits for another migrator only up to its timeout', async () => {
+  it('waits for another migrator no longer than its timeout', async () => {
     await migrate({ url });
     const name = migrationLock(database);
-    await server.query('SELECT GET_LOCK(?, 5)', [name]); // The server may not have noticed yet that the first migrator has gone.
+    // The server may not have noticed yet that the first migrator has gone.
+    await server.query('SELECT GET_LOCK(?, 5)', [name]);
     const error = await migrate({ url, lockWaitMs: 1000 }).catch((cause: unknown) => cause);
     await server.query('SELECT RELEASE_LOCK(?)', [name]);
     expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'mysql', retryable: true });

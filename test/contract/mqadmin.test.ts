@@ -22,7 +22,7 @@ describe('RocketMQ admin tool and our inspection', () => {
   });
   after(() => world?.close());
 
-  /** Returns the output of the tool. Retries when a busy name server or broker makes the tool fail. */
+  /** Returns the output of the tool. Retries if a busy name server or broker makes the tool fail. */
   async function mqadmin(...args: string[]): Promise<string> {
     for (let tries = 1; ; tries++) {
       const { stdout, stderr, exitCode } = await stack.mqadmin(args);
@@ -125,7 +125,7 @@ describe('RocketMQ admin tool and our inspection', () => {
     expect(producers).to.contain(String(ours?.clientId));
   });
 
-  it('exit with 1 when a command fails, although the tool itself exits with 0', async () => {
+  it('exit with 1 if a command fails, although the tool itself exits with 0', async () => {
     expect(await mqadmin('help', 'consumerProgress')).to.contain('--groupName');
     for (const args of [['topicStatus', '-t', 'no-such-topic'], ['noSuchCommand']]) {
       expect((await stack.mqadmin(args)).exitCode, args.join(' ')).to.equal(1);

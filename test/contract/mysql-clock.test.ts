@@ -27,7 +27,7 @@ import type { OrderJobMetrics } from '../../src/orders/metrics.js';
 const MINUTE = 60_000;
 const WINDOW_MS = 15 * MINUTE;
 
-/** The same MySQL with a clock this far ahead, or behind if negative. `SET timestamp` would stop the clock. */
+/** The same MySQL with its clock this far ahead, or behind if negative. `SET timestamp` would stop the clock. */
 function withClock(pool: MysqlPool, aheadMs: number): MysqlPool {
   const shifted = (sql: string): string =>
     sql.replaceAll(/(UTC_TIMESTAMP|NOW)\(3\)/g, (now) => `(${now} + INTERVAL ${aheadMs * 1000} MICROSECOND)`);
@@ -67,7 +67,7 @@ describe('contract: wrong MySQL clock, on real MySQL statements', () => {
     return (orders[0] as (typeof orders)[number]).orderId;
   }
 
-  it('ends no order before its deadline, however far MySQL is ahead, or was behind at the time of writing [D10]', async () => {
+  it('ends no order before its deadline, however far MySQL is ahead, or was behind when it wrote the order [D10]', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: -50 * MINUTE, max: 3 * 24 * 60 * MINUTE }),
@@ -84,7 +84,7 @@ describe('contract: wrong MySQL clock, on real MySQL statements', () => {
     );
   });
 
-  it('reports that MySQL is ahead and expires nothing in a sweep, and expires due orders with a correct clock [D10]', async () => {
+  it('reports that MySQL is ahead and expires nothing, and expires due orders once the clock is right [D10]', async () => {
     const due = await orderOn(world.pool, -MINUTE);
     const sweepOn = (pool: MysqlPool) => {
       const servers = { mysql: () => readMysqlClock(pool), redis: () => [] };
@@ -141,7 +141,7 @@ describe('contract: wrong MySQL clock, on real MySQL statements', () => {
       },
     };
     for (const [what, { insert, take }] of Object.entries(TAKES)) {
-      it(`frees ${what} after a jump of the clock, and keeps its owner while the clock is correct`, async () => {
+      it(`frees ${what} after a jump of the clock, but keeps its owner while the clock is right`, async () => {
         if (insert !== undefined) await world.pool.execute(insert);
         expect(await take(withClock(world.pool, 2 * 60 * MINUTE), 'first'), 'under a clock that is ahead').to.equal(
           true,
@@ -160,7 +160,7 @@ describe('contract: wrong MySQL clock, on real MySQL statements', () => {
       expect([...due]).to.include.members(['release', 'refund', 'payment', 'compensation']);
     });
 
-    it('counts rows from the future as overdue, because their age is unknown [D10]', async () => {
+    it('counts rows dated in the future as overdue, because their age is unknown [D10]', async () => {
       const overdue = createOverdueRepository(withClock(world.pool, -60 * MINUTE));
       for (const state of ['outbox', 'refund', 'payment_open'] as const)
         expect((await overdue.overdue(state, 60_000)).count, state).to.be.at.least(1);

@@ -92,7 +92,7 @@ describe('mysql adapters under faults', () => {
     expect(await world.violations(saleId)).to.deep.equal([]);
   });
 
-  it('retries the whole transaction on deadlock 1213 and records it once [D3]', async () => {
+  it('leaves a first try without effect on deadlock 1213, retries the whole transaction and records it once [D3]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const other = await world.sales.create(newSale({ stock: 1000 }));
     const batch = batchOf({ saleId }, purchasesOf('ann'));
@@ -167,7 +167,7 @@ describe('mysql adapters under faults', () => {
     expect(await world.violations(saleId)).to.deep.equal([]);
   });
 
-  it('takes the locks from a writer that stalls in its transaction, and its late COMMIT writes nothing [M10]', async () => {
+  it('takes the locks from a writer that stalls in its transaction; its late COMMIT writes nothing [M10]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const frozen = loneWriter(undefined, { silentSeconds: 1 });
 
@@ -184,7 +184,7 @@ describe('mysql adapters under faults', () => {
     expect((await world.sales.find(saleId))?.sold).to.equal(1);
   });
 
-  it('fails within its limits on an exhausted pool or a slow statement, and the pool keeps working [D2]', async () => {
+  it('fails within its time limits if the pool is exhausted or a statement is slow, and keeps the pool working [D2]', async () => {
     const waits: number[] = [];
     const pool = loneWriter(undefined, {
       queryTimeoutMs: 5_000,
@@ -209,7 +209,7 @@ describe('mysql adapters under faults', () => {
     expect(await connectionId()).not.to.deep.equal(first);
   });
 
-  it('closes an unused connection before the server does, and the next statement does not notice', async () => {
+  it('closes an idle connection before the server does, so that the next statement does not fail', async () => {
     const pool = loneWriter(undefined, { poolMax: 2, silentSeconds: 2 });
     const connectionId = async (): Promise<unknown> => (await pool.query('SELECT CONNECTION_ID() AS id'))[0];
     const first = await connectionId();
@@ -224,7 +224,7 @@ describe('mysql adapters under faults', () => {
     expect(await failureOf(loneWriter(url.href).probe())).to.include({ kind: 'connection_lost', retryable: true });
   });
 
-  it('remembers for a while that a server without disk space refused a write and still answers [L3]', async () => {
+  it('remembers for a while that a server that still answers refused a write for lack of disk space [L3]', async () => {
     const pool = loneWriter();
     expect(pool.writeRefusal()).to.equal(null);
     await pool.execute('SET SESSION max_heap_table_size = 16384');
@@ -264,7 +264,8 @@ describe('mysql adapters under faults', () => {
     const plan = await planFor(saleId, 'ann');
     const orders = plan.orders.map((order) => ({ ...order, purchase: clipped }));
     expect(await world.orders.write({ ...plan, orders })).to.deep.equal({ outcome: 'value_refused' });
-    const refused = await failureOf(world.orders.write({ ...plan, orders, singleOut: true })); // MySQL accepts no other purchase of the plan.
+    // MySQL accepts no other purchase of the plan
+    const refused = await failureOf(world.orders.write({ ...plan, orders, singleOut: true }));
     expect(refused).to.include({ kind: 'bad_value', retryable: false });
     expect(await rowsOf(saleId, 'ann')).to.deep.equal([]);
   });
@@ -279,11 +280,11 @@ describe('mysql adapters under faults', () => {
     expect(found.map((order) => order.userId)).to.deep.equal([userId]);
   });
 
-  it('gives an expired lease to the next owner, and another slot to the old owner [D8]', async () => {
+  it('gives an expired lease to the next owner, and a different slot to the old owner [D8]', async () => {
     const slots = createWorkerSlots(world.pool);
     const [ann, bob] = [randomBytes(9).toString('base64url'), randomBytes(9).toString('base64url')];
     const { slot } = await slots.acquire(ann, 10_000);
-    // Older than any other free slot, so that it is assigned next.
+    // older than any other free slot, so that it is assigned next
     await world.pool.execute("UPDATE worker_slots SET leased_until = '1999-01-01' WHERE owner = ?", [ann]);
     expect((await slots.acquire(bob, 10_000)).slot).to.equal(slot);
     expect((await slots.acquire(ann, 10_000)).slot).not.to.equal(slot);

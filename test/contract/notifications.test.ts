@@ -3,7 +3,7 @@ import type { OrderEvent, OrderEventType } from '../../src/core/order-event.js';
 import { createStoredNotifications } from '../../src/mysql/notifications.js';
 import { ownMysqlWorld, type MysqlWorld } from './repository-worlds.js';
 
-describe('contract StoredNotifications on MySQL', () => {
+describe('contract: StoredNotifications on MySQL', () => {
   let world: MysqlWorld;
   before(async () => {
     world = await ownMysqlWorld();
@@ -31,7 +31,7 @@ describe('contract StoredNotifications on MySQL', () => {
   const types = async (userId: string, filter: object = {}) =>
     (await list(userId, filter)).map(({ orderId, type }) => `${orderId} ${type}`);
 
-  it('stores each event once for each order that exists, for its buyer', async () => {
+  it('stores each event once for every existing order, for the buyer of that order', async () => {
     const events = [event(1, 'order.created', '1', '2', '3', '404'), event(2, 'order.paid', '1')];
     for (let copies = 1; copies <= 2; copies++) await stored().store(events);
     await stored().store([event(3, 'order.paid', '3')]);
@@ -50,7 +50,7 @@ describe('contract StoredNotifications on MySQL', () => {
     expect(await types('cat')).to.deep.equal(['9 order.refunded']);
   });
 
-  it('lists page by page, newest first, and only the unread if asked', async () => {
+  it('lists page by page, newest first, and only unread ones on request', async () => {
     for (const number of [1, 2, 3]) await stored().store([event(number, 'order.refunded', '1', '3')]);
     const [, second] = await list('ann', { max: 2 });
     expect(await list('ann', { before: second?.notificationId })).to.have.length(1);
@@ -61,7 +61,7 @@ describe('contract StoredNotifications on MySQL', () => {
     expect(await list('bob', { onlyUnread: true }), 'of others').to.have.length(3);
   });
 
-  it('removes what is older than 90 days', async () => {
+  it('removes notifications older than 90 days', async () => {
     await stored().store([event(1, 'order.created', '1', '2')]);
     await world.pool.execute(
       'UPDATE notifications SET created_at = UTC_TIMESTAMP(3) - INTERVAL 91 DAY WHERE order_id = 1',

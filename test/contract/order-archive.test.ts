@@ -78,7 +78,7 @@ onEachWorld<MovesWorld>('contract OrderArchive', MOVES_WORLDS, (world, name) => 
   const ids = (orders: readonly Order[]): string[] => orders.map(({ orderId }) => orderId);
   const byId = (a: Order, b: Order): number => (BigInt(a.orderId) < BigInt(b.orderId) ? -1 : 1);
 
-  it('due: returns sales retired for the given time and forgotten by Redis, until they are archived', async () => {
+  it('due: returns sales that were retired long enough ago and forgotten by Redis, until they are archived', async () => {
     const { sale } = await retiredSale(['ann', 'bob']);
     const isDue = async (afterMs = 0): Promise<boolean> =>
       (await world.archive.due(afterMs, 1000)).includes(sale.saleId);
@@ -140,7 +140,7 @@ onEachWorld<MovesWorld>('contract OrderArchive', MOVES_WORLDS, (world, name) => 
     }
   });
 
-  it('answers a repeated payment, owes other money for an archived order back, and refuses a cancel', async () => {
+  it('repeats the answer to a payment, owes other money for an archived order back, and refuses a cancellation', async () => {
     const { orders } = await archivedSale(['ann', 'bob']);
     const [paid, cancelled] = orders as [Order, Order];
     const told = paymentOf(paid, { paymentId: `pay-${paid.orderId}` });
@@ -163,7 +163,7 @@ onEachWorld<MovesWorld>('contract OrderArchive', MOVES_WORLDS, (world, name) => 
     expect((await world.orders.findOrder(others[0]?.orderId ?? ''))?.state).to.equal('pending_payment');
   });
 
-  it('keeps an unpaid order, or an order with open money, until it is settled', async () => {
+  it('does not move an order that is unpaid or has unsettled money until it is settled', async () => {
     const { sale, orders } = await retiredSale(['ann', 'bob', 'cid', 'dan', 'eve'], { unpaid: 1 });
     const [, charged, owed, , unpaid] = orders as [Order, Order, Order, Order, Order];
     await world.retirement.forgotten(sale.saleId);
@@ -239,7 +239,7 @@ describe('order archive in MySQL', () => {
 
   const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
   const TEXTS = Array.from({ length: 12 }, (_, index) => `u${index % 4}/k${index}`);
-  /** A sale that may move. Its even orders are paid and have coupons, and its odd orders are cancelled. */
+  /** A sale that may be moved. Its even orders are paid and have coupons, and its odd orders are cancelled. */
   async function begunSale(texts: readonly string[] = TEXTS) {
     const made = await ordersIn(world, texts, { metadata: { cart: '42' }, traceId: TRACE_ID });
     const { saleId } = made.sale;
@@ -334,10 +334,10 @@ describe('order archive in MySQL', () => {
     expect(await world.archive.finish(sale.saleId)).to.equal(true);
   });
 
-  it('keeps a range that a worker commits during the move, because it leads to its orders', async () => {
+  it('keeps a range that a worker commits during the move, because it is needed to find its orders', async () => {
     const { sale, orders } = await begunSale(['ann', 'bob']);
     const first = orders.map(({ orderId }) => BigInt(orderId)).reduce((a, b) => (a < b ? a : b));
-    const between = String(first - 1n); // Another worker minted it a moment before, and commits now.
+    const between = String(first - 1n); // Another worker made it a moment before, and commits now.
     let committed = 0;
     const raced: MysqlPool = {
       ...pool,
@@ -365,7 +365,7 @@ describe('order archive in MySQL', () => {
     expect(await world.archive.finish(sale.saleId), 'it is looked at again').to.equal(false);
   });
 
-  it('shows every reader each order once while two movers run at once', async () => {
+  it('shows every reader each order once, even while two movers run', async () => {
     const texts = Array.from({ length: 60 }, (_, index) => `r${index % 7}/k${index}`);
     const { sale, orders } = await begunSale(texts);
     const { saleId } = sale;
@@ -428,7 +428,7 @@ describe('order archive in MySQL', () => {
     expect(await rowsOf('orders', all)).to.deep.equal({ all: 60, archived: 60 });
   });
 
-  it('stops the move when an order exists already, and loses nothing', async () => {
+  it('stops the move if an order already exists in the archive, and loses nothing', async () => {
     const { sale, orders } = await begunSale(['ann', 'bob']);
     const [id] = orders.map(({ orderId }) => orderId);
     const columns = ARCHIVED[0].columns.map((column) => `\`${column}\``).join();
@@ -442,7 +442,7 @@ describe('order archive in MySQL', () => {
     expect(await world.archive.move(sale.saleId, null, 10)).to.include({ moved: 2, next: null });
   });
 
-  it('keeps an order that was written a moment ago', async () => {
+  it('does not move an order that was written a moment ago', async () => {
     const { sale } = await begunSale(['ann', 'bob']);
     const archive = createOrderArchive(pool, 3_600_000);
     expect(await archive.move(sale.saleId, null, 10)).to.deep.equal({ moved: 0, kept: 2, next: null });

@@ -12,13 +12,13 @@ import { systemClock } from './repository-worlds.js';
 const WISH: RefundWish = { restock: false, reason: 'the buyer called' };
 const VOID: VoidWish = { unpaid: true, refundAll: true, dryRun: false, reason: 'wrong price' };
 
-/** The states to which a move may lead. */
+/** The states that a move may lead to. */
 const statesAfter = (move: OrderMove): readonly OrderState[] => {
   return move === 'refund_failed' || move === 'dispute_won' ? ['paid', 'refunded'] : [move];
 };
 const isLegal = (from: OrderState, to: OrderState): boolean => mayMove(from, to) || (from === to && to === 'refunded');
 
-describe('contract OrderRefunds on MySQL', () => {
+describe('contract: OrderRefunds on MySQL', () => {
   const world = useWorld(mysqlMoves);
   let refunds: OrderRefunds;
   before(() => {
@@ -38,7 +38,7 @@ describe('contract OrderRefunds on MySQL', () => {
     const rows = await world.pool.query<{ readonly payload: string }>(sql, [kind, `%"${orderId}"%`]);
     return rows.map(({ payload }) => JSON.parse(payload) as P);
   }
-  /** Reports a dispute, whose id is unique to its payment. */
+  /** Reports a dispute whose id is unique to its payment. */
   const dispute = (paymentId: string, amountCents: number, word: 'open' | 'won' | 'lost', detail: string = word) =>
     world.cases.orderOf(paymentId).then((orderId) => {
       const about = { kind: 'disputed', subject: `du-${paymentId}`, paymentId, orderId, amountCents } as const;
@@ -47,7 +47,7 @@ describe('contract OrderRefunds on MySQL', () => {
   const setSale = (saleId: string, state: string) =>
     world.pool.execute('UPDATE sales SET state = ? WHERE id = ?', [state, saleId]);
 
-  /** Paid orders of one open sale, with the payment of each. */
+  /** Paid orders of one open sale, each with its payment. */
   async function paid(...texts: string[]): Promise<{ readonly order: Order; readonly paymentId: string }[]> {
     const { sale, orders } = await ordersIn(world, texts);
     await setSale(sale.saleId, 'open');
@@ -67,7 +67,7 @@ describe('contract OrderRefunds on MySQL', () => {
     return refund.refundId;
   }
 
-  it('refunds a paid order in whole, once for any number of requests, and keeps its units sold', async () => {
+  it('refunds a paid order in whole, once for any number of requests, and counts its units as sold', async () => {
     const { order, paymentId } = await onePaid();
     const asked = await Promise.all(Array.from({ length: 5 }, () => refunds.order(order.orderId, WISH, 'ann')));
     expect(asked.map(({ outcome }) => outcome)).to.deep.equal(Array(5).fill('refunding'));
@@ -111,7 +111,7 @@ describe('contract OrderRefunds on MySQL', () => {
     expect(await world.orders.countCancelled(order.saleId, 'ann'), 'not a cancellation of the buyer').to.equal(0);
   });
 
-  it('refuses restock once the sale is closed, and keeps units sold when it closes meanwhile', async () => {
+  it('refuses to restock once the sale is closed, and keeps the units sold if it closes during the refund', async () => {
     const { order } = await onePaid();
     const wish = { ...WISH, restock: true };
     await refunds.order(order.orderId, wish, 'ann');
@@ -186,7 +186,7 @@ describe('contract OrderRefunds on MySQL', () => {
     expect(await movesOf(order)).to.deep.equal(['paid', 'refunding', 'refunded', 'refunding', 'refunded']);
   });
 
-  it('lets one keeper at a time ask for a refund, and a person claim it only in between', async () => {
+  it('lets only one keeper at a time request a refund, and an operator claim it only between such requests', async () => {
     const { order, paymentId } = await onePaid();
     await refunds.order(order.orderId, WISH, 'ann');
     const both = await Promise.all([refunds.lease(100, 60_000), refunds.lease(100, 60_000)]);
@@ -202,7 +202,7 @@ describe('contract OrderRefunds on MySQL', () => {
     expect(await stateOf(order)).to.equal('refunded');
   });
 
-  /** Orders a refund of an order, and refuses it. @returns its id */
+  /** Requests a refund of an order, which the provider refuses. @returns its id */
   async function failed(order: Order, wish: RefundWish = WISH): Promise<string> {
     await refunds.order(order.orderId, { ...wish, key: 'first' }, 'ann');
     const refundId = await due(order);
@@ -210,7 +210,7 @@ describe('contract OrderRefunds on MySQL', () => {
     return refundId;
   }
 
-  it('tries a failed refund again as one new refund, however often that is asked', async () => {
+  it('retries a failed refund as one new refund, however often that is requested', async () => {
     const { order } = await onePaid();
     const refundId = await failed(order, { ...WISH, amountCents: 5 });
     const asked = await Promise.all(Array.from({ length: 4 }, () => refunds.again(refundId, 'a new card', 'bob')));
@@ -228,7 +228,7 @@ describe('contract OrderRefunds on MySQL', () => {
     for (const id of ['999999999', '12x']) expect((await refunds.again(id, 'x', 'bob')).outcome).to.equal('not_found');
   });
 
-  it('lets one person pay a failed refund by hand, and gives its units back', async () => {
+  it('lets one operator pay a failed refund by hand, and gives its units back', async () => {
     const { order, paymentId } = await onePaid();
     const refundId = await failed(order, { ...WISH, restock: true });
     const taken = await Promise.all([1, 2, 3].map(() => refunds.takeOnRefund(refundId, 'by bank', 'bob')));
@@ -242,7 +242,7 @@ describe('contract OrderRefunds on MySQL', () => {
     expect(await world.violations(order.saleId)).to.deep.equal([]);
   });
 
-  it('lets no person claim a refund that a keeper asks for, nor money that has gone back meanwhile', async () => {
+  it('lets no operator claim a refund while a keeper requests it, or once its money has gone back', async () => {
     const { order, paymentId } = await onePaid();
     const refundId = await failed(order);
     await refunds.again(refundId, 'a new card', 'bob');
@@ -257,7 +257,7 @@ describe('contract OrderRefunds on MySQL', () => {
     expect((await world.auditOf(`refund:${paymentId}`)).length).to.equal(1);
   });
 
-  it('lists refunds of payments without an order, then of orders, by state and sale, and counts them', async () => {
+  it('lists refunds of payments without an order, then refunds of orders, by state and sale, and counts them', async () => {
     const [one, two] = await paid('ann', 'bob');
     const { order, paymentId } = one as { order: Order; paymentId: string };
     const { saleId } = order;
@@ -297,7 +297,7 @@ describe('contract OrderRefunds on MySQL', () => {
     });
   });
 
-  it('records a refund that was made at the provider, and knows its own', async () => {
+  it('records a refund that was made at the provider, and recognizes our own', async () => {
     const { order, paymentId } = await onePaid();
     const elsewhere = (cents: number, currency = 'EUR') => refunds.refundedElsewhere(paymentId, cents, currency);
     expect(await elsewhere(1, 'JPY')).to.equal('does_not_fit');
@@ -312,7 +312,7 @@ describe('contract OrderRefunds on MySQL', () => {
     expect(await refunds.refundedElsewhere('unknown', 1, 'EUR')).to.equal('does_not_fit');
   });
 
-  it('makes the order paid again when the money of a refund comes back', async () => {
+  it('marks the order as paid again if the money of a refund comes back', async () => {
     const { order, paymentId } = await onePaid();
     await refunds.order(order.orderId, WISH, 'ann');
     const refundId = await due(order);
@@ -324,7 +324,7 @@ describe('contract OrderRefunds on MySQL', () => {
     expect((await movesOf(order)).at(-1)).to.equal('refund_failed');
   });
 
-  it('follows a dispute of a paid order to its end, and leaves an order alone while its refund is due', async () => {
+  it('follows a dispute of a paid order to its end, but does not touch an order while its refund is due', async () => {
     const [won, lost, refunded] = await paid('ann', 'bob', 'eve');
     for (const { order, paymentId } of [won, lost] as { order: Order; paymentId: string }[]) {
       for (let i = 0; i < 2; i++) await dispute(paymentId, order.amountCents, 'open');
@@ -342,7 +342,7 @@ describe('contract OrderRefunds on MySQL', () => {
     expect(await stateOf(order)).to.equal('refunding');
   });
 
-  it('makes a part-refunded order disputed, so that nobody refunds what the bank may take', async () => {
+  it('marks a partly refunded order as disputed, so that no money is refunded that the bank may take back', async () => {
     for (const word of ['won', 'lost'] as const) {
       const { order, paymentId } = await onePaid();
       const part = { ...WISH, amountCents: 100, key: 'k1' };
@@ -358,7 +358,7 @@ describe('contract OrderRefunds on MySQL', () => {
     }
   });
 
-  it('makes an order disputed when its refund ends and a dispute began meanwhile', async () => {
+  it('marks an order as disputed when its refund ends, if a dispute began during the refund', async () => {
     for (const end of ['refuse', 'settle'] as const) {
       const { order, paymentId } = await onePaid();
       await refunds.order(order.orderId, { ...WISH, amountCents: 100, key: 'k1' }, 'ann');
@@ -372,7 +372,7 @@ describe('contract OrderRefunds on MySQL', () => {
     }
   });
 
-  it('counts a part that a dispute lost once, and makes no order disputed by it again', async () => {
+  it('counts a part lost in a dispute once, and does not let it mark an order as disputed again', async () => {
     const { order, paymentId } = await onePaid();
     await refunds.order(order.orderId, { ...WISH, amountCents: 100, key: 'k1' }, 'ann');
     await dispute(paymentId, 50, 'open');
@@ -383,7 +383,7 @@ describe('contract OrderRefunds on MySQL', () => {
     expect(await shown(order)).to.include({ state: 'refunded', refundedCents: 150 });
   });
 
-  it('records what was refunded at the provider while our own refund is due, and asks a person to look', async () => {
+  it('records a refund at the provider while our own refund is due, and opens a case', async () => {
     const { order, paymentId } = await onePaid();
     await refunds.order(order.orderId, WISH, 'ann');
     for (const word of ['does_not_fit', 'known'] as const)
@@ -396,7 +396,7 @@ describe('contract OrderRefunds on MySQL', () => {
     expect(await shown(order)).to.include({ state: 'refunded', refundedCents: 90 });
   });
 
-  it('adds a refund at the provider to what a dispute has lost', async () => {
+  it('adds a refund at the provider to the amount lost in a dispute', async () => {
     const { order, paymentId } = await onePaid();
     await dispute(paymentId, 100, 'open');
     await dispute(paymentId, 100, 'lost');
@@ -405,7 +405,7 @@ describe('contract OrderRefunds on MySQL', () => {
     expect(await shown(order)).to.include({ state: 'refunded', refundedCents: 160 });
   });
 
-  it('opens a case when more than the amount went back', async () => {
+  it('opens a case if more than the amount went back', async () => {
     const { order, paymentId } = await onePaid();
     await refunds.order(order.orderId, { ...WISH, restock: true }, 'ann');
     await refunds.refundedElsewhere(paymentId, 40, 'EUR');
@@ -414,7 +414,7 @@ describe('contract OrderRefunds on MySQL', () => {
     expect(await casesOf(order)).to.deep.equal([{ kind: 'refunded_twice', cents: '40' }]);
   });
 
-  it('does not call an order refunded when the money came back and its units are sold again', async () => {
+  it('does not mark an order as refunded if the money came back and its units are sold again', async () => {
     const { order, paymentId } = await onePaid();
     await refunds.order(order.orderId, { ...WISH, restock: true }, 'ann');
     const refundId = await due(order);
@@ -443,7 +443,7 @@ describe('contract OrderRefunds on MySQL', () => {
     }
   }
 
-  it('voids a sale: counts first, then cancels unpaid and refunds paid orders, once for any number of runs', async () => {
+  it('voids a sale: counts first, then cancels unpaid and refunds paid orders, each once for any number of runs', async () => {
     const users = Array.from({ length: 12 }, (_, index) => `u${index}`);
     const { sale, orders } = await ordersIn(world, users, { sale: { priceCents: 100 } });
     for (const order of orders.slice(0, 5)) await world.transitions.pay(order.orderId, paymentOf(order));
@@ -468,7 +468,7 @@ describe('contract OrderRefunds on MySQL', () => {
     ).to.have.length(3);
   });
 
-  it('finds orders by each state', async () => {
+  it('finds orders by every state', async () => {
     const [one, two] = await paid('ann', 'bob');
     const { order } = one as { order: Order };
     await refunds.order(order.orderId, { ...WISH, restock: true }, 'ann');
@@ -520,7 +520,7 @@ describe('contract OrderRefunds on MySQL', () => {
   };
 
   for (const [beginning, before] of Object.entries(BEGINNINGS)) {
-    it(`keeps order, units, money and events in step when two programs move one order at once: ${beginning}`, async () => {
+    it(`keeps order, units, money and events consistent when two programs move one order at once: ${beginning}`, async () => {
       const names = Object.keys(MOVERS);
       for (const [index, first] of names.entries()) {
         const row = names.slice(index).map(async (second) => {
@@ -538,7 +538,7 @@ describe('contract OrderRefunds on MySQL', () => {
     });
   }
 
-  /** The moves make a path of the table, and units, events and money agree with its end. */
+  /** Asserts that the moves form a path through the table, and that units, events and money agree with its end. */
   async function checkBooks(order: Order, what: string): Promise<void> {
     const now = await shown(order);
     const all = await refunds.refundsOf(order.orderId);

@@ -10,7 +10,7 @@ import { onEachWorld } from './on-each-world.js';
 
 const WINDOW_MS = 900_000;
 let minted = 0;
-/** Far from the ids of any other run, from time, a random slot and a counter. */
+/** Made from time, a random slot and a counter, so that it is far from the ids of any other run. */
 const slot = Math.floor(Math.random() * 256);
 function orderId({ clock }: Pick<RepositoryWorld, 'clock'>): string {
   minted++;
@@ -38,7 +38,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
 
   const sold = async (sale: Sale): Promise<number | undefined> => (await world.sales.find(sale.saleId))?.sold;
 
-  it('terms: returns the existing sales', async () => {
+  it('terms: returns the sales that exist', async () => {
     const sale = await world.sales.create(newSale({ priceCents: 4_294_967_295, limitPerBuyer: 3 }));
     const terms = await world.orders.termsOf([sale.saleId, '999999999999999999']);
     expect([...terms]).to.deep.equal([
@@ -91,7 +91,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
     expect(await world.violations(sale.saleId)).to.deep.equal([]);
   });
 
-  it('gives the orders of a sale its own payment window, in the row and in the outbox', async () => {
+  it("gives the orders of a sale that sale's payment window, in the row and in the outbox", async () => {
     const [short, usual] = [
       await world.sales.create(newSale({ paymentWindowMs: 5000 })),
       await world.sales.create(newSale()),
@@ -108,7 +108,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
     }
   });
 
-  it('stores metadata in the row, in views and in the outbox, and writes rows without metadata as before', async () => {
+  it('stores metadata in the row, in views and in the outbox, and writes rows without metadata as usual', async () => {
     const sale = await world.sales.create(newSale({ limitPerBuyer: 1, currency: 'USD' }));
     const metadata = {
       cart: '42',
@@ -184,7 +184,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
     for (const batch of batches) expect((await world.outboxOf(batch.batchId)).recorded).to.have.length(1);
   });
 
-  it('row_exists: keeps one row per request for any batch, and writes nothing else of the plan', async () => {
+  it('row_exists: keeps one row per request, whatever its batch, and writes nothing else of the plan', async () => {
     const sale = await world.sales.create(newSale());
     await write(rowsOf(batchOf(sale, purchasesOf('ann'))));
     const other = batchOf(sale, purchasesOf('ann', 'bob'));
@@ -231,7 +231,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
     expect(await world.violations(sale.saleId)).to.deep.equal([]);
   });
 
-  it('counts expired unpaid orders of buyers and returns the last payment deadline', async () => {
+  it('counts expired unpaid orders of buyers and returns their last payment deadline', async () => {
     const [sale, other] = [await world.sales.create(newSale()), await world.sales.create(newSale())];
     const expire = async (of: Sale, key: string, paymentWindowMs: number): Promise<void> => {
       const rows = rowsOf(batchOf(of, purchasesOf(key)));
@@ -259,7 +259,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
     expect((await write(rowsOf(batch))).outcome).to.equal('written');
   });
 
-  it('order_id_taken: does not mistake an equal order id for a purchase with a row [D7]', async () => {
+  it('order_id_taken: does not conclude from an equal order id that a purchase has its row [D7]', async () => {
     const sale = await world.sales.create(newSale());
     const [first] = rowsOf(batchOf(sale, purchasesOf('ann')));
     await write([first as NewOrder]);
@@ -272,7 +272,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
     await expectNothingOf({ ...sale, sold: 1 }, other);
   });
 
-  it('oversold: writes nothing for any sale of the plan [D6]', async () => {
+  it('oversold: writes nothing for any sale in the plan [D6]', async () => {
     const full = await world.sales.create(newSale({ stock: 2 }));
     const free = await world.sales.create(newSale());
     const tooMuch = batchOf(full, purchasesOf('ann', 'bob', 'cid'));
@@ -285,7 +285,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
     await expectNothingOf(free, fine);
   });
 
-  it('one by one: fails exactly the surplus in the order of the batch, and closes its requests without units [D6]', async () => {
+  it('one by one: fails exactly the surplus, in the order of the batch, and closes those requests without units [D6]', async () => {
     const sale = await world.sales.create(newSale({ stock: 5 }));
     const batch = batchOf(sale, purchasesOf('zoe*2', 'bob*2', 'ann*2', 'cid', 'eve'));
     const rows = rowsOf(batch);
@@ -307,7 +307,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
     expect(await world.violations(sale.saleId)).to.deep.equal([]);
   });
 
-  it('one by one: writes normally without a surplus, even beside another sale', async () => {
+  it('one by one: writes every order if there is no surplus, even together with another sale', async () => {
     const sales = [await world.sales.create(newSale({ stock: 1 })), await world.sales.create(newSale())];
     const batches = sales.map((sale) => batchOf(sale, purchasesOf('ann')));
 
@@ -333,7 +333,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
     });
   }
 
-  it('epoch_changed: also applies when all rows are failed, because their reasons belong to the old epoch [R3]', async () => {
+  it('epoch_changed: also applies if all rows are failed, because their reasons belong to the old epoch [R3]', async () => {
     const sale = await world.sales.create(newSale());
     const batch = batchOf(sale, purchasesOf('ann'));
     const plan = await planOf(rowsOf(batch).map((row) => ({ ...row, failure: 'units_lost' as const })));
@@ -344,7 +344,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
     await expectNothingOf(sale, batch);
   });
 
-  it('writes releases of a plan to the outbox, even without rows', async () => {
+  it('writes the releases of a plan to the outbox, even if it has no rows', async () => {
     const sale = await world.sales.create(newSale());
     const { saleId } = sale;
     const batch = batchOf(sale, purchasesOf('ann'));
@@ -357,7 +357,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
     expect((await world.outboxOf(batchId)).releases).to.deep.equal([release]);
   });
 
-  it('names the batches with a row', async () => {
+  it('names the batches that have a row', async () => {
     const sale = await world.sales.create(newSale());
     const [written, other, third] = ['ann', 'bob', 'cid'].map((user) => batchOf(sale, purchasesOf(user, `${user}2`)));
     if (!written || !other || !third) throw new Error('three batches are needed');

@@ -9,7 +9,7 @@ import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { memoryWorld, newSale, ownMysqlWorld, type RepositoryWorld } from './repository-worlds.js';
 import { onEachWorld } from './on-each-world.js';
 
-/** Small enough that a page of the primary key ends before its matches do. */
+/** Small enough that a page of the primary key ends before the matches do. */
 const READ_MAX = 3;
 
 const WORLDS = [
@@ -109,7 +109,7 @@ onEachWorld<RepositoryWorld & { readonly search: OrderSearch }>('contract OrderS
     }
   });
 
-  it('refuses a cursor that comes from no page', async () => {
+  it('refuses a cursor that no page returned', async () => {
     for (const after of ['x', '7', '7.', '.k1', 'a.b', '7.a b']) {
       expect(await world.search.page({ userId: 'ann' }, after, 1), after).to.equal(null);
     }

@@ -40,7 +40,7 @@ describe('OrderTransitions on mysql with faults', () => {
     const { orders } = await ordersIn(world as unknown as MovesWorld, ['ann/k*2'], { paymentWindowMs });
     return orders[0] as Order;
   };
-  /** Waits until a move has locked its order and waits for the sale, which the test has locked. */
+  /** Waits until a move has locked its order and is waiting for the sale, which the test has locked. */
   const blocked = (): Promise<void> =>
     until('a move waits for the sale', async () => {
       const [row] = await world.pool.query<{ waiting: string }>(
@@ -58,7 +58,7 @@ describe('OrderTransitions on mysql with faults', () => {
     expect(rows.map(({ kind }) => kind)).to.deep.equal(['orders_moved', 'release']);
   }
 
-  it('retries the whole move on lock wait 1205 for the sale, and leaves nothing of the first try [D3]', async () => {
+  it('retries the whole move on lock wait 1205 for the sale, and leaves nothing of the first attempt [D3]', async () => {
     const order = await orderIn();
     let cancelling: Promise<string> | undefined;
     await world.pool.transaction(async (tx) => {
@@ -84,7 +84,7 @@ describe('OrderTransitions on mysql with faults', () => {
   });
 
   /**
-   * Locks the sale, waits until the move has locked its order and waits too, and then requests that order, which
+   * Locks the sale, waits until the move has locked its order and is waiting too, and then requests that order, which
    * causes a deadlock.
    */
   async function deadlocked<T>(order: Order, move: () => Promise<T>): Promise<T> {
@@ -99,7 +99,7 @@ describe('OrderTransitions on mysql with faults', () => {
       await tx.query('SELECT id FROM orders WHERE id = ? FOR UPDATE', [order.orderId]);
       await tx.rollback();
     });
-    // A sweep that retries earlier skips the locked order, as it should.
+    // a sweep that retries earlier skips the locked order, as it should
     lockReleased = holding.catch(() => undefined);
     await holding;
     return moving as Promise<T>;
@@ -120,7 +120,7 @@ describe('OrderTransitions on mysql with faults', () => {
     expect((await world.sales.find(order.saleId))?.sold).to.equal(0);
   });
 
-  it('reports a sale with too low a `sold`, expires none of its orders, and still expires all others [C4]', async () => {
+  it('reports a sale whose `sold` is too low, expires none of its orders, and still expires all others [C4]', async () => {
     await transitions().expireDue(1000);
     const broken = await orderIn(2 * DUE_MS); // The oldest order, so that the sweep meets it first.
     const orders = [await orderIn(DUE_MS), await orderIn(DUE_MS)];

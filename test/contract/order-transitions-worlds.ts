@@ -42,7 +42,7 @@ interface StoredPayment {
   readonly paymentId: string;
   readonly orderId: string;
   readonly amountCents: number;
-  /** Reason the money is owed back, or null when it paid the order. */
+  /** Why the money is owed back, or null if it paid the order. */
   readonly refund: string | null;
 }
 
@@ -52,7 +52,7 @@ export interface MovesWorld extends RepositoryWorld {
   readonly refunds: RefundRepository & Pick<RefundStore, 'list' | 'takeOn'>;
   readonly attempts: PaymentAttempts;
   readonly cases: PaymentCases & PaymentCaseStore;
-  /** Adds an open row for an order in any state, beside other rows, as releases before 1.1.0 did. */
+  /** Adds an open row for an order in any state, in addition to other rows, as releases before 1.1.0 did. */
   leaveOpenAttempt(orderId: string, key: string): Promise<void>;
   /** Advances the clock. */
   elapse(ms: number): Promise<void>;

@@ -13,14 +13,14 @@ const LEASE_MS = 60_000;
 const SHORT_MS = 2_000;
 const MOVED: OrdersMoved = { move: 'paid', saleId: '7', orders: ['11', '12'] };
 
-/** Invalid JSON, and JSON that is no payload of `orders_moved`. */
+/** Invalid JSON, and JSON that is not a payload of `orders_moved`. */
 const UNREADABLE = ['{broken', '5', '"text"', '{}', '[]', '{"move":"paid","saleId":"7"}'];
 let unreadable = 0;
 
 /** An outbox for this file only, because a lease would also take rows of other suites. */
 interface World {
   readonly outbox: Outbox;
-  /** Adds a row as a transaction does, or an unreadable payload for null. @returns the id of the row */
+  /** Adds a row as a transaction would, with an unreadable payload for null. @returns the id of the row */
   add<K extends OutboxKind>(kind: K, payload: OutboxPayloads[K] | null): Promise<string>;
   /** Ids of all rows, oldest first. */
   rows(): Promise<string[]>;
@@ -64,7 +64,7 @@ async function memoryWorld(): Promise<World> {
 }
 
 describe('outbox lease in MySQL', () => {
-  it('reads due rows, and no finished rows or failed rows that wait', async () => {
+  it('reads due rows, but no finished rows and no failed rows that are waiting', async () => {
     const { pool, close } = await ownMysqlWorld(1);
     const insert = (count: number, availableAt: string, doneAt: string): Promise<unknown> => {
       const row = `('release', 'k', '[]', UTC_TIMESTAMP(3) + INTERVAL ${availableAt}, ${doneAt})`;
@@ -105,7 +105,7 @@ onEachWorld<World>('contract Outbox', WORLDS, (world) => {
   };
   const lease = async (max = 100, leaseMs = LEASE_MS) => world.outbox.lease('orders_moved', max, leaseMs);
 
-  it('leases the oldest rows of a kind completely, at most `max`, and no row twice', async () => {
+  it('leases the oldest rows of a kind whole, at most `max`, and no row twice', async () => {
     const beforeMs = world.nowMs();
     const ids = await add(3);
     await world.add('release', []);
@@ -150,7 +150,7 @@ onEachWorld<World>('contract Outbox', WORLDS, (world) => {
     expect(idsOf(await lease()).sort()).to.deep.equal(stuck.sort());
   });
 
-  it('offers a returned row again after its delay, without counting an attempt', async () => {
+  it('offers a returned row again after its delay, and counts no attempt', async () => {
     const [id] = (await add(1)) as [string];
     await lease();
     await world.outbox.giveBack([id], SHORT_MS);
@@ -170,7 +170,7 @@ onEachWorld<World>('contract Outbox', WORLDS, (world) => {
     expect(await lease()).to.deep.equal([]);
   });
 
-  it('shares the rows between keepers that lease concurrently, each row once [C1]', async () => {
+  it('shares the rows between keepers that lease concurrently, and gives each row to only one [C1]', async () => {
     const ids = await add(60);
     const leased: string[] = [];
     await Promise.all(
@@ -182,7 +182,7 @@ onEachWorld<World>('contract Outbox', WORLDS, (world) => {
     expect([...leased].sort()).to.deep.equal([...ids].sort());
   });
 
-  it('leases an unreadable row without its payload, beside the others', async () => {
+  it('leases an unreadable row without its payload, together with the others', async () => {
     const broken: string[] = [];
     for (const _ of UNREADABLE) broken.push(await world.add('orders_moved', null));
     const [good] = await add(1);
@@ -193,7 +193,7 @@ onEachWorld<World>('contract Outbox', WORLDS, (world) => {
     ]);
   });
 
-  it('can read every payload that we write', async () => {
+  it('can read every payload that our writers produce', async () => {
     const recorded = { batchId: 'b1', saleId: '7', orders: ['11'], failed: [], paymentWindowMs: 1000 };
     const release = {
       saleId: '7',
@@ -227,7 +227,7 @@ onEachWorld<World>('contract Outbox', WORLDS, (world) => {
     expect(left?.oldestMs).to.be.lessThan(backlog?.oldestMs as number);
   });
 
-  it('removes a bounded number of rows finished long enough ago, and never an unfinished row', async () => {
+  it('removes a limited number of rows that were finished long enough ago, and never an unfinished row', async () => {
     await world.elapse(10);
     await world.outbox.removeDone(0, 10_000);
     const ids = await add(5);

@@ -10,7 +10,7 @@ const orderDue = (id: number, state: string, expiresAt: string): string =>
   'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer, state,' +
   ` expires_at) VALUES (${id}, 1, 'u${id}', 'r', 'b', 1, 5, 0, '${state}', ${expiresAt})`;
 
-/** In each state: two rows that wait for 100 s, and one row that has ended. */
+/** In each state: two rows that have waited for 100 s, and one row that has ended. */
 const ROWS: Record<AgedState, readonly string[]> = {
   pending_payment: ['pending_payment', 'pending_payment', 'expired'].map((state, index) =>
     orderDue(index + 1, state, AGO),
@@ -72,7 +72,7 @@ describe('OverdueRepository on mysql', () => {
   const world = useWorld(ownMysqlWorld);
 
   for (const [state, inserts] of Object.entries(ROWS) as [AgedState, readonly string[]][]) {
-    it(`${state}: returns overdue rows and their delay, and no ended rows`, async () => {
+    it(`${state}: returns overdue rows and their delay, but no ended rows`, async () => {
       const repository = createOverdueRepository(world.pool);
       expect(await repository.overdue(state, 0)).to.deep.equal({ count: 0, oldestMs: 0 });
       for (const sql of inserts) await world.pool.execute(sql);

@@ -29,7 +29,7 @@ describe('search for paid orders in MySQL', () => {
     const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs: 900_000 };
     expect((await world.orders.write(plan)).outcome).to.equal('written');
     const { pay } = createOrderTransitions(world.pool, { clock: systemClock, log: silentLog });
-    /** Pays at a minute. The payment is stored 20 ms before the order is paid. */
+    /** Pays at the given minute. The payment is stored 20 ms before the order is paid. */
     const paid = async (user: string, paymentId: string, minute: number, amountCents = 1999): Promise<void> => {
       const orderId = ids.get(user) as string;
       const outcome = await pay(orderId, { paymentId, amountCents });
@@ -39,7 +39,7 @@ describe('search for paid orders in MySQL', () => {
       await world.pool.execute('UPDATE orders SET paid_at = ? WHERE id = ?', [paidAt, orderId]);
     };
     await paid('dan', 'dan-1', 4);
-    await paid('cid', 'cid-low', 1, 5); // not his amount, so it is owed back
+    await paid('cid', 'cid-low', 1, 5); // not his order's amount, so it is owed back
     await paid('cid', 'cid-1', 3);
     await paid('cid', 'cid-again', 6);
     await paid('bob', 'bob-1', 2);
@@ -88,18 +88,18 @@ describe('search for paid orders in MySQL', () => {
     }
   });
 
-  it('bounds them by the time at which the order was paid, not by the time of the payment', async () => {
+  it('selects them by the time at which the order became paid, not by the time of the payment', async () => {
     const minute = (n: number): number => at(n).getTime();
     expect(await buyers({ paidFromMs: minute(3), paidToMs: minute(5) }, 2)).to.deep.equal(['cid', 'dan']);
     expect(await buyers({ paidFromMs: minute(3) + 20, paidToMs: minute(4) + 20 }, 2)).to.deep.equal(['cid']);
     expect(await buyers({ paidFromMs: minute(3) + 21, paidToMs: minute(4) + 21 }, 2)).to.deep.equal(['dan']);
     expect(await buyers({ paidFromMs: minute(7) }, 2), 'a second payment pays nothing').to.deep.equal([]);
-    // spans that meet share no order and miss none
+    // adjacent spans share no order and miss none
     const spans = [0, 1, 2, 3, 4, 5].map((n) => buyers({ paidFromMs: minute(n), paidToMs: minute(n + 1) }, 2));
     expect((await Promise.all(spans)).flat()).to.have.members(['bob', 'eve', 'cid', 'dan', 'ann']);
   });
 
-  it('combines the span with buyer, sale, state and time of the order', async () => {
+  it('combines the time span with buyer, sale, state and time of the order', async () => {
     const paidFromMs = START_MS;
     expect(await buyers({ paidFromMs, userId: 'cid' }, 2)).to.deep.equal(['cid']);
     expect(await buyers({ paidFromMs, saleId: '999999999' }, 2)).to.deep.equal([]);
@@ -108,7 +108,7 @@ describe('search for paid orders in MySQL', () => {
     expect(await buyers({ paidFromMs, fromMs: START_MS + 2, toMs: START_MS + 4 }, 2)).to.deep.equal(['cid', 'dan']);
   });
 
-  it('names the sku, the title and the payment that paid, also of archived orders', async () => {
+  it('names the sku, the title and the payment that paid the order, for archived orders too', async () => {
     const search = createOrderSearch(world.pool);
     const found = await search.page({ saleId }, null, 100);
     const details = await search.detailsOf(found?.orders ?? []);
@@ -124,7 +124,7 @@ describe('search for paid orders in MySQL', () => {
     expect([...details.values()].every(({ sku, title }) => sku === 'mug' && title === 'A mug')).to.equal(true);
   });
 
-  it('refuses a cursor that comes from no page', async () => {
+  it('refuses a cursor that no page returned', async () => {
     const search = createOrderSearch(world.pool);
     for (const after of ['x', '7', '7.', '.p', '7.a b', '-1.p']) {
       expect(await search.page({ paidFromMs: START_MS }, after, 1), after).to.equal(null);

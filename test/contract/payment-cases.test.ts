@@ -18,7 +18,7 @@ onEachFreshWorld<MovesWorld>('contract PaymentCases', MOVES_WORLDS, (world) => {
   const all = () => world.cases.list({}, { max: 10 });
   const states = async () => (await all()).map(({ subject, state }) => `${subject} ${state}`);
 
-  it('notes a case once per kind and subject, as it was found [P3]', async () => {
+  it('records a case once per kind and subject, with the facts of the first report [P3]', async () => {
     for (let i = 0; i < 3; i++) await world.cases.note(DISPUTE);
     await world.cases.note({ ...DISPUTE, kind: 'refund_failed' });
     const [first, second, ...more] = await all();
@@ -27,7 +27,7 @@ onEachFreshWorld<MovesWorld>('contract PaymentCases', MOVES_WORLDS, (world) => {
     expect(more).to.deep.equal([]);
   });
 
-  it('notes a case with few known details, and texts of any length and script', async () => {
+  it('records a case with few known details, and texts of any length and script', async () => {
     const detail = `it says "\u{1f4b6}\u0000" ${'é'.repeat(2000)}`;
     await world.cases.note({ ...DISPUTE, ...UNKNOWN, kind: 'unrecorded', subject: 'a'.repeat(64), detail });
     const [found] = await all();
@@ -35,7 +35,7 @@ onEachFreshWorld<MovesWorld>('contract PaymentCases', MOVES_WORLDS, (world) => {
     expect(detail.startsWith(found?.detail ?? '?')).to.equal(true);
   });
 
-  it('keeps a case closed when the same facts are noted again, and reopens it with new facts', async () => {
+  it('keeps a case closed when the same facts are reported again, and reopens it for new facts', async () => {
     await world.cases.note(DISPUTE);
     const [found] = await all();
     const caseId = found?.caseId ?? '';
@@ -53,7 +53,7 @@ onEachFreshWorld<MovesWorld>('contract PaymentCases', MOVES_WORLDS, (world) => {
     ]);
   });
 
-  it('closes only the case that is settled', async () => {
+  it('closes only the settled case', async () => {
     await world.cases.note({ ...DISPUTE, kind: 'unrecorded', subject: 'pi_1' });
     await world.cases.note({ ...DISPUTE, kind: 'unrecorded', subject: 'pi_2' });
     await world.cases.settle('unrecorded', 'pi_1');
@@ -70,7 +70,7 @@ onEachFreshWorld<MovesWorld>('contract PaymentCases', MOVES_WORLDS, (world) => {
     expect(await subjects({}, { max: 2, afterCaseId: first?.caseId ?? '' })).to.deep.equal(['du_2', 'du_3']);
   });
 
-  it('finds the order of a payment, and no case for a text that is not a number', async () => {
+  it('finds the order of a payment, and no case for an id that is not a number', async () => {
     const { orders } = await ordersIn(world, ['ann']);
     const [order] = orders;
     if (order === undefined) throw new Error('there is an order');

@@ -58,7 +58,7 @@ onEachWorld<BrokerWorld>('contract PurchaseChannel', BROKER_WORLDS, (world) => {
     return half;
   };
 
-  it('delivers a committed half message unchanged, with the properties for a dead letter', async () => {
+  it('delivers a committed half message unchanged, with the properties that a dead letter needs', async () => {
     const batch = freshBatch();
     await (await sendHalf(batch)).commit();
 
@@ -72,7 +72,7 @@ onEachWorld<BrokerWorld>('contract PurchaseChannel', BROKER_WORLDS, (world) => {
     expect(await delivery?.ack()).to.equal(true);
   });
 
-  it('carries the traceparent as a property when the trace of a batch is recorded, and no property otherwise', async () => {
+  it('carries the traceparent as a property if the trace of a batch is recorded, and no property otherwise', async () => {
     const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
     const [traced, other] = [sealBatch({ ...freshBatch(), traceparent }), freshBatch()];
     for (const batch of [traced, other]) {
@@ -124,7 +124,7 @@ onEachWorld<BrokerWorld>('contract PurchaseChannel', BROKER_WORLDS, (world) => {
     expect(asked).not.to.include(bySender.batchId);
   });
 
-  it('asks again until it gets an answer when the check-back throws or gives no answer [T10]', async () => {
+  it('asks again until it gets an answer if the check-back throws or gives none [T10]', async () => {
     const batch = freshBatch();
     const replies = [
       (): CheckBackAnswer => {

@@ -133,7 +133,7 @@ onEachWorld<NotificationsWorld>('contract PurchaseNotifications', WORLDS, (world
     for (const { end } of [first, second, elsewhere]) end();
   });
 
-  it('tells the first listener of a sale to read when the subscription is ready, because it missed earlier notifications', async () => {
+  it('tells the first listener of a sale to read once the subscription is ready, because it missed earlier notifications', async () => {
     const { received, end } = await listen('k1');
     await until('the listener must read', () => received.includes(null));
     end();
@@ -149,7 +149,7 @@ onEachWorld<NotificationsWorld>('contract PurchaseNotifications', WORLDS, (world
     second.end();
   });
 
-  it('notifies a listener of a sale of every purchase in it, of no other sale, and not after its end', async () => {
+  it('notifies a listener of a sale of every purchase in that sale, but of no other sale, and not once it has ended', async () => {
     const received: OrderNotification[] = [];
     const end = world.notifications.listenToSale(saleId, (one) => void received.push(one));
     await until('the subscription is ready', () => world.sender.hasListeners(saleId));
@@ -197,7 +197,7 @@ onEachWorld<NotificationsWorld>('contract PurchaseNotifications', WORLDS, (world
     for (const { end } of listeners) end();
   });
 
-  it('tells every listener to read after a lost connection, and notifies it again [R8]', async () => {
+  it('tells every listener to read after a lost connection, and then notifies it again [R8]', async () => {
     const { received, end } = await listen('k1');
     await until('the subscription is ready', () => name === 'memory' || received.includes(null));
     received.length = 0;
@@ -209,10 +209,10 @@ onEachWorld<NotificationsWorld>('contract PurchaseNotifications', WORLDS, (world
   });
 });
 
-describe('notifications in a cluster with one server that hangs', () => {
+describe('notifications in a cluster in which one server hangs', () => {
   const REPLY_MS = 1500;
 
-  it('are delivered without waiting for the server, whose listeners move to another server [R8]', async () => {
+  it('are delivered without waiting for that server, whose listeners move to another server [R8]', async () => {
     const cluster = await startRedisCluster();
     const options = { url: cluster.url, replyTimeoutMs: REPLY_MS, connectTimeoutMs: 3000 };
     const connection = await connectRedis(options, silentLog);
@@ -263,7 +263,7 @@ describe('notifications in a cluster with one server that hangs', () => {
 });
 
 describe('notifications in Redis', () => {
-  it('tell every listener to read the state when a message cannot be read [M7]', async () => {
+  it('tell every listener to read the state if a message cannot be read [M7]', async () => {
     const { REDIS_URL: url } = stackEnv();
     const times = { replyTimeoutMs: 5000, connectTimeoutMs: 3000 };
     const connection = await connectRedis({ url, ...times }, silentLog);

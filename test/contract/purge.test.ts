@@ -38,7 +38,7 @@ describe('purge and erasure in MySQL', () => {
     const [row] = await world.pool.query<{ readonly n: string }>(`SELECT COUNT(*) AS n FROM ${table} WHERE ${where}`);
     return Number(row?.n);
   };
-  /** An order with everything beside it, in the archive or in the tables of live sales. */
+  /** An order with all its related rows, in the archive or in the tables of live sales. */
   async function order(atMs: number, parts: Record<string, string> = {}, suffix = '_archive'): Promise<string> {
     sequence++;
     const { sale_id: saleId = '7', user_id: userId = 'ann', state = 'paid', after_paid: afterPaid = null } = parts;
@@ -142,7 +142,7 @@ describe('purge and erasure in MySQL', () => {
   };
 
   describe('purge', () => {
-    it('removes archived orders with all their rows, except young ones and those with open money', async () => {
+    it('removes archived orders with all their rows, except recent orders and orders with unsettled money', async () => {
       await order(OLD_MS);
       const young = await order(Date.now() - DAY_MS);
       const due = await order(OLD_MS);
@@ -184,7 +184,7 @@ describe('purge and erasure in MySQL', () => {
       expect(await count('refunds', `order_id = ${kept}`)).to.equal(1);
     });
 
-    it('removes what has ended of everything else, by the time of its last change, and keeps what is open', async () => {
+    it('removes all other ended records, by the time of their last change, and keeps open ones', async () => {
       await paymentCase('1', 'closed');
       await paymentCase('1', 'open');
       await deadLetter('replayed');
@@ -231,7 +231,7 @@ describe('purge and erasure in MySQL', () => {
       ]);
     });
 
-    it('writes the audit log, works in batches and continues after it was stopped', async () => {
+    it('writes the audit log, works in batches and continues after an interruption', async () => {
       const rows = Array.from({ length: 1200 }, () => "('a', 'x', 's', '2020-01-01')");
       await world.pool.execute(`INSERT INTO audit_log (actor, action, subject, created_at) VALUES ${rows.join()}`);
       const stopping = new AbortController();
@@ -260,7 +260,7 @@ describe('purge and erasure in MySQL', () => {
       await world.pool.execute("UPDATE sales SET state = 'closed', retirement = ? WHERE id = ?", [retirement, saleId]);
       return saleId;
     };
-    /** Every row of every table that contains the text. */
+    /** Returns every row of every table that contains the text. */
     async function rowsWith(text: string): Promise<string[]> {
       const columns = await world.pool.query<{ table: string; column: string }>(
         `SELECT table_name AS \`table\`, column_name AS \`column\` FROM information_schema.columns
@@ -274,7 +274,7 @@ describe('purge and erasure in MySQL', () => {
       return found.sort();
     }
 
-    it('leaves the id nowhere, and the books and other buyers as they were', async () => {
+    it('leaves the id nowhere, and leaves totals and other buyers unchanged', async () => {
       const saleId = await retiredSale();
       for (const [user, suffix] of [
         ['ann@x', ''],
@@ -340,7 +340,7 @@ describe('purge and erasure in MySQL', () => {
       expect((await erase('ann@x')).outcome, 'it may be repeated').to.equal('unknown');
     });
 
-    it('changes no text that only looks like the buyer', async () => {
+    it("changes no text that merely resembles the buyer's id", async () => {
       const saleId = await retiredSale();
       await order(OLD_MS, { sale_id: saleId, user_id: '7' });
       const like = { saleId: '7', epoch: 7, note: 'sale 7/other and 17/k1', userId: '77' };
@@ -356,7 +356,7 @@ describe('purge and erasure in MySQL', () => {
       expect(body?.body).to.equal('{"purchases":[["77","k1",7]],"saleId":"7"}');
     });
 
-    it('refuses with its reasons while anything of the buyer is open, and changes nothing', async () => {
+    it('refuses with its reasons while anything of the buyer is open, and then changes nothing', async () => {
       const open = await retiredSale('none');
       const over = await retiredSale();
       const first = await order(OLD_MS, { sale_id: open, state: 'pending_payment' }, '');

@@ -50,13 +50,13 @@ const ARCHIVED_SALE = String(SALES + 7);
 const DAY_MS = 86_400_000;
 const PLANNED_TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 
-/** Tables with a natural bound. A statement may read them completely. */
+/** Tables of limited size, which a statement may read completely. */
 const SMALL_TABLES = new Set(['worker_slots', 'entry_rules', 'reconcile_leases', 'webhook_endpoints']);
-/** Maximum for a page, a lease or the orders of a few buyers. `READS_MORE` holds the exceptions with their reasons. */
+/** Maximum for a page, a lease or the orders of a few buyers. `READS_MORE` lists the exceptions with their reasons. */
 const READ_MAX = 3_000;
 const SORTED_MAX = 1_000;
 
-/** Statements that read more by design. A LIMIT bounds each statement. */
+/** Statements that read more by design. Each has a LIMIT. */
 const READS_MORE: readonly { readonly from: RegExp; readonly rowsMax: number; readonly why: string }[] = [
   {
     from: /^orderAudit\.orders$|^reconcile\.(orderPage|unlistedOrders)$/,
@@ -162,7 +162,8 @@ describe('statements on large tables', () => {
     await archive.begin(retired.saleId, 'plans');
     let step = await archive.move(retired.saleId, null, 400);
     expect(step.moved).to.equal(400);
-    await landed.bySecond(retired.saleId, Date.now() - 400 * DAY_MS, Date.now()); // Some orders are archived now, and some are not.
+    // Some orders are archived now, and some are not.
+    await landed.bySecond(retired.saleId, Date.now() - 400 * DAY_MS, Date.now());
     while (step.next !== null) step = await archive.move(retired.saleId, step.next, 400);
     await archive.later(retired.saleId, 1000);
     expect(await archive.finish(retired.saleId)).to.equal(true);
@@ -425,7 +426,7 @@ describe('statements on large tables', () => {
     await rules.history(10);
   }
 
-  it('are those of every repository and every method', () => {
+  it('cover every method of every repository', () => {
     const files = readdirSync(new URL('../../src/mysql/', import.meta.url));
     const stems = files.filter((name) =>
       /-repository\.ts$|^(outbox|audit-log|reconcile-runs|worker-slots|order-transitions|order-search|order-archive|payment-attempts|sale-edits|sale-schedule)\.ts$/.test(
@@ -439,7 +440,7 @@ describe('statements on large tables', () => {
     expect(methods.filter((method) => !called.has(method))).to.deep.equal([]);
   });
 
-  it('never read a large table from end to end, and never sort a large table', async () => {
+  it('never scan or sort a whole large table', async () => {
     const faults: string[] = [];
     for (const statement of pool.seen) {
       for (const fault of await faultsOfPlan(plain, statement, SMALL_TABLES, SORTED_MAX)) {
@@ -449,7 +450,7 @@ describe('statements on large tables', () => {
     expect(faults, faults.join('\n')).to.deep.equal([]);
   });
 
-  it('read no more rows than a page, except for bounded walks', () => {
+  it('read no more rows than a page holds, except for bounded walks', () => {
     const faults = pool.seen
       .filter(({ from, rowsRead }) => rowsRead > (READS_MORE.find((one) => one.from.test(from))?.rowsMax ?? READ_MAX))
       .map(({ from, rowsRead, sql }) => `${from}: ${rowsRead} rows: ${sql}`);

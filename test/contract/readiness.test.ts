@@ -24,7 +24,7 @@ describe('worker readiness', () => {
     await stack?.close();
   });
 
-  /** @returns the failed dependencies by name, or null when the worker is ready */
+  /** @returns the failed dependencies by name, or null if the worker is ready */
   async function complaints(
     mysql: Partial<Pick<MysqlPool, 'probe' | 'writeRefusal'>> = {},
     problem: string | null = null,
@@ -62,7 +62,7 @@ describe('worker readiness', () => {
     const ready = createReadiness({
       redis: connection,
       mysql: { probe, writeRefusal: () => null } as Partial<MysqlPool> as MysqlPool,
-      endpoint: '192.0.2.1:8081', // an address of documentation: nobody answers
+      endpoint: '192.0.2.1:8081', // an address reserved for documentation: no server answers there
     });
     try {
       const named = async () =>
@@ -86,7 +86,7 @@ describe('worker readiness', () => {
     }
   });
 
-  it('asks a server once for many requests at the same time', async () => {
+  it('asks a server once for many concurrent requests', async () => {
     let asked = 0;
     const ready = createReadiness({
       redis: stack.redis,

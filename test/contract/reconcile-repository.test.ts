@@ -98,7 +98,7 @@ const releaseIn = (saleId: string) => ({
 });
 
 for (const [name, createSide] of WORLDS) {
-  describe(`contract ReconcileRepository on ${name}`, () => {
+  describe(`contract: ReconcileRepository on ${name}`, () => {
     let side: RepositorySide;
     let sale: Sale;
     before(async () => {
@@ -141,7 +141,7 @@ for (const [name, createSide] of WORLDS) {
       expect(await side.read.rowsOf(sale.saleId, [])).to.deep.equal([]);
     });
 
-    it('reads each order of a sale once, page by page, and no order of other sales in the same transactions', async () => {
+    it('reads each order of a sale once, page by page, but no order of other sales from the same transactions', async () => {
       expect(await pagesOf(sale)).to.deep.equal([[]]);
       const other = await side.world.sales.create(newSale());
       const ids: string[] = [];
@@ -164,7 +164,7 @@ for (const [name, createSide] of WORLDS) {
       expect(await unlistedOf(sale)).to.deep.equal([]);
     });
 
-    it('finds orders that no writer noted in the whole table, beside noted orders', async () => {
+    it('scans the whole table for orders that no writer noted, beside noted orders', async () => {
       const listed = await recorded('u1', 'u2');
       const unlisted = [await side.addUnlisted(sale, 'u3'), await side.addUnlisted(sale, 'u4')];
       listed.push(...(await recorded('u5')));
@@ -191,7 +191,7 @@ for (const [name, createSide] of WORLDS) {
       expect((await side.read.parkedBatches([])).size).to.equal(0);
     });
 
-    it('names outbox rows that are old or were tried often, until they are done', async () => {
+    it('names outbox rows that are old or were retried often, until they are done', async () => {
       const outboxId = await side.addRelease(sale.saleId);
       const stuck = (olderThanMs: number, attemptsMin: number) =>
         side.read.stuckRows(sale.saleId, { olderThanMs, attemptsMin }, 10);

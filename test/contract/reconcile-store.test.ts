@@ -16,7 +16,7 @@ onEachWorld<StoreWorld>('contract ReconcileStore', STORE_WORLDS, (world) => {
     return batch;
   };
 
-  it('returns every request in pages, and single entries', async () => {
+  it('returns all requests page by page, and single entries', async () => {
     const { batchId } = await deducted('u1*2', 'u2');
     const pages = [];
     for await (const page of world.reconcile.requests(ref())) pages.push(...page);
@@ -46,7 +46,7 @@ onEachWorld<StoreWorld>('contract ReconcileStore', STORE_WORLDS, (world) => {
     expect(await world.reconcile.batch(ref(), 'no-batch')).to.deep.equal(unknown);
   });
 
-  it('returns the batches in pending, their time there, and whether a re-drive can serve them', async () => {
+  it('returns the batches in pending, how long they have been there, and whether a re-drive can handle them', async () => {
     const [whole, withoutBody, recorded] = [await deducted('u1'), await deducted('u2'), await deducted('u3')];
     await world.batches.markRecorded([{ batch: recorded, orders: [] }]);
     await world.removeMarker(withoutBody);
@@ -91,7 +91,7 @@ onEachWorld<StoreWorld>('contract ReconcileStore', STORE_WORLDS, (world) => {
     expect(await world.reconcile.units({ saleId: saleOf().saleId, bucket: 0 }, 1)).to.equal(null);
   });
 
-  it('adjusts only unchanged values in a sale that is not selling [C5]', async () => {
+  it('adjusts only values that have not changed, in a sale that is not selling [C5]', async () => {
     const adjust = (read: number, wanted: number, epoch = 1) => world.reconcile.adjust(ref(), { read, wanted, epoch });
     expect(await adjust(100, 102)).to.equal('selling');
     await world.sales.setState(sale, 'paused');

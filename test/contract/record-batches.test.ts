@@ -65,7 +65,7 @@ onEachWorld<RepositoryWorld>('record-batches (DB_OK, IDEMPOTENT, BIZ_ERROR_ACK)'
     await expectRows(sales[1] as Sale, 1, 1, batches);
   });
 
-  it('already_recorded: does not count a repeated batch again, alone or beside a new batch [M9]', async () => {
+  it('already_recorded: does not count a repeated batch again, alone or together with a new batch [M9]', async () => {
     const sale = await world.sales.create(newSale());
     const batch = batchOf(sale, purchasesOf('ann', 'bob'));
     const [first] = await record([batch]);
@@ -81,7 +81,7 @@ onEachWorld<RepositoryWorld>('record-batches (DB_OK, IDEMPOTENT, BIZ_ERROR_ACK)'
     await expectRows(sale, 3, 3, [batch, fresh]);
   });
 
-  it('writes one row per purchase, sold and outbox once when four writers get one batch at once [M5]', async () => {
+  it('writes one row per purchase, and sold and outbox once, when four writers get one batch at once [M5]', async () => {
     const sale = await world.sales.create(newSale({ stock: 1000 }));
     const writers = [minters[0] as OrderIdMinter, await openMinter(), await openMinter(), await openMinter()];
     const rounds = Array.from({ length: 5 }, (_, round) =>
@@ -101,7 +101,7 @@ onEachWorld<RepositoryWorld>('record-batches (DB_OK, IDEMPOTENT, BIZ_ERROR_ACK)'
     await expectRows(sale, 200, 200, rounds);
   });
 
-  it('records a batch once when it is twice in one receive [M5]', async () => {
+  it('records a batch once if one receive returns it twice [M5]', async () => {
     const sale = await world.sales.create(newSale());
     const batch = batchOf(sale, purchasesOf('ann'));
     const results = await record([batch, { ...batch }]);
@@ -145,7 +145,7 @@ onEachWorld<RepositoryWorld>('record-batches (DB_OK, IDEMPOTENT, BIZ_ERROR_ACK)'
     expect(words(await record([mixed])), 'delivered again').to.deep.equal(['already_recorded']);
   });
 
-  it('retries a lone purchase that MySQL refuses and never fails it, because its value may not be the cause [G10]', async () => {
+  it('retries a single purchase that MySQL refuses and never fails it, because its value may not be the cause [G10]', async () => {
     const sale = await world.sales.create(newSale());
     const eve = `eve-${randomBytes(6).toString('hex')}`;
     await world.refuseOrdersOf(eve);
@@ -154,7 +154,7 @@ onEachWorld<RepositoryWorld>('record-batches (DB_OK, IDEMPOTENT, BIZ_ERROR_ACK)'
     await expectRows(sale, 0, 0, [lone]);
   });
 
-  it('sells the stock to the last unit and not beyond when many writers have too many purchases [I1]', async () => {
+  it('sells the stock to the last unit and no further when many writers have too many purchases [I1]', async () => {
     const sale = await world.sales.create(newSale({ stock: 100 }));
     const writers = [minters[0] as OrderIdMinter, await openMinter(), await openMinter(), await openMinter()];
     const batches = Array.from({ length: 16 }, (_, b) =>

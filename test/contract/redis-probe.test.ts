@@ -14,7 +14,7 @@ import {
   type PrivateRedis,
 } from '../helpers/private-redis.js';
 
-describe('redis: checks before a server may hold stock', () => {
+describe('redis: checks whether a server may hold stock', () => {
   let server: PrivateRedis | undefined;
   let connection: RedisConnection;
 
@@ -37,7 +37,7 @@ describe('redis: checks before a server may hold stock', () => {
     }
   };
 
-  it('finds no problem on a well-configured server', async () => {
+  it('finds no problem on a properly configured server', async () => {
     expect(await findRedisMisconfiguration(connection)).to.deep.equal([]);
   });
 
@@ -104,7 +104,7 @@ describe('redis: checks before a server may hold stock', () => {
     }
   });
 
-  it('is not ready while the disk of the server is full, and still lets a program start [L3]', async function () {
+  it('is not ready while the disk of the server is full, but lets a program start [L3]', async function () {
     const refusal = mountRefusal();
     if (refusal !== null) {
       console.log(`      skipped: ${refusal}`);

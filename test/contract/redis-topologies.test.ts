@@ -55,7 +55,7 @@ async function repair(connection: RedisConnection, sale: Sale): Promise<Sale> {
   return repaired;
 }
 
-/** Returns how many scripts a server has run since its start, without refused scripts. */
+/** Returns how many scripts a server has run since its start, without refused ones. */
 async function scriptsRun(server: Redis): Promise<number> {
   const stats = await server.info('commandstats');
   const calls = [...stats.matchAll(/^cmdstat_eval(?:sha)?:calls=(\d+).*?(?:rejected_calls=(\d+))?/gm)];
@@ -76,7 +76,7 @@ describe('contract: Redis cluster', () => {
     await cluster?.stop();
   });
 
-  it('checks every server at the start: scripts, clock and settings', async () => {
+  it('checks every server at start: scripts, clock and settings', async () => {
     await until('the scripts are loaded', async () => (await connection.scriptsLoaded()) === SCRIPT_NAMES.length);
     for (const server of cluster.admin) expect(await server.info('commandstats')).to.include('cmdstat_script');
     expect((await probeRedis(connection)).detail).to.include(
@@ -92,7 +92,7 @@ describe('contract: Redis cluster', () => {
     await cluster.admin[2]?.config('SET', 'maxmemory-policy', 'noeviction');
   });
 
-  it('writes to each server, and is ready while one server takes writes [R9]', async () => {
+  it('writes to each server, and is ready while one server accepts writes [R9]', async () => {
     const setAll = (bytes: string): Promise<unknown> =>
       Promise.all(cluster.admin.map((server) => server.config('SET', 'maxmemory', bytes)));
     const [first] = cluster.admin;
@@ -111,7 +111,7 @@ describe('contract: Redis cluster', () => {
     expect((await probeRedisWrites(connection)).ok).to.equal(true);
   });
 
-  it('takes nothing twice and keeps the units exact when a slot moves during purchases [R12, T8]', async () => {
+  it('takes nothing twice and keeps the number of units exact when a slot moves during purchases [R12, T8]', async () => {
     const sale = await openSale(connection);
     const { stock, tx } = bucketKeys(at(sale));
     const [source, target] = [await cluster.ownerOf(stock), ((await cluster.ownerOf(stock)) + 1) % 3];
@@ -132,7 +132,7 @@ describe('contract: Redis cluster', () => {
         if (left) await from.call('MIGRATE', '127.0.0.1', String(port), '', '0', '5000', 'KEYS', ...keys);
         await traffic.more('meanwhile', 3);
       }
-      // All keys have arrived, but not the slot. Only ASK leads to the keys.
+      // All keys have arrived, but not the slot, so only ASK leads to the keys.
       const { batch } = traffic.deducted[0] as { batch: Batch };
       const orders = batch.purchases.map((purchase) => ({
         ...purchase,
@@ -226,7 +226,7 @@ describe('contract: Redis cluster', () => {
     await until('it answers again', async () => (await batches.withPending(sales.map(at))).faults.length === 0);
   });
 
-  it('makes the sales of an unreachable server unavailable at once, and serves other sales when the cluster allows it [R8]', async () => {
+  it('makes the sales of an unreachable server unavailable at once, and serves other sales if the cluster allows it [R8]', async () => {
     for (const server of cluster.admin) await server.config('SET', 'cluster-require-full-coverage', 'no');
     const sales = [await openSale(connection), await openSale(connection), await openSale(connection)];
     const owners = await Promise.all(sales.map((sale) => cluster.ownerOf(bucketKeys(at(sale)).stock)));
@@ -252,7 +252,7 @@ describe('contract: Redis cluster', () => {
   });
 });
 
-/** Makes purchases one after the other, in several loops. */
+/** Makes purchases one after another, in several loops. */
 class Traffic {
   readonly deducted: { batch: Batch }[] = [];
   /** Batches that were not deducted. */
@@ -293,7 +293,7 @@ class Traffic {
     this.#stopped = true;
   }
 
-  /** Resolves until there is an answer, as the check-back does. */
+  /** Calls resolve until there is an answer, as the check-back does. */
   async resolveAll(): Promise<void> {
     this.unknown = this.#unresolved.length;
     for (const batch of this.#unresolved.splice(0)) {
@@ -326,7 +326,7 @@ describe('contract: Redis with sentinels', () => {
     const [server] = connection.masters() as [Redis];
     expect(await server.call('WAIT', '1', '10000'), 'the replica has it').to.equal(1);
 
-    sentinel.master.signal('SIGSTOP'); // It will never answer, but its connection is still open.
+    sentinel.master.signal('SIGSTOP'); // it will never answer, but its connection is still open
     const lost = batchOf(sale, purchasesOf('u2'));
     expect(await store.deduct(lost), 'no reply').to.deep.equal({ outcome: 'outcome_unknown' });
     await until(

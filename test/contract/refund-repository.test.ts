@@ -8,7 +8,7 @@ const LEASE_MS = 60_000;
 const SHORT_MS = 2_000;
 
 onEachFreshWorld<MovesWorld>('contract RefundRepository', MOVES_WORLDS, (world) => {
-  /** Creates an order per text, cancelled before its money arrived. @returns payment ids, oldest first */
+  /** Creates one order per text, cancelled before its money arrived. @returns payment ids, oldest first */
   async function owed(...texts: string[]): Promise<{ paymentIds: string[]; orderIds: string[] }> {
     const { orders } = await ordersIn(world, texts);
     const paymentIds: string[] = [];
@@ -22,7 +22,7 @@ onEachFreshWorld<MovesWorld>('contract RefundRepository', MOVES_WORLDS, (world) 
   }
   const idsOf = (leased: readonly LeasedRefund[]): string[] => leased.map(({ paymentId }) => paymentId);
 
-  it('leases each refund once with the owed amount, and again after its lease', async () => {
+  it('leases each refund once with the owed amount, and again when its lease ends', async () => {
     const { paymentIds, orderIds } = await owed('ann', 'bob*2', 'eve');
     const first = await world.refunds.lease(2, SHORT_MS);
     const rest = await world.refunds.lease(2, SHORT_MS);
@@ -36,10 +36,11 @@ onEachFreshWorld<MovesWorld>('contract RefundRepository', MOVES_WORLDS, (world) 
     expect(again.map(({ attempts }) => attempts)).to.deep.equal([2, 2, 2]);
   });
 
-  it('gives each refund to one of many concurrent leases', async () => {
+  it('gives each refund to only one of many concurrent leases', async () => {
     const { paymentIds } = await owed(...Array.from({ length: 12 }, (_, index) => `u${index}`));
     const all = await Promise.all(Array.from({ length: 6 }, () => world.refunds.lease(4, LEASE_MS)));
-    const rest = await world.refunds.lease(12, LEASE_MS); // Refunds that a lease skipped while another lease had locked them.
+    // Refunds that a lease skipped while another lease had locked them.
+    const rest = await world.refunds.lease(12, LEASE_MS);
     expect(idsOf([...all.flat(), ...rest])).to.have.members(paymentIds);
   });
 
@@ -65,7 +66,7 @@ onEachFreshWorld<MovesWorld>('contract RefundRepository', MOVES_WORLDS, (world) 
     expect(known, 'done, due, none').to.deep.equal([true, true, false]);
   });
 
-  it('removes a refund from the due list when an operator takes it on, once and with an audit entry', async () => {
+  it('removes a refund from the due list when an operator claims it, once and with an audit entry', async () => {
     const { paymentIds, orderIds } = await owed('ann', 'bob');
     const [paymentId, other] = paymentIds as [string, string];
     await world.refunds.lease(1, SHORT_MS);
@@ -93,7 +94,7 @@ onEachFreshWorld<MovesWorld>('contract RefundRepository', MOVES_WORLDS, (world) 
     expect(await world.audited()).to.have.length(1);
   });
 
-  it('refuses an operator while a keeper asks the provider, and notes a dead keeper in `last_error`', async () => {
+  it("refuses an operator's claim while a keeper asks the provider, and records a dead keeper in `last_error`", async () => {
     const { paymentIds } = await owed('ann');
     const [paymentId] = paymentIds as [string];
     await world.refunds.lease(1, SHORT_MS);
@@ -108,7 +109,7 @@ onEachFreshWorld<MovesWorld>('contract RefundRepository', MOVES_WORLDS, (world) 
     );
   });
 
-  it('returns the lease of a keeper that has its answer', async () => {
+  it('takes back the lease of a keeper that has its answer', async () => {
     const { paymentIds } = await owed('ann');
     const [paymentId] = paymentIds as [string];
     await world.refunds.lease(1, LEASE_MS);
@@ -140,7 +141,7 @@ onEachFreshWorld<MovesWorld>('contract RefundRepository', MOVES_WORLDS, (world) 
     expect((await world.refunds.lease(1, LEASE_MS)).map(({ attempts }) => attempts)).to.deep.equal([2]);
   });
 
-  it('ignores a postpone after the lease of a keeper, and keeps the next lease', async () => {
+  it("ignores a postponement after the keeper's lease has ended, and keeps the next lease", async () => {
     const { paymentIds } = await owed('ann');
     const [late] = await world.refunds.lease(1, 50);
     await world.clock.sleep(80);

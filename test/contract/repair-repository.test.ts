@@ -42,7 +42,7 @@ onEachWorld<RepositoryWorld>('contract RepairRepository', WORLDS, (world) => {
     expect(await world.repair.raiseEpoch('999999999999999999', 1, 'ann')).to.equal(null);
   });
 
-  it('raiseEpoch: reshards the sale in the same transaction unless its number of buckets has changed', async () => {
+  it('raiseEpoch: reshards the sale in the same transaction, unless its number of buckets has changed', async () => {
     const created = await world.sales.create(newSale());
     const { saleId } = created;
     const reshard = { from: created.buckets, to: created.buckets * 8 };
@@ -78,7 +78,7 @@ onEachWorld<RepositoryWorld>('contract RepairRepository', WORLDS, (world) => {
     expect(raised.map((sale) => sale?.epoch)).to.have.members([2, 3, 4, 5]);
   });
 
-  it('claimReshard: allows one claim in the life of an open sale with this number of buckets, for any number of callers', async () => {
+  it('claimReshard: allows one claim in the life of a sale, if it is open and has this number of buckets', async () => {
     const { saleId, buckets } = await world.sales.create(newSale());
     const reshard = { from: buckets, to: buckets * 8 };
     const claim = (parts = reshard): Promise<boolean> => world.repair.claimReshard(saleId, parts, 'keeper', 12_345);
@@ -98,7 +98,7 @@ onEachWorld<RepositoryWorld>('contract RepairRepository', WORLDS, (world) => {
     expect(await world.repair.claimReshard('999999999999999999', reshard, 'keeper', 1)).to.equal(false);
   });
 
-  it('parkedBatchesOf: returns each parked batch of the sale once, and no forged batch [R6, S10]', async () => {
+  it('parkedBatchesOf: returns each parked batch of the sale once, but no forged batch [R6, S10]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const other = (await world.sales.create(newSale())).saleId;
     const [parked, decided, forged, foreign] = [saleId, saleId, saleId, other].map((id) =>

@@ -38,7 +38,7 @@ onEachWorld<StoreWorld>('contract RepairStore', STORE_WORLDS, (world) => {
     return answers.map((answer) => answer?.outcome ?? null);
   };
 
-  it('requests a repair when a call needs an untrusted sale, once or repeatedly, until it is answered [T10, M9]', async () => {
+  it('requests a repair if a call needs an untrusted sale, once for any number of calls, until the request is answered [T10, M9]', async () => {
     const { saleId } = sale;
     const isAsked = async (): Promise<boolean> => (await world.repair.asked(100_000)).includes(saleId);
     const batch = batchOf(sale, purchasesOf('u1'));
@@ -127,7 +127,7 @@ onEachWorld<StoreWorld>('contract RepairStore', STORE_WORLDS, (world) => {
       expect(await lock('four')).to.equal('busy');
     });
 
-    it('ignores a lease that ends later than a full lease, because the server clock has gone back [R10]', async () => {
+    it('ignores a lease that ends later than a full lease could, because the server clock was set back [R10]', async () => {
       await lock('one');
       await world.stretchLease(firstBucket(sale), 3_600_000);
       expect(await lock('two')).to.equal('locked');
@@ -209,7 +209,7 @@ onEachWorld<StoreWorld>('contract RepairStore', STORE_WORLDS, (world) => {
       });
     });
 
-    it('keeps pending batches and markers, which can still be marked recorded', async () => {
+    it('keeps pending batches and markers, so that they can still be marked recorded', async () => {
       const batch = await deducted('u1');
       await lock('one');
       await stage('one', ['u1/k1', held(batch.batchId)]);
@@ -221,7 +221,7 @@ onEachWorld<StoreWorld>('contract RepairStore', STORE_WORLDS, (world) => {
       expect((await entryOf('u1'))?.state).to.equal('ordered');
     });
 
-    it('keeps the verdict of a resolved batch, and makes any other batch `outlived` [R4]', async () => {
+    it('keeps the verdict of a resolved batch, and marks any other batch `outlived` [R4]', async () => {
       const [known, unknown] = [await deducted('u1'), batchOf(sale, purchasesOf('u2'))];
       await lock('one');
       await swap('one');
@@ -230,7 +230,7 @@ onEachWorld<StoreWorld>('contract RepairStore', STORE_WORLDS, (world) => {
       expect(await world.stock.deduct(unknown), 'a copy that comes late').to.deep.equal({ outcome: 'stale_epoch' });
     });
 
-    it('loads a bucket that was lost completely, after lock creates it and warm leaves it unchanged [R5]', async () => {
+    it('loads a bucket that was lost completely, after lock creates it and warm leaves it alone [R5]', async () => {
       sale = saleOf({ limitPerBuyer: 4 }, await world.nowMs());
       expect(await lock('one')).to.equal('locked');
       expect(await world.repair.statusOf([firstBucket(sale)])).to.deep.equal([
@@ -245,7 +245,7 @@ onEachWorld<StoreWorld>('contract RepairStore', STORE_WORLDS, (world) => {
       expect(await wordsFor('u1/k1*3', 'u1/new*2')).to.deep.equal(['replayed', 'limit_reached']);
     });
 
-    it('leaves an empty bucket when nothing is staged', async () => {
+    it('leaves an empty bucket if nothing was staged', async () => {
       await deducted('u1');
       await lock('one');
       await swap('one', { unitsLeft: 10 });
@@ -253,7 +253,7 @@ onEachWorld<StoreWorld>('contract RepairStore', STORE_WORLDS, (world) => {
       expect(await wordsFor('u1*4')).to.deep.equal([null]);
     });
 
-    it('needs a new epoch [R6]', async () => {
+    it('requires a new epoch [R6]', async () => {
       sale = await openSale(world, { epoch: 5 });
       await lock('one');
       for (const epoch of [4, 5]) expect(await swap('one', { epoch })).to.equal('superseded');
@@ -318,7 +318,7 @@ onEachWorld<StoreWorld>('contract RepairStore', STORE_WORLDS, (world) => {
     expect(pending?.body).to.equal(lost.body);
   });
 
-  it('stages more data than one script call holds', async () => {
+  it('stages more data than one script call can hold', async () => {
     await lock('one');
     const many = Array.from({ length: 2500 }, (_, index): StoredRequest => [`u${index % 500}/k${index}`, held('b')]);
     expect(await stage('one', ...many)).to.equal('staged');

@@ -10,7 +10,7 @@ import { redisServerBinary, startPrivateRedis, type PrivateRedis } from '../help
 import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { until } from '../chaos/harness/wait.js';
 
-/** A replica on a busy machine answers within this time. */
+/** Even on a busy machine, a replica answers within this time. */
 const REPLICAS_MS = 1_500;
 
 async function openSale(connection: RedisConnection): Promise<Sale> {
@@ -49,7 +49,7 @@ describe('replica barrier', () => {
     await Promise.all([master.stop(), replica.stop()]);
   });
 
-  it('passes when the replica has the writes, and not while the replica is stopped', async () => {
+  it('passes once the replica has the writes, but not while the replica is stopped', async () => {
     expect(await barrier.pass()).to.equal(true);
     replica.signal('SIGSTOP');
     expect(await barrier.pass()).to.equal(false);
@@ -57,7 +57,7 @@ describe('replica barrier', () => {
     await until('the replica has caught up', () => barrier.pass());
   });
 
-  it('waits once for all calls that arrive during the wait', async () => {
+  it('waits once for all calls that arrive during a wait', async () => {
     const waits = async (): Promise<number> =>
       Number(/cmdstat_wait:calls=(\d+)/.exec(await connection.redis.info('commandstats'))?.[1] ?? 0);
     const before = await waits();
@@ -105,7 +105,7 @@ describe('replica barrier', () => {
     expect(await deduct()).to.deep.equal({ outcome: 'refused', answers: [ordered, held, null] });
   });
 
-  it('is not used when no purchase is accepted', async () => {
+  it('is skipped if no purchase is accepted', async () => {
     const sale = await openSale(connection);
     let asked = 0;
     const counting: ReplicaBarrier = { ...barrier, pass: async () => (asked++, false) };

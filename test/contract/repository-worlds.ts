@@ -31,22 +31,22 @@ export interface RepositoryWorld {
   readonly sales: SaleRepository;
   readonly retirement: RetirementRepository;
   readonly deadLetters: DeadLetterParking & DeadLetterStore;
-  /** The same dead letters, as evidence about a purchase. */
+  /** The same dead letters, as a purchase's trace reads them. */
   readonly tracedDeadLetters: TracedDeadLetters;
   readonly repair: RepairRepository;
   readonly slots: WorkerSlots;
   readonly clock: Clock;
-  /** Raises the epoch as a repair does. */
+  /** Raises the epoch as a repair would. */
   raiseEpoch(saleId: string): Promise<void>;
-  /** Ends the row and lowers `sold`, as a cancel does. */
+  /** Ends the row and lowers `sold`, as a cancellation would. */
   cancelOrder(orderId: string): Promise<void>;
-  /** Ends the row as an expiry does, at any time. */
+  /** Ends the row as an expiry would, whatever its deadline. */
   expireOrder(orderId: string): Promise<void>;
   /** Outbox rows of a batch. */
   outboxOf(batchId: string): Promise<{ readonly recorded: BatchRecorded[]; readonly releases: Release[] }>;
   /** Audit log of a subject, oldest first. */
   auditOf(subject: string): Promise<Audited[]>;
-  /** Makes MySQL refuse the orders of this buyer, as a constraint would. Accepts rows in state `failed`. */
+  /** Makes MySQL refuse the orders of this buyer, as a constraint would. Rows in state `failed` are accepted. */
   refuseOrdersOf(userId: string): Promise<void>;
   /** Violations of I1 and I2 in this sale. */
   violations(saleId: string): Promise<string[]>;
@@ -145,7 +145,7 @@ export async function mysqlWorld(poolMax = 6, url = stackEnv().MYSQL_URL): Promi
   };
 }
 
-/** Copies the migrated tables. A dozen files need the tables, and all migrations take seconds. */
+/** Copies the migrated tables. A dozen files need them, and running all migrations takes seconds. */
 async function copySchema(server: MysqlPool, name: string): Promise<void> {
   await migrate(mysqlIn(stackEnv()));
   const sql = 'SELECT table_name AS `table` FROM information_schema.tables WHERE table_schema = DATABASE()';
@@ -157,7 +157,7 @@ async function copySchema(server: MysqlPool, name: string): Promise<void> {
   await server.execute(`INSERT INTO ${name}.sale_calendar (id) SELECT id FROM sale_calendar`);
 }
 
-/** The same in its own database, for tests that act on whole tables. The test user may create `seckill_…`. */
+/** Does the same in its own database, for tests that act on whole tables. The test user may create `seckill_…`. */
 export async function ownMysqlWorld(poolMax = 6): Promise<MysqlWorld & { readonly url: string }> {
   const server = openMysqlPool({ ...mysqlIn(stackEnv()), poolMax: 1, queryTimeoutMs: 20_000 });
   const name = `seckill_own_${randomBytes(6).toString('hex')}`;

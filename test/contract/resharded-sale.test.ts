@@ -8,7 +8,7 @@ import { firstBucket, openSale, STORE_WORLDS, type StoreWorld } from './store-wo
 import { onEachWorld } from './on-each-world.js';
 
 const BUCKETS = 4;
-/** A buyer who stays in bucket 0 of four, and a buyer who moves to another bucket. */
+/** A buyer who stays in bucket 0 of four, and one who moves to another bucket. */
 const [STAYS, MOVES] = ['u1', 'u2', 'u3', 'u4', 'u5'].reduce<[string, string]>(
   ([stays, moves], userId) => (homeBucket(userId, BUCKETS) === 0 ? [userId, moves] : [stays, userId]),
   ['', ''],
@@ -77,7 +77,7 @@ onEachWorld<StoreWorld>('contract resharded sale', STORE_WORLDS, (world) => {
     expect(fresh).to.deep.equal({ epoch: 2, unitsLeft: 2, buckets: 4, answers: [null] });
   });
 
-  it('answers accepted keys in the present bucket of their buyers, where the limit counts too', async () => {
+  it('answers accepted keys from the present bucket of their buyers, where the limit counts too', async () => {
     const batch = await deducted(`${STAYS}*2`, `${MOVES}*2`);
     await reshard(batch);
     for (const userId of [STAYS, MOVES]) {
@@ -88,7 +88,7 @@ onEachWorld<StoreWorld>('contract resharded sale', STORE_WORLDS, (world) => {
     expect(await unitsLeft()).to.equal(4);
   });
 
-  it('marks an older batch recorded in every bucket with its buyers', async () => {
+  it('marks an older batch recorded in every bucket that holds its buyers', async () => {
     const batch = await deducted(STAYS, MOVES);
     await reshard(batch);
     expect(await pendingIn()).to.have.members([0, HOME]);
@@ -110,7 +110,7 @@ onEachWorld<StoreWorld>('contract resharded sale', STORE_WORLDS, (world) => {
     expect(await there()).to.equal(unitsThere + 1);
   });
 
-  it('reacquires units of an older batch once, for each buyer in the present bucket', async () => {
+  it("reacquires units of an older batch once, for each buyer in that buyer's present bucket", async () => {
     await reshard();
     const late = batchOf(oneBucket, purchasesOf(`${STAYS}*2`, `${MOVES}*2`));
     for (const time of ['first', 'again']) {
@@ -124,7 +124,7 @@ onEachWorld<StoreWorld>('contract resharded sale', STORE_WORLDS, (world) => {
     expect(await world.stock.resolve(late)).to.equal('claimed');
   });
 
-  it('reacquire: names lost keys in any bucket, and waits for the epoch of MySQL', async () => {
+  it('reacquire: names lost keys in any bucket, and waits until the epoch is that of MySQL', async () => {
     await reshard();
     const late = batchOf(oneBucket, purchasesOf(`${STAYS}*2`, `${MOVES}*3`));
     expect(await world.batches.reacquire(late, 3, new Set())).to.deep.equal({ outcome: 'unavailable' });

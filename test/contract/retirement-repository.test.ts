@@ -21,7 +21,7 @@ onEachWorld<RepositoryWorld>('contract RetirementRepository', WORLDS, (world) =>
     return sales.map(({ saleId }) => ids.indexOf(saleId)).filter((index) => index >= 0);
   };
 
-  it('due: returns closed sales that ended long enough ago, the earliest first, and never an open sale', async () => {
+  it('due: returns closed sales that ended long enough ago, earliest first, and never an open sale', async () => {
     const [young, old, oldest] = [await closedSale(over(6)), await closedSale(over(8)), await closedSale(over(9))];
     const open = await world.sales.create(newSale(over(20)));
     await world.sales.move(open.saleId, 'warm');
@@ -31,7 +31,7 @@ onEachWorld<RepositoryWorld>('contract RetirementRepository', WORLDS, (world) =>
     expect(first).to.be.lessThan(second as number);
   });
 
-  it('due: counts from the closing of a sale that closed before the end of its window', async () => {
+  it('due: for a sale that closed before the end of its window, counts from its closing', async () => {
     const early = await closedSale({
       opensAtMs: world.clock.nowMs(),
       closesAtMs: world.clock.nowMs() + 400 * DAY_MS,
@@ -41,7 +41,7 @@ onEachWorld<RepositoryWorld>('contract RetirementRepository', WORLDS, (world) =>
     expect(await found(world.retirement.due(10, 10_000), early)).to.have.length(1);
   });
 
-  it('retire: retires a closed sale once, only in the compared epoch, and removes it from the lists [R10]', async () => {
+  it('retire: retires a closed sale once, only in the epoch that was compared, and removes it from the lists [R10]', async () => {
     const sale = await closedSale(over(8));
     const draft = await world.sales.create(newSale(over(8)));
     expect(await world.retirement.retire(draft, 'keeper')).to.equal(false);

@@ -41,7 +41,7 @@ const ofUser: NewRevocation = { userId: 'auth0|507f', issuedBeforeMs: Date.UTC(2
 const ofToken: NewRevocation = { tokenId: "j'1/2{3}" };
 
 onEachFreshWorld<World>('contract RevocationRepository', WORLDS, (world) => {
-  it('returns additions in order and newest first, with actor and time', async () => {
+  it('returns revocations in order and newest first, with actor and time', async () => {
     const added = [await world.repository.add(ofUser, 'root'), await world.repository.add(ofToken, 'ann (deploy)')];
     expect(added[0]).to.deep.include({ ...ofUser, number: 1, actor: 'root' });
     expect(added[1]).to.deep.include({ ...ofToken, number: 2, actor: 'ann (deploy)' });
@@ -71,7 +71,7 @@ onEachFreshWorld<World>('contract RevocationRepository', WORLDS, (world) => {
     ]);
   });
 
-  it('numbers concurrent additions uniquely and without a gap', async () => {
+  it('numbers concurrent revocations uniquely and without gaps', async () => {
     const added = await Promise.all(Array.from({ length: 8 }, () => world.repository.add(ofToken, 'root')));
     expect(added.map(({ number }) => number)).to.have.members([1, 2, 3, 4, 5, 6, 7, 8]);
   });

@@ -57,7 +57,8 @@ describe('rocketmq connection', () => {
     const group = 'seckill-no-such-group';
     const source = await createDeliverySource({ ...broker, topic: TOPICS.redrive, group, invisibleMs: 10_000, log });
     try {
-      const error = await failureOf(source.receive(1)); // Not at the start, because the broker checks the group here.
+      // not at the start, because the broker would check the group then
+      const error = await failureOf(source.receive(1));
       expect(error.message).to.include(group).and.include('does not exist').and.include('`seckill topics`');
     } finally {
       await source.close();
@@ -139,7 +140,7 @@ describe('rocketmq connection', () => {
     }
   });
 
-  it('reports a server that accepts connections and answers nothing as unreachable', async () => {
+  it('reports a server that accepts connections but never answers as unreachable', async () => {
     const proxy = await TcpProxy.open(broker.endpoint);
     try {
       proxy.stall();

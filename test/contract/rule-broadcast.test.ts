@@ -11,7 +11,7 @@ import { stackEnv } from '../helpers/stack-env.js';
 import { onEachWorld } from './on-each-world.js';
 
 interface World {
-  /** A broadcast without rules. */
+  /** A broadcast that has no rules yet. */
   fresh(): RuleBroadcast;
   close(): Promise<void>;
 }
@@ -36,7 +36,7 @@ onEachWorld<World>('contract RuleBroadcast', WORLDS, (world) => {
   let broadcast: RuleBroadcast;
   beforeEach(() => (broadcast = world.fresh()));
 
-  it('counts as older than every version, even 0, when it is empty', async () => {
+  it('counts as older than every version, even 0, while it is empty', async () => {
     expect(await broadcast.newerThan(0)).to.deep.equal({ is: 'behind' });
     expect(await broadcast.newerThan(3)).to.deep.equal({ is: 'behind' });
   });
@@ -57,7 +57,7 @@ onEachWorld<World>('contract RuleBroadcast', WORLDS, (world) => {
     expect(await broadcast.newerThan(1)).to.deep.equal({ is: 'behind' });
   });
 
-  it('keeps the newest version, for any order and number of announcements', async () => {
+  it('keeps the newest version, whatever the order and number of announcements', async () => {
     const versions = [3, 1, 4, 4, 2, 10, 9];
     await Promise.all(versions.map((version) => broadcast.announce(announced(version))));
     const newest = { is: 'newer', stored: announced(10) };
@@ -74,14 +74,14 @@ describe('rule broadcast on redis', () => {
   });
   after(() => connection?.close());
 
-  it('keeps one version, so that it does not grow', async () => {
+  it('stores only one version, so that it does not grow', async () => {
     const key = freshKey();
     const broadcast = createRuleBroadcast(connection, key);
     for (let version = 0; version < 5; version++) await broadcast.announce(announced(version));
     expect([await connection.redis.zcard(key), await connection.redis.zcard(canaryKey(key))]).to.deep.equal([1, 1]);
   });
 
-  it('passes an invalid value to the reader, who refuses it', async () => {
+  it('passes an invalid value to the reader, which refuses it', async () => {
     const key = freshKey();
     await connection.redis.zadd(key, 7, 'no json');
     await connection.redis.zadd(canaryKey(key), 7, 'null');

@@ -62,7 +62,7 @@ onEachFreshWorld<World>('contract RuleRepository', WORLDS, (world) => {
     expect(await world.store.history(1)).to.deep.equal(history.slice(0, 1));
   });
 
-  it('stores nothing when a change is based on an older version, and returns the newest version', async () => {
+  it('stores nothing if a change is based on an older version, and returns the newest version', async () => {
     await world.store.store({}, 0, 'ann');
     await world.store.store({}, 1, 'ann');
     for (const known of [0, 1, 3, 7]) {

@@ -17,7 +17,7 @@ describe('docs/runbook.md', () => {
   });
   after(() => server.stop());
 
-  it('shows only SQL that the server runs for its administrator', async () => {
+  it('shows only SQL that the server accepts from its administrator', async () => {
     await migrate({ url: server.url });
     await server.admin(`USE \`${new URL(server.url).pathname.slice(1)}\``);
     expect(QUERIES.length).to.equal(2);

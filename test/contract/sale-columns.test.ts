@@ -19,7 +19,7 @@ describe('contract: rows of an order on MySQL', () => {
   const count = async (sql: string): Promise<number> =>
     Number((await world.pool.query<{ n: string }>(`SELECT COUNT(*) AS n FROM ${sql}`))[0]?.n);
 
-  /** Tables with this column, except for those of findings, which may belong to no order of ours. */
+  /** Tables with this column, except tables of findings, whose rows may belong to no order of ours. */
   async function tablesWith(column: string): Promise<string[]> {
     const rows = await world.pool.query<{ name: string }>(
       `SELECT table_name AS name FROM information_schema.columns WHERE table_schema = DATABASE() AND column_name = ?`,
@@ -65,7 +65,7 @@ describe('contract: rows of an order on MySQL', () => {
     }
   }
 
-  it('names the sale in every row that belongs to an order, also in the archive', async () => {
+  it('names the sale in every row that belongs to an order, in the archive too', async () => {
     await fillTables();
     const withOrder = await tablesWith('order_id');
     expect(await tablesWith('sale_id')).to.include.members([...withOrder, 'outbox']);

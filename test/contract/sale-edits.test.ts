@@ -56,7 +56,7 @@ onEachWorld<World>('contract SaleEdits', WORLDS, (world) => {
       .filter(({ action }) => action === 'sale.edited')
       .map(({ actor, before, after }) => [actor, before, after]);
 
-  it('raises a stock in MySQL at once, and lowers it when Redis has given the units', async () => {
+  it('raises a stock in MySQL at once, but lowers it only when Redis has given up the units', async () => {
     const it = await sale('open', { stock: 10 });
     const up = await begin(it, { stock: 15 });
     expect(up).to.include({ saleId: it.saleId, units: 5, epoch: 1 });
@@ -76,7 +76,7 @@ onEachWorld<World>('contract SaleEdits', WORLDS, (world) => {
     ]);
   });
 
-  it('refuses to lower a stock that MySQL has sold in between, and returns the units to Redis with another edit', async () => {
+  it('refuses to lower a stock that MySQL has sold in the meantime, and returns the units to Redis by another edit', async () => {
     const it = await sale('open', { stock: 10 });
     const down = await begin(it, { stock: 1 });
     await world.putSold(it.saleId, 2);
@@ -86,7 +86,7 @@ onEachWorld<World>('contract SaleEdits', WORLDS, (world) => {
     expect([await stockOf(it), await audited(it)]).to.deep.equal([10, []]);
   });
 
-  it('accepts an edit of an operator with a name and account longer than the column', async () => {
+  it('accepts an edit by an operator whose name and account are longer than the column', async () => {
     const it = await sale('open', { stock: 10 });
     const begun = await world.edits.begin(it.saleId, { stock: 15 }, `${'a'.repeat(128)} (deploy)`, fine);
     expect(begun.outcome).to.equal('begun');
@@ -106,7 +106,7 @@ onEachWorld<World>('contract SaleEdits', WORLDS, (world) => {
     expect(both.map(({ outcome }) => outcome).sort()).to.deep.equal(['begun', 'busy']);
   });
 
-  it('takes units of an older epoch again, but does not add units again', async () => {
+  it('repeats taking units for an older epoch, but does not repeat adding them', async () => {
     const it = await sale('open');
     const down = await begin(it, { stock: 5 });
     await world.raiseEpoch(it.saleId);
@@ -121,7 +121,7 @@ onEachWorld<World>('contract SaleEdits', WORLDS, (world) => {
     expect([await world.edits.finish(up), await stockOf(it)]).to.deep.equal(['done', 7]);
   });
 
-  it('edits a draft at once, and begins an epoch for changes that Redis would load', async () => {
+  it('edits a draft at once, and begins an epoch for changes that Redis would have to load', async () => {
     const it = await sale('draft');
     const closesAtMs = it.closesAtMs + 1000;
     for (const [change, epoch] of [
@@ -140,7 +140,7 @@ onEachWorld<World>('contract SaleEdits', WORLDS, (world) => {
     expect(await audited(it)).to.have.length(5);
   });
 
-  it('changes nothing on a forbidden edit, and checks the calendar without the sale itself', async () => {
+  it('changes nothing on a forbidden edit, and leaves the sale itself out of its calendar check', async () => {
     const sku = `sku-${randomBytes(4).toString('hex')}`;
     const [it, other] = [await sale('open', { sku }), await sale('draft', { sku })];
     const errors = [{ field: 'closesAt', message: 'no.' }];
@@ -173,7 +173,7 @@ onEachWorld<World>('contract SaleEdits', WORLDS, (world) => {
     expect(await ids(-60_000)).not.to.include(edit.editId);
   });
 
-  it('remove: removes a draft with its last state in the audit log, and keeps other sales', async () => {
+  it('remove: removes a draft, records its last state in the audit log, and keeps other sales', async () => {
     const [draft, warm] = [await sale('draft'), await sale('warm')];
     expect(await world.edits.remove(draft.saleId, 'ann')).to.deep.equal(draft);
     expect(await world.sales.find(draft.saleId)).to.equal(null);
@@ -190,7 +190,7 @@ onEachWorld<World>('contract SaleEdits', WORLDS, (world) => {
 });
 
 describe('contract ReconcileRepository on mysql: restock', () => {
-  it('shows an edit while it runs, and its result afterwards', async () => {
+  it('shows an edit while it runs, and afterwards its result', async () => {
     const world = await mysqlWorld();
     const edits = createSaleEdits(world.pool);
     const reconcile = createReconcileRepository(world.pool);
@@ -218,7 +218,7 @@ onEachWorld<StoreWorld>('contract SaleStore.edit', STORE_WORLDS, (world) => {
     return found && [found.unitsLeft, found.closesAtMs - closesAtMs];
   };
 
-  it('adds and takes units and sets the end of the window once per edit, while the sale sells', async () => {
+  it('adds and removes units and sets the end of the window once per edit, while the sale sells', async () => {
     const sale = await openSale(world, { stock: 10 });
     expect([await edit(sale, 7, 5), await edit(sale, 7, 5), await read(sale)]).to.deep.equal(['done', 'done', [15, 7]]);
     await world.stock.deduct(batchOf(sale, purchasesOf('u1*2')));
@@ -233,7 +233,7 @@ onEachWorld<StoreWorld>('contract SaleStore.edit', STORE_WORLDS, (world) => {
     ]);
   });
 
-  it('takes all units or no units, and refuses an edit for good after its final refusal', async () => {
+  it('takes all units or none, and refuses an edit for good after its final refusal', async () => {
     const sale = await openSale(world, { stock: 3 });
     expect([await edit(sale, 1, -4), await read(sale)]).to.deep.equal(['not_enough', [3, 0]]);
     expect(await edit(sale, 1, -4, { isLast: true })).to.equal('refused');
@@ -241,7 +241,7 @@ onEachWorld<StoreWorld>('contract SaleStore.edit', STORE_WORLDS, (world) => {
     expect([await edit(sale, 2, -3), await read(sale)]).to.deep.equal(['done', [0, 2]]);
   });
 
-  it('leaves a bucket unchanged when it is not loaded, in repair, on another server or in another epoch', async () => {
+  it('leaves a bucket unchanged if it is not loaded, in repair, on another server or in another epoch', async () => {
     const sale = await openSale(world, { stock: 10, epoch: 2 });
     expect(await edit(sale, 1, 5, { epoch: 1 })).to.equal('moved');
     expect(await edit(sale, 1, 5, { epoch: 3 })).to.equal('unavailable');

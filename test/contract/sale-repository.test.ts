@@ -17,7 +17,7 @@ onEachWorld<RepositoryWorld>('contract SaleRepository', WORLDS, (world) => {
     expect(await world.sales.find('999999999999999999')).to.equal(null);
   });
 
-  it('list: returns sales newest first, by state, at most max', async () => {
+  it('list: returns at most max sales, newest first, by state', async () => {
     const first = await world.sales.create(newSale());
     const second = await world.sales.create(newSale());
     await world.sales.move(first.saleId, 'warm');
@@ -37,7 +37,7 @@ onEachWorld<RepositoryWorld>('contract SaleRepository', WORLDS, (world) => {
     expect(await world.sales.list({ states: [], max: 10 })).to.deep.equal([]);
   });
 
-  it('newestId: returns the highest id of all sales, drafts included', async () => {
+  it('newestId: returns the highest id of all sales, including drafts', async () => {
     const { saleId } = await world.sales.create(newSale());
     const newest = (await world.sales.newestId()) as string;
     // Other suites may create sales in the same database during this test.

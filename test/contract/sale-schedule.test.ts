@@ -46,7 +46,7 @@ onEachWorld<RepositoryWorld & { readonly schedule: SaleSchedule }>('contract Sal
     return Promise.all(made);
   }
 
-  it('due: returns sales to warm, open or close, and no sale that an operator runs', async () => {
+  it('due: returns sales to warm, open or close, but no sale that an operator runs', async () => {
     const due = [
       await sale(9.9, 60, 'draft'),
       await sale(9.9, 60, 'warm'),
@@ -118,7 +118,7 @@ onEachWorld<RepositoryWorld & { readonly schedule: SaleSchedule }>('contract Sal
     ]);
   });
 
-  it('coming: returns unclosed sales that open in time, by opening time, without places for sales that are over', async () => {
+  it('coming: returns unclosed sales that open in time, by opening time; sales that are over take no places in the list', async () => {
     const missed = await sale(-120, -60, 'draft');
     const wanted = [await sale(-60, 60, 'open'), await sale(1, 60, 'draft', { warmBeforeMs: null })];
     const other = [await sale(3, 60, 'draft'), await sale(-60, 60, 'closed')];
@@ -135,7 +135,7 @@ onEachWorld<RepositoryWorld & { readonly schedule: SaleSchedule }>('contract Sal
     expect((await world.schedule.coming(2 * MINUTE_MS, rest.length)).filter(isOver)).to.deep.equal([]);
   });
 
-  it('changes nothing and writes no audit entry when a move is based on an old state', async () => {
+  it('changes nothing and writes no audit entry if a move is based on an old state', async () => {
     const seen = await sale(5, 60, 'draft');
     const others = [
       { ...seen, state: 'warm' as const },

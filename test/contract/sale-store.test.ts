@@ -22,7 +22,7 @@ onEachWorld<StoreWorld>('contract SaleStore', STORE_WORLDS, (world) => {
     expect(await read(sale)).to.include({ state: 'open', epoch: 1, unitsLeft: 7 });
   });
 
-  it('warm: divides the whole stock among the buckets, and completes a partial run', async () => {
+  it('warm: divides the whole stock among the buckets, and completes an interrupted run', async () => {
     const sale = await freshSale({ stock: 11, buckets: 4 });
     await world.sales.warm({ ...sale, stock: 3, buckets: 1 }); // The first run died after the first of four buckets.
     expect(await world.sales.warm(sale)).to.equal('warmed');
@@ -43,7 +43,7 @@ onEachWorld<StoreWorld>('contract SaleStore', STORE_WORLDS, (world) => {
     expect(await world.sales.warm(sale), 'as if it had never been there').to.equal('warmed');
   });
 
-  it('answers late calls for a forgotten sale and restores nothing of it [M9, C6, R10]', async () => {
+  it('answers late calls for a forgotten sale and restores none of it [M9, C6, R10]', async () => {
     const sale = await openSale(world);
     const first = { saleId: sale.saleId, bucket: 0 };
     const recorded = batchOf(sale, purchasesOf('u1'));

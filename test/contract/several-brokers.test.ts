@@ -11,13 +11,13 @@ import { found, pause, until } from '../chaos/harness/wait.js';
 import { PrivateCluster } from '../helpers/private-cluster.js';
 
 const BROKERS = ['broker-a', 'broker-b'];
-/** A silent broker costs 2 s, and a view asks each broker once before anything else. */
+/** A silent broker costs 2 s, and a view contacts each broker once before anything else. */
 const SAID_WITHIN_MS = 20_000;
 /** Lasts as long as a full garbage collection, which is longer than a request waits. */
 const PAUSE_MS = 2_500;
 const LOOKS = 8;
 /**
- * Each view asks for every topic. More views at once would keep the live broker from answering in time on a small
+ * Each view asks for every topic. More concurrent views would keep the live broker from answering in time on a small
  * machine.
  */
 const LOOKS_AT_A_KILL = 3;
@@ -97,7 +97,7 @@ describe('inspection of several brokers', () => {
     const looks: Promise<unknown>[] = [];
     for (let nth = 0; nth < LOOKS; nth++) {
       looks.push(inspection.status(OWN_GROUPS).catch((error: unknown) => error));
-      await pause(tookMs / LOOKS); // So that the views are at different requests when the broker pauses.
+      await pause(tookMs / LOOKS); // so that the views have reached different requests when the broker pauses
     }
     await cluster.signal('broker-b', 'SIGSTOP');
     await pause(PAUSE_MS);
@@ -106,7 +106,7 @@ describe('inspection of several brokers', () => {
     await until('it answers again', answersWhole);
   });
 
-  it('continues without a broker that dies during a request, and names it even when the name server has forgotten it', async () => {
+  it('continues without a broker that dies during a request, and names it even if the name server has forgotten it', async () => {
     expect((await lookUntilUp('broker-')).queues).to.equal(16);
     const ofApi = openBroker(loadConfig(['repair', 'brokerAccess'], { NAMESRV_ADDR: cluster.namesrvAddr }));
     expect((await ofApi.brokerViews?.topics())?.down).to.deep.equal([]);

@@ -17,7 +17,7 @@ describe('stale pending batches during a concurrent markRecorded', () => {
   });
   after(() => connection.close());
 
-  it('do not include a batch without a body when it is recorded between the two reads', async () => {
+  it('do not include a batch without a body if it is recorded between the two reads', async () => {
     const sale = saleOf();
     await createSaleStore(connection).warm(sale);
     await createSaleStore(connection).setState(sale, 'open');

@@ -16,7 +16,7 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
   const deduct = (sale: Sale, ...texts: string[]) => world.stock.deduct(batchOf(sale, purchasesOf(...texts)));
 
   describe('precheck', () => {
-    it('accepts every purchase that fits, returns epoch and remaining units, and changes nothing', async () => {
+    it('accepts every purchase that fits, returns the epoch and the remaining units, and changes nothing', async () => {
       const sale = await openSale(world, { stock: 3, epoch: 4 });
       for (const time of ['first', 'second']) {
         const verdict = await world.stock.precheck(firstBucket(sale), purchasesOf('u1*2', 'u2'));
@@ -25,14 +25,14 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       expect(await world.stock.acceptedBuyerCount(firstBucket(sale))).to.equal(0);
     });
 
-    it('counts purchases in order, so that a later purchase does not find the units of an earlier purchase', async () => {
+    it('counts purchases in order, so that a later one does not find units that an earlier one needs', async () => {
       const sale = await openSale(world, { stock: 3, limitPerBuyer: 2 });
       const purchases = purchasesOf('u1/a*2', 'u1/b', 'u2*2', 'u3', 'u4');
       const { answers } = await world.stock.precheck(firstBucket(sale), purchases);
       expect(wordsOf(answers)).to.deep.equal([null, 'limit_reached', 'sold_out', null, 'sold_out']);
     });
 
-    it('returns `replayed` with its entry for an accepted key, and a conflict for another quantity (DUPLICATE)', async () => {
+    it('returns `replayed` with the entry for an accepted key, and a conflict if the quantity differs (DUPLICATE)', async () => {
       const sale = await openSale(world);
       const batch = batchOf(sale, purchasesOf('u1/k*2'));
       await world.stock.deduct(batch);
@@ -63,7 +63,7 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       }
     });
 
-    it('returns `not_open`, `paused` or `closed` by the state of the sale', async () => {
+    it('returns `not_open`, `paused` or `closed` according to the state of the sale', async () => {
       const sale = await openSale(world);
       for (const [state, word] of [
         ['warm', 'not_open'],
@@ -111,7 +111,7 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       expect(await unitsLeft(sale)).to.equal(5);
     });
 
-    it('decodes exactly the well-formed bodies, with any UTF-16 units [G14]', async () => {
+    it('decodes exactly the well-formed bodies, whatever UTF-16 units they contain [G14]', async () => {
       const unit = fc.oneof(
         fc.integer({ min: 0, max: 0xffff }),
         fc.integer({ min: 0xd800, max: 0xdfff }),
@@ -130,7 +130,7 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       );
     });
 
-    it('takes nothing when a batch does not fit, and names the purchases that do not fit (SOLD_OUT) [G1]', async () => {
+    it('takes nothing if a batch does not fit, and names the purchases that do not fit (SOLD_OUT) [G1]', async () => {
       const sale = await openSale(world, { stock: 3 });
       const verdict = await deduct(sale, 'u1*2', 'u2*2', 'u3');
       expect(verdict.outcome).to.equal('refused');
@@ -139,7 +139,7 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       expect(await world.stock.acceptedBuyerCount(firstBucket(sale))).to.equal(0);
     });
 
-    it('refuses one purchase late when its key or limit was used up since the precheck [G2]', async () => {
+    it('refuses a purchase late if its key or limit was used up since the precheck [G2]', async () => {
       const sale = await openSale(world);
       const first = batchOf(sale, purchasesOf('u1/a*2', 'u2/k'));
       await world.stock.deduct(first);
@@ -155,7 +155,7 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       });
     });
 
-    it('counts the limit inside the batch, and allows each key once [G5]', async () => {
+    it('applies the limit within the batch, and allows each key once [G5]', async () => {
       const sale = await openSale(world, { limitPerBuyer: 1 });
       const byLimit = await deduct(sale, 'u1/a', 'u1/b', 'u2');
       expect(wordsOf(byLimit.outcome === 'refused' ? byLimit.answers : [])).to.deep.equal([
@@ -192,7 +192,7 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       expect(await unitsLeft(sale)).to.equal(10);
     });
 
-    it('refuses like precheck when the sale has closed in between', async () => {
+    it('refuses like precheck if the sale has closed in between', async () => {
       const sale = await openSale(world);
       for (const [state, word] of [
         ['paused', 'paused'],
@@ -223,21 +223,21 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       expect(await unitsLeft(sale)).to.equal(10);
     });
 
-    it('gives no answer when it may not write: the sale is missing or of an earlier epoch', async () => {
+    it('gives no answer if it may not write, because the sale is missing or in an earlier epoch', async () => {
       const sale = await openSale(world, { epoch: 2 });
       const later = batchOf({ ...sale, epoch: 3 }, purchasesOf('u1'));
       expect(await world.stock.resolve(later)).to.equal('no_answer');
       expect(await world.stock.resolve(batchOf(saleOf(), purchasesOf('u1')))).to.equal('no_answer');
     });
 
-    it('returns `outlived` and writes no marker when the sale was rebuilt, because the marker may be lost [R4]', async () => {
+    it('returns `outlived` and writes no marker if the sale was rebuilt, because the marker may have been lost [R4]', async () => {
       const sale = await openSale(world, { epoch: 2 });
       const older = batchOf({ ...sale, epoch: 1 }, purchasesOf('u1'));
       expect(await world.stock.resolve(older)).to.equal('outlived');
       expect(await world.stock.resolve(older)).to.equal('outlived');
     });
 
-    it('needs only the reference of a batch', async () => {
+    it('needs only the reference to a batch', async () => {
       const sale = await openSale(world);
       const ref = { batchId: newBatchId(), saleId: sale.saleId, bucket: 0, epoch: 1 };
       expect(await world.stock.resolve(ref)).to.equal('aborted');
@@ -254,7 +254,7 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       await world.restart(firstBucket(sale));
     });
 
-    it('`precheck` returns `loading` and hides entries, because they may be old', async () => {
+    it('`precheck` returns `loading` and hides entries, because they may be outdated', async () => {
       const {
         epoch,
         unitsLeft: left,
@@ -264,7 +264,7 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       expect(wordsOf(answers)).to.deep.equal(['loading', 'loading']);
     });
 
-    it('`deduct` takes nothing and `resolve` writes nothing, but existing markers count', async () => {
+    it('`deduct` takes nothing and `resolve` writes nothing, but existing markers still count', async () => {
       const batch = batchOf(sale, purchasesOf('u2'));
       expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'stale_epoch' });
       expect(await world.stock.resolve(batch)).to.equal('no_answer');
@@ -315,7 +315,7 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       expect(found?.nowMs).to.be.within(before, await world.nowMs());
     });
 
-    it('list every accepted buyer once, even after a release of the units', async () => {
+    it('list every accepted buyer once, even after the units are released', async () => {
       const sale = await openSale(world, { stock: 1500, limitPerBuyer: 2 });
       const crowd = Array.from({ length: 1200 }, (_, index) => purchaseOf(`buyer-${index}`));
       for (let from = 0; from < crowd.length; from += 400) {

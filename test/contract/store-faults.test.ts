@@ -52,7 +52,7 @@ async function redisWorld(): Promise<FaultyWorld> {
     ...createBatchStore(connection),
   };
   const isReady = (): boolean => redis.status === 'ready';
-  /** A connection that lost a reply is unusable, because the next reply would be taken for the lost reply. */
+  /** A connection that lost a reply is unusable, because the next reply would be mistaken for the lost one. */
   const reconnect = async (): Promise<void> => {
     proxy.reset();
     await until('the connection broke', () => !isReady(), { everyMs: 1 });
@@ -115,7 +115,7 @@ onEachWorld<FaultyWorld>('contract: silent Redis', WORLDS, (world) => {
     expect(error).to.include({ dependency: 'redis', retryable: true });
   };
 
-  it('returns `outcome_unknown` for a lost reply of deduct, which ran once and which resolve knows [T8]', async () => {
+  it('returns `outcome_unknown` if the reply of a deduct is lost; it ran once, and resolve knows it [T8]', async () => {
     const { sale, at } = await openSale();
     const batch = batchOf(sale, purchasesOf('u1*2'));
     const verdict = await world.losingReply('deduct_reply_lost', () => store.deduct(batch));
@@ -124,7 +124,7 @@ onEachWorld<FaultyWorld>('contract: silent Redis', WORLDS, (world) => {
     expect((await store.readSale(at))?.unitsLeft, 'the units of one deduct').to.equal(3);
   });
 
-  it('returns `outcome_unknown` for a lost reply of a refusal, and resolve returns aborted [G4]', async () => {
+  it('returns `outcome_unknown` if the reply of a refusal is lost; resolve returns aborted [G4]', async () => {
     const { sale, at } = await openSale();
     const batch = batchOf(sale, purchasesOf('u1*2', 'u2*2', 'u3*2'));
     const verdict = await world.losingReply('deduct_reply_lost', () => store.deduct(batch));
@@ -133,14 +133,14 @@ onEachWorld<FaultyWorld>('contract: silent Redis', WORLDS, (world) => {
     expect((await store.readSale(at))?.unitsLeft).to.equal(5);
   });
 
-  it('returns `outcome_unknown` for a lost reply of resolve, never a verdict [T10]', async () => {
+  it('returns `outcome_unknown`, never a verdict, if the reply of resolve is lost [T10]', async () => {
     const { sale } = await openSale();
     const batch = batchOf(sale, purchasesOf('u1'));
     expect(await world.losingReply('resolve_reply_lost', () => store.resolve(batch))).to.equal('outcome_unknown');
     expect(await store.resolve(batch)).to.equal('aborted');
   });
 
-  it('returns unknown at once for deduct and resolve while the server is down, and queues nothing [R8]', async () => {
+  it('returns unknown at once from deduct and resolve while the server is down, and queues nothing [R8]', async () => {
     const { sale, at } = await openSale();
     const batch = batchOf(sale, purchasesOf('u1'));
     const tookMs = await grantedMsOf(async () => {
@@ -167,7 +167,7 @@ onEachWorld<FaultyWorld>('contract: silent Redis', WORLDS, (world) => {
     expect((await certainEntry(store.findRequest(at, 'u1', 'k1')))?.state, 'nothing of it happened').to.equal('held');
   });
 
-  it('completes markRecorded or release when only the reply is lost, and a repeat changes nothing', async () => {
+  it('completes markRecorded or release if only the reply is lost; a repeat changes nothing', async () => {
     const { sale, at } = await openSale();
     const batch = batchOf(sale, purchasesOf('u1*2'));
     await store.deduct(batch);
@@ -180,7 +180,7 @@ onEachWorld<FaultyWorld>('contract: silent Redis', WORLDS, (world) => {
 
     const release = releaseOf(at, 'u1', '101');
     expectFault(await faultOf(world.losingReply('release_reply_lost', () => store.release([release]))));
-    // The lost reply may belong to the read before the script. In that case the release runs now.
+    // The lost reply may belong to the read before the script. Then the release runs only now.
     await store.release([release]);
     expect(await store.release([release])).to.deep.equal(['nothing']);
     expect((await store.readSale(at))?.unitsLeft).to.equal(5);

@@ -59,7 +59,7 @@ export interface StoreWorld {
   restart(ref: BucketRef): Promise<void>;
   /** Ends the repair lease of this bucket. */
   endLease(ref: BucketRef): Promise<void>;
-  /** Extends the end of a repair lease by this time, as a clock that goes back does. */
+  /** Moves the end of a repair lease later by this time, as if the clock had been set back. */
   stretchLease(ref: BucketRef, byMs: number): Promise<void>;
   /** Removes the marker of a batch. */
   removeMarker(batch: Batch): Promise<void>;
@@ -123,7 +123,7 @@ async function redisWorld(url?: string): Promise<StoreWorld> {
     nowMs: () => serverNowMs(connection.redis, 'any'), // All servers of a test are on this host.
     elapse: (ms) => sleep(ms),
     restart: async (ref) => {
-      const { sale } = bucketKeys(ref); // The run id of the server cannot change, so the run id of the bucket changes.
+      const { sale } = bucketKeys(ref); // the run id of the server cannot change, so the run id of the bucket changes
       for (const stamp of ['run_id', 'repair_run']) {
         if (await connection.redis.hexists(sale, stamp)) await connection.redis.hset(sale, stamp, 'another');
       }

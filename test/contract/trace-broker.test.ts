@@ -13,7 +13,7 @@ import { useWorld } from './on-each-world.js';
 describe('trace broker', () => {
   const world = useWorld(rocketmqWorld);
 
-  it('finds half, committed and republished messages of a batch, and no message of another batch', async () => {
+  it('finds half, committed and republished messages of a batch, but none of another batch', async () => {
     const broker = createTraceBroker(stackEnv().NAMESRV_ADDR, accessIn(stackEnv()));
     const channel = await world.purchaseChannel(async () => 'no_answer');
     const redrives = await world.redriveChannel();
@@ -56,7 +56,7 @@ describe('trace broker', () => {
     expect((await broker.messagesOf(batch.batchId)).found.map(({ kind }) => kind)).to.deep.equal(['half']);
   });
 
-  it('fails when no name server answers or the cluster has another name, and asks a second name server', async () => {
+  it('fails if no name server answers or the cluster has another name, and tries a second name server', async () => {
     const { NAMESRV_ADDR, ...env } = stackEnv();
     const access = accessIn(env);
     const failure = (broker: TraceBroker): Promise<string> =>

@@ -32,7 +32,7 @@ describe('TraceRepository on mysql', () => {
     return { orderId, batchId };
   }
 
-  it('finds distinct purchases by order id, batch id, and request id of a buyer, and narrows the result', async () => {
+  it('finds distinct purchases by order id, by batch id, and by request id of a buyer, and narrows the result', async () => {
     const repository = createTraceRepository(world.pool);
     const { batchId, orderId } = await insert('ann', 'f1');
     await insert('bob', 'f1', batchId);
@@ -81,7 +81,7 @@ describe('TraceRepository on mysql', () => {
     expect(await traceOf('dan', 't4')).to.equal(null);
   });
 
-  it('finds rows of a worker by trace id, and writes no row for a purchase without a trace id', async () => {
+  it('finds rows of a worker by trace id, and stores no trace id for a purchase without one', async () => {
     const traceId = randomBytes(16).toString('hex');
     const orders = createOrderRepository(world.pool);
     const batch = batchOf({ saleId }, [{ ...purchaseOf('eve/x1'), traceId }, purchaseOf('fay/x2')]);
@@ -101,7 +101,7 @@ describe('TraceRepository on mysql', () => {
     expect(Number(stored?.n), 'also of a purchase that failed').to.equal(1);
   });
 
-  it('searches the whole table for a request id, newest first, in any window', async () => {
+  it('searches the whole table for a request id, newest first, in windows of any size', async () => {
     for (const user of ['u1', 'u2', 'u3', 'u4', 'u5']) {
       await insert(user, 'w1');
       await insert(user, 'other');
@@ -118,7 +118,7 @@ describe('TraceRepository on mysql', () => {
     }
   });
 
-  it('searches only the newest orders across all sales, for any table length, and all orders of one sale', async () => {
+  it('searches only the newest orders across all sales, however long the table is, but all orders of one sale', async () => {
     await insert('old', 'b1');
     await Promise.all(Array.from({ length: 30 }, (_, index) => insert(`u${index}`, 'b2')));
     const found = async (search: { readonly saleId?: string }, windowRows: number): Promise<number> =>
@@ -128,7 +128,7 @@ describe('TraceRepository on mysql', () => {
     expect(await found({ saleId }, 1)).to.equal(1);
   });
 
-  it('reads the row with exactly its payments, refunds, coupon and outbox rows', async () => {
+  it('reads the row together with exactly its own payments, refunds, coupon and outbox rows', async () => {
     const repository = createTraceRepository(world.pool);
     const { orderId, batchId } = await insert('eve', 'r1');
     const other = await insert('fay', 'r1');

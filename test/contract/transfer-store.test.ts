@@ -46,7 +46,7 @@ onEachWorld<StoreWorld>('contract TransferStore', STORE_WORLDS, (world) => {
     expect(await unitsOf(sale)).to.deep.equal([5, 15]);
   });
 
-  it('transferOut: moves half rounded up, or the needed units if more, but never more than the available units', async () => {
+  it('transferOut: moves half of the units, rounded up, or the needed units if more, but never more than there are', async () => {
     for (const [stock, least, units] of [
       [9, 1, 5] as const,
       [9, 7, 7] as const,
@@ -59,7 +59,7 @@ onEachWorld<StoreWorld>('contract TransferStore', STORE_WORLDS, (world) => {
     }
   });
 
-  it('transferOut: names the same units and takes no more for an open pair, and takes units for another pair', async () => {
+  it('transferOut: names the same units and takes no more for an open pair of buckets, and takes units for another pair', async () => {
     const sale = await openSale(world, { stock: 30, buckets: 3 });
     const first = await transferred(sale);
     expect(await transferred(sale, { least: 4 })).to.deep.equal(first);
@@ -78,7 +78,7 @@ onEachWorld<StoreWorld>('contract TransferStore', STORE_WORLDS, (world) => {
     expect((await statesOf(sale))[1]?.outgoing).to.deep.equal([]);
   });
 
-  it('already_received: accepts a transfer only once, repeated or late', async () => {
+  it('already_received: accepts a transfer only once, whether repeated or late', async () => {
     const sale = await openSale(world, { stock: 20, buckets: 2 });
     const first = await transferred(sale);
     await world.transfers.transferIn(sale.saleId, first, 1);
@@ -91,7 +91,7 @@ onEachWorld<StoreWorld>('contract TransferStore', STORE_WORLDS, (world) => {
     expect(await unitsOf(sale)).to.deep.equal([2, 18]);
   });
 
-  it('already_ended: does not end the present transfer with a late call for an earlier transfer', async () => {
+  it('already_ended: does not end the current transfer by a late call for an earlier transfer', async () => {
     const sale = await openSale(world, { stock: 20, buckets: 2 });
     const first = await transferred(sale);
     await world.transfers.transferIn(sale.saleId, first, 1);
@@ -103,7 +103,7 @@ onEachWorld<StoreWorld>('contract TransferStore', STORE_WORLDS, (world) => {
     expect(await transferred(sale)).to.deep.equal(second);
   });
 
-  it('unavailable: moves nothing for a bucket that is not loaded, of another epoch, in repair or on another server', async () => {
+  it('unavailable: moves nothing for a bucket that is not loaded, in another epoch, in repair or on another server', async () => {
     const sale = await openSale(world, { stock: 20, buckets: 2 });
     const transfer = await transferred(sale);
     const before = await statesOf(sale);
@@ -138,7 +138,7 @@ onEachWorld<StoreWorld>('contract TransferStore', STORE_WORLDS, (world) => {
     expect(await world.transfers.read(refOf(sale, 7), 2)).to.equal(null);
   };
 
-  it('moves nothing in a rebuilt bucket with a late call from before the repair [R10]', async () => {
+  it('moves nothing in a rebuilt bucket on a late call from before the repair [R10]', async () => {
     const sale = await openSale(world, { stock: 20, buckets: 2 });
     const late = await transferred(sale);
     const { opensAtMs, closesAtMs, limitPerBuyer, buckets } = sale;
@@ -159,7 +159,7 @@ onEachWorld<StoreWorld>('contract TransferStore', STORE_WORLDS, (world) => {
     expect(await transferred(sale, { epoch: 2 })).to.include({ seq: 1, units: 5 });
   });
 
-  it('returns the time since the units of a transfer left', async () => {
+  it('returns how long ago the units of a transfer left', async () => {
     const sale = await openSale(world, { stock: 20, buckets: 2 });
     await transferred(sale);
     await world.elapse(30);

@@ -14,7 +14,7 @@ onEachWorld<BrokerWorld>('contract WorkerProgress', BROKER_WORLDS, (world) => {
     source = await world.source(REDRIVES_COUNTED.topic, REDRIVES_COUNTED.group);
   });
 
-  it('reports whether all messages up to a moment were delivered to a worker, acked or not', async () => {
+  it('reports whether all messages up to a moment were delivered to a worker, whether acked or not', async () => {
     const channel = await world.redriveChannel();
     const progress = world.progress([REDRIVES_COUNTED]);
     const batches = [freshBatch(), freshBatch(), freshBatch()];
@@ -40,7 +40,7 @@ onEachWorld<BrokerWorld>('contract WorkerProgress', BROKER_WORLDS, (world) => {
 });
 
 describe('WorkerProgress on rocketmq', () => {
-  it('asks the next name server when the first does not answer', async () => {
+  it('asks the next name server if the first does not answer', async () => {
     const env = stackEnv();
     const progress = createWorkerProgress(`127.0.0.1:1;${env.NAMESRV_ADDR}`, accessIn(env));
     expect((await progress.ends()).size).to.be.above(0);

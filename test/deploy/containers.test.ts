@@ -23,7 +23,7 @@ const run = promisify(execFile);
 const DEPLOY = join(REPO_DIR, 'deploy');
 
 /** Checks the files with common tools that need no daemon. */
-describe('Dockerfile, Compose and what they mount', () => {
+describe('Dockerfile, Compose and the files that they mount', () => {
   let folder: string;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'seckill-deploy-'));
@@ -70,7 +70,7 @@ describe('Dockerfile, Compose and what they mount', () => {
     expect(bad.output).to.include('stop_grace');
   });
 
-  it('docker-compose accepts the file after prepare.sh, and names prepare.sh before it', async function () {
+  it('docker-compose accepts the file after prepare.sh, and before it fails with a message that names prepare.sh', async function () {
     const copy = await prepared();
     const config = (...more: string[]) =>
       runTool(this, 'docker-compose', ['-f', join(copy, 'compose.yaml'), 'config', ...more], {
@@ -150,7 +150,10 @@ describe('Dockerfile, Compose and what they mount', () => {
   });
 });
 
-/** Moves the site to free ports, since `nginx -t` opens them and may not be root. Drops IPv6 if the machine has none. */
+/**
+ * Moves the site to free ports, because `nginx -t` opens them and may run without root. Drops IPv6 addresses if the
+ * machine has no IPv6.
+ */
 function listenWhereItMay(site: string): void {
   const free = new Map<string, number>();
   for (const name of readdirSync(site)) {

@@ -11,7 +11,7 @@ import { keysOf } from '../guard/helm-settings.js';
 import { runTool, type ToolEnd } from './tools.js';
 
 const CHART = join(REPO_DIR, 'deploy/helm/seckill');
-/** The oldest version that the chart supports, one between, and the newest that the validator knows. */
+/** The oldest version that the chart supports, one in between, and the newest that the validator knows. */
 const KUBERNETES = ['1.30', '1.33', '1.37'];
 const PROGRAMS = ['api', 'worker', 'keeper'] as const;
 type Values = 'small' | 'full';
@@ -88,7 +88,7 @@ describe('the Helm chart', () => {
     });
 
     it(`renders manifests that Kubernetes ${KUBERNETES.join(', ')} accepts with ${values} values`, async function () {
-      // the validator has no schema of a PodMonitor, which is no kind of Kubernetes itself
+      // the validator has no schema of a PodMonitor, which Kubernetes itself does not define
       const known = (await rendered(this, values)).filter(({ kind }) => kind !== 'PodMonitor');
       expect(known.length).to.be.above(10);
       const validated = (version: string, manifests: readonly object[]): Promise<ToolEnd> => {
@@ -127,7 +127,7 @@ describe('the Helm chart', () => {
     expect(without.output).to.include('ROCKETMQ_ENDPOINT');
   });
 
-  it('refuses to give a pod less time than its sleep and its program need', async function () {
+  it('refuses to give a pod less time than its sleep and its program need to stop', async function () {
     const least = 30 + STOP_TIMEOUT_MS / 1000 + 1;
     const set = (grace: number): string => `api.preStopSeconds=30,api.terminationGracePeriodSeconds=${grace}`;
     const tooShort = await template(this, 'small', set(least - 1));
@@ -136,7 +136,7 @@ describe('the Helm chart', () => {
     await rendered(this, 'small', set(least));
   });
 
-  it('mounts each file that a setting names, sets each variable once, and takes no secret that has a file', async function () {
+  it('mounts each file that a setting names, sets each variable once, and reads no secret from the Secret if it has a file', async function () {
     const pods = (await rendered(this, 'full')).flatMap(({ spec }) => spec.template?.spec ?? []);
     expect(pods.length).to.equal(4);
     const files = new Map<string, string[]>();
@@ -162,7 +162,7 @@ describe('the Helm chart', () => {
     expect(files.get('worker')).to.include('REDIS_URL_FILE').and.not.include('JWT_SECRET_FILE');
   });
 
-  it('prefers `env` of a program to `env` of all pods, and both to the variables of the chart', async function () {
+  it("prefers `env` of a program to `env` of all pods, and both to the chart's own variables", async function () {
     const values = 'env[0].name=REDIS_URL,env[0].value=a,worker.env[0].name=REDIS_URL,worker.env[0].value=b';
     const manifests = await rendered(this, 'small', values);
     const found = PROGRAMS.map((program) =>
@@ -197,7 +197,7 @@ describe('the Helm chart', () => {
     expect(images).to.deep.equal([`registry.example/shop/seckill@${digest}`, 'registry.example/shop/seckill:1.0.0']);
   });
 
-  it('keeps the addresses of clients behind a LoadBalancer or NodePort', async function () {
+  it('preserves client addresses behind a LoadBalancer or NodePort', async function () {
     const policy = async (set: string): Promise<unknown> =>
       named(await rendered(this, 'small', set), 'Service', 'api').spec.externalTrafficPolicy;
     expect(await policy('service.type=LoadBalancer')).to.equal('Local');

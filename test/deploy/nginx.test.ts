@@ -11,7 +11,7 @@ import { until } from '../chaos/harness/wait.js';
 import { fetchNginx, Nginx, type FoundNginx } from '../helpers/nginx.js';
 
 const SIGNED = { 'Seckill-Signature': 'x'.repeat(43) };
-/** Nobody waits longer for an answer, except for a long poll, a stream and the bank. */
+/** Maximum wait for an answer, except for a long poll, a stream and the bank. */
 const ANSWER_MAX_MS = 5000;
 
 describe('deploy/nginx in front of APIs that fail', () => {
@@ -42,7 +42,7 @@ describe('deploy/nginx in front of APIs that fail', () => {
     return nginx.url;
   }
 
-  it('retries a request at another API if the first API breaks it, but sends a signed request only once', async () => {
+  it('retries a request at another API if the first API breaks the connection, but sends a signed request only once', async () => {
     let asked = 0;
     // no API fails often enough to be left out
     const breaking = [1, 2, 3, 4, 5, 6, 7, 8].map(() => listen(({ socket }) => void (asked++, socket.destroy())));
@@ -62,7 +62,7 @@ describe('deploy/nginx in front of APIs that fail', () => {
     }
   });
 
-  it('answers within 5 s when every API hangs, and asks a second API unless the first may still buy', async () => {
+  it('answers within 5 s if every API hangs, and asks a second API unless the first may still buy', async () => {
     const asked = new Map<string, number>();
     const hang: RequestListener = ({ url = '' }) => void asked.set(url, (asked.get(url) ?? 0) + 1);
     const url = await inFrontOf([await listen(hang), await listen(hang)]);
@@ -82,7 +82,7 @@ describe('deploy/nginx in front of APIs that fail', () => {
     await Promise.all(answered);
   });
 
-  it('shows a browser a page that loads itself again when no API answers and the page is not in the cache', async () => {
+  it('shows a browser a page that reloads itself if no API answers and the page is not in the cache', async () => {
     const url = await inFrontOf([pickFreePort()]);
     const { status, headers, text } = await ask(`${url}/s/1`);
     expect(status).to.equal(503);
@@ -138,13 +138,13 @@ describe('deploy/nginx in front of APIs that fail', () => {
       ['POST', '/v1/orders/1/pay', {}],
     ] as const;
     const waiting = requests.map(([method, path, headers]) => ask(url + path, { method, headers }));
-    // these APIs hang, so nginx gives this request up when it would have given up the others
+    // these APIs hang, so nginx gives up this request at the moment when it would have given up the others
     expect((await ask(`${url}/v1/sales/1/purchases`, { method: 'POST' })).status).to.equal(503);
     sendAnswers();
     expect((await Promise.all(waiting)).map(({ status }) => status)).to.deep.equal(requests.map(() => 200));
   });
 
-  it('asks an API about once a second for a sale that a crowd reads, and for nothing else that it caches', async () => {
+  it('asks an API about once a second for a sale that a crowd reads, and never for anything else that it caches', async () => {
     let state = 'open';
     const asked = new Map<string, number>();
     const api = await listen(({ url: path = '', headers }, res) => {
@@ -193,7 +193,7 @@ describe('deploy/nginx in front of APIs that fail', () => {
     }
   });
 
-  it('sends any request to another API if the first API refuses the connection, also a signed purchase', async () => {
+  it('sends any request, even a signed purchase, to another API if the first API refuses the connection', async () => {
     const url = await inFrontOf([pickFreePort(), await listen((_req, res) => void res.end('{}'))]);
     for (const [path, headers] of [
       ['/v1/sales/1/purchases', {}],
@@ -204,7 +204,7 @@ describe('deploy/nginx in front of APIs that fail', () => {
         expect((await ask(url + path, { method: 'POST', headers })).status, path).to.equal(200);
   });
 
-  it('asks an API that has just returned when nginx leaves out every API', async () => {
+  it('asks an API that has just returned while nginx leaves out every API', async () => {
     const [first, second] = [pickFreePort(), pickFreePort()];
     const url = await inFrontOf([first, second]);
     const buy = (): Promise<number> => ask(`${url}/v1/sales/1/purchases`, { method: 'POST' }).then((one) => one.status);

@@ -18,7 +18,7 @@ const PYTHON = {
   'check-jsonschema': 'check-jsonschema==0.39.0',
   'kubernetes-validate': 'kubernetes-validate==1.37.0',
 } as const;
-/** Compiled from the proxy of Go modules. */
+/** Compiled from sources that the Go module proxy provides. */
 const HELM = 'helm.sh/helm/v3/cmd/helm@v3.22.0';
 /** The first stable Debian with version 2 of docker-compose, which checks a file without a daemon. */
 const COMPOSE_SUITE = 'trixie';
@@ -55,7 +55,7 @@ function find(name: ToolName): Promise<Tool> {
     case 'shellcheck':
     case 'check-jsonschema':
     case 'kubernetes-validate':
-      return installPython(name); // always this version, since findings differ between versions
+      return installPython(name); // always this version, because findings differ between versions
   }
 }
 
@@ -86,7 +86,7 @@ async function compileHelm(): Promise<Tool> {
   mkdirSync(ARTIFACTS, { recursive: true });
   const work = mkdtempSync(join(ARTIFACTS, '.fetching-helm-'));
   try {
-    // one thread, so that tests can run beside it
+    // one thread, so that tests can run at the same time
     await run('go', ['install', '-p', '1', HELM], {
       env: { ...process.env, GOBIN: work, GOFLAGS: '' },
       timeout: FETCH_MAX_MS,

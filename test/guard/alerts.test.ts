@@ -15,7 +15,7 @@ import { FAULTS } from '../chaos/on-call/faults.js';
 import { mistakesIn, OF_PROMETHEUS, ownLabels, publishedMetrics, shownIn } from '../helpers/published-metrics.js';
 
 /**
- * Alerts that the console does not show because a process cannot judge them by its current metrics, each with the
+ * Alerts that the console does not show because a process cannot evaluate them on its current metrics, each with the
  * reason.
  */
 const NEEDS_PROMETHEUS: Readonly<Record<string, string>> = {
@@ -84,7 +84,7 @@ describe('guard: alerts and boards', () => {
     expect(read('deploy/helm/seckill/templates/podmonitor.yaml')).to.match(/^ +honorLabels: true$/m);
   });
 
-  it('are read by programs as Prometheus reads them: name, time, severity and summary', () => {
+  it('are read by programs as by Prometheus: name, time, severity and summary', () => {
     const unitMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000 };
     for (const { name, forMs, severity, summary } of judged) {
       const { for: time = '0s', labels, annotations } = alerts.get(name) as Rule;
@@ -102,7 +102,7 @@ describe('guard: alerts and boards', () => {
       expect(annotations?.runbook_url, name).to.equal(`runbook.md#${name.toLowerCase()}`);
   });
 
-  it('have a section in docs/runbook.md with their severity, the sale, the buyers and the end', () => {
+  it('have a section in docs/runbook.md that names severity, sale, buyers and end', () => {
     const form = /^### (Seckill\w+)\n\n\*(Page|Ticket)\.\* Sale: .+[.;"] Buyers: .+[."] Ends: .+\.\n\n\S/gm;
     const sections = [...read('docs/runbook.md').matchAll(form)];
     expect(sections.map(([, name, whom]) => [name, whom?.toLowerCase()])).to.have.deep.members(
@@ -110,7 +110,7 @@ describe('guard: alerts and boards', () => {
     );
   });
 
-  it('have first looks in the runbook, which `npm run chaos -- on-call` runs word by word', () => {
+  it('have first looks in the runbook, and `npm run chaos -- on-call` runs exactly these', () => {
     const runbook = read('docs/runbook.md');
     const sections = new Map(
       runbook
@@ -146,7 +146,7 @@ describe('guard: alerts and boards', () => {
       ).to.equal(true);
   });
 
-  it('have metrics of forged messages and admission before the first event, which then follow events', async () => {
+  it('have metrics of forged messages and admission that exist before the first event and then follow events', async () => {
     const registry = new Registry();
     createSignatureMetrics(registry);
     const { breakerMoved, rulesTaken, rulesRefused } = createAdmissionMetrics(registry);
@@ -162,7 +162,7 @@ describe('guard: alerts and boards', () => {
     ]);
   });
 
-  it('match docs/waiting-states.md: the same table, and a setting for each deadline in capitals', () => {
+  it('match docs/waiting-states.md: the same table, and an existing setting for each deadline in capitals', () => {
     const page = read('docs/waiting-states.md');
     const keys = settingsOf(Object.keys(SCHEMA) as SectionName[]);
     for (const [state, { waits, deadline, endedBy, watchedAs }] of Object.entries(WAITING_STATES)) {

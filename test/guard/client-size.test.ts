@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { build } from 'vite';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 
-/** Size when minified but not compressed. */
+/** Size of the minified, uncompressed client. */
 const CLIENT_BYTES_MAX = 10_500;
 
 describe('guard: the client for browsers', () => {

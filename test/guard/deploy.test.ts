@@ -208,7 +208,7 @@ describe('guard: deploy/compose.yaml', () => {
     expect(new Set(ofOurImage.map(([, { image }]) => image))).to.deep.equal(new Set([`seckill:${version}`]));
   });
 
-  it('lets APIs trust only nginx, sends nginx to every API and publishes only nginx to other hosts', () => {
+  it('lets APIs trust only nginx, makes nginx use every API, and publishes only nginx to other hosts', () => {
     const address = services.nginx?.networks?.default.ipv4_address;
     expect(address).to.match(/^172\./);
     const apis = ours.filter(([, { command }]) => command?.[0] === 'api');
@@ -225,7 +225,7 @@ describe('guard: deploy/compose.yaml', () => {
         );
   });
 
-  it('scrapes every program on its metrics port under its name, and the shop through nginx, and gives Grafana the dashboards of the image', () => {
+  it('scrapes every program under its name, and the shop through nginx; Grafana gets the dashboards of the image', () => {
     const { scrape_configs } = parse(read('deploy/compose/prometheus.yml')) as {
       scrape_configs: { static_configs: { labels: { program: string }; targets: string[] }[] }[];
     };
@@ -272,7 +272,7 @@ describe('guard: deploy/compose.yaml', () => {
       expect(list.includes('settings.node'), 'in the chart').to.equal(untried.includes('settings.node'));
   });
 
-  it('passes no secret as an argument, where every user of the host could read it', () => {
+  it('passes no secret as an argument, because every user of the host could read it', () => {
     const shells = Object.entries(services).flatMap(([name, { command = [], healthcheck }]) =>
       [command.at(-1), healthcheck?.test?.at(-1)].filter((one) => one !== undefined).map((one) => [name, one] as const),
     );
@@ -292,7 +292,7 @@ describe('guard: deploy/compose.yaml', () => {
     expect(asked.size).to.be.above(8);
   });
 
-  it('gives the broker the settings of the local stack except addresses, sizes and threads', () => {
+  it('gives the broker the settings of the local stack, except addresses, sizes and threads', () => {
     const entries = (conf: string): Map<string, string> =>
       new Map([...conf.matchAll(/^(\w+)=(.*)$/gm)].map(([, key, value]) => [key as string, value as string]));
     const local = entries(read('deploy/local/templates/broker.conf'));

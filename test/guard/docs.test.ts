@@ -134,7 +134,7 @@ describe('guard: docs/events.md', () => {
   };
   const jsonIn = (text: string): string => /```json\n([\s\S]*?)```/.exec(text)?.[1] ?? '';
 
-  it('shows a body that the code reads and writes with the same fields', () => {
+  it('shows a body with the fields that the code reads and writes', () => {
     const body = jsonIn(page);
     const decoded = decodeOrderEvents(body);
     if (decoded.outcome !== 'decoded') throw new Error(decoded.detail);
@@ -168,7 +168,7 @@ describe('guard: docs/events.md', () => {
 });
 
 describe('guard: docs/doctor.md and docs/deployment.md', () => {
-  it('give each doctor line an id, and end a sentence of the page with its words', () => {
+  it('give each doctor line an id, and end a sentence of the page with the words of each line', () => {
     for (const { id, looksAt, wrongIf, riskyIf } of GROUPS_OF_CHECKS.flatMap(({ checks }) => [...checks])) {
       expect(id).to.match(/^(settings|redis|mysql|rocketmq)\.[a-z]+(-[a-z]+)*$/);
       for (const text of [looksAt, wrongIf, riskyIf]) if (text !== undefined) expect(text, id).to.match(/[^.]$/);

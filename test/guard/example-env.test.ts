@@ -11,7 +11,7 @@ const TEXT = readFileSync(join(REPO_DIR, 'deploy/example.env'), 'utf8');
 const SETTINGS = settingsOf(Object.keys(SCHEMA) as SectionName[]);
 const SECRET = 'a1b2c3d4e5f6'.repeat(4);
 
-/** Returns the active settings, or also the settings commented out with `#`. */
+/** Returns the active settings, or all settings including those commented out with `#`. */
 const namesIn = (pattern: RegExp): string[] => [...TEXT.matchAll(pattern)].map(([, name]) => name as string);
 const IN_FORCE = /^([A-Z][A-Z0-9_]*)=/gm;
 const ALL = /^#?([A-Z][A-Z0-9_]*)=/gm;

@@ -67,7 +67,7 @@ function wordsListed({ header }: Script): string[] {
   );
 }
 
-/** Returns every literal that a script may answer with, whether it returns the literal or stores it as an answer. */
+/** Returns every literal that a script may answer with, returned directly or stored as an answer. */
 function wordsInCode({ code }: Script): string[] {
   const places = [
     ...withoutComments(code).matchAll(/\breturn\b(.*)$/gm),
@@ -86,8 +86,8 @@ type FromNoScript = 'outcome_unknown' | 'unreplicated' | 'errored';
 type Awaiting<F extends (...args: never[]) => unknown> = Awaited<ReturnType<F>>;
 
 /**
- * Lists all words of a union. The compiler checks that the list is complete; the tests check that the script returns
- * exactly these words.
+ * Lists all words of a union. The compiler checks that the list is complete, and the tests check that the script
+ * returns exactly these words.
  */
 const allOf =
   <U extends string>() =>
@@ -105,7 +105,7 @@ const WORDS: Readonly<Record<ScriptName, readonly string[]>> = {
     ...(['already_deducted', 'aborted', 'claimed', 'not_warmed', 'stale_epoch', 'refused', 'deducted'] as const),
   ]),
   resolve: allOf<Exclude<ResolveVerdict, FromNoScript>>()(['deducted', 'claimed', 'aborted', 'no_answer', 'outlived']),
-  // `repairing`: the script changed nothing and the adapter throws
+  // for `repairing`, the script changes nothing and the adapter throws
   release: allOf<Awaiting<BatchStore['release']>[number] | 'repairing'>()(['repairing', 'nothing', 'released']),
   'mark-recorded': ['repairing', 'recorded'],
   unpark: allOf<Awaiting<BatchStore['unpark']>>()(['unknown', 'aborted', 'recorded', 'already_pending', 'unparked']),
@@ -179,7 +179,7 @@ describe('guard: the script headers', () => {
         expect(withoutComments(code)).not.to.match(/\b(KEYS|ARGV)\b(?!\[)/);
       });
 
-      it('lists the words of the port under Returns, in order', () => {
+      it('lists the words of the port under Returns, in the same order', () => {
         expect(header).to.match(/^-- Returns/m);
         expect(wordsListed(script)).to.deep.equal(WORDS[name as ScriptName]);
       });
@@ -242,7 +242,7 @@ describe('guard: the script headers', () => {
     });
   });
 
-  it('refuses in deduct with the words of precheck, which its header names', () => {
+  it('refuses in deduct with the same words as precheck, as its header says', () => {
     expect(named('deduct').header).to.include('the words of precheck');
   });
 

@@ -9,7 +9,7 @@ const MODEL = /^test\/helpers\/memory\/.*\.ts$/;
 
 describe('guard: the planted bugs', () => {
   for (const mutant of MUTANTS) {
-    it(`${mutant.name} still fits the code and changes what its catchers run`, () => {
+    it(`${mutant.name} still fits the code, and changes code that its catchers run`, () => {
       for (const { find, replace } of mutant.edits) expect(replace).not.to.equal(find);
       const files = [...editedFiles(mutant).keys()];
       expect(files.filter((file) => !PROGRAM.test(file) && !MODEL.test(file))).to.be.empty;
@@ -38,7 +38,7 @@ describe('guard: the planted bugs', () => {
     expect([...broken].sort()).to.deep.equal(['I1', 'I2', 'I3', 'I4', 'I5', 'I6', 'I7', 'I8']);
   });
 
-  it('are reported as stale when their text is missing or occurs twice', () => {
+  it('are reported as stale if their text is missing or occurs twice', () => {
     const [first] = MUTANTS as [Mutant];
     for (const find of ['this text is in no file', 'export']) {
       const edits = [{ file: 'src/core/order.ts', find, replace: '' }];
@@ -46,7 +46,7 @@ describe('guard: the planted bugs', () => {
     }
   });
 
-  it('change the programs, never the code that judges them', () => {
+  it('change only the programs, never the code that judges them', () => {
     const edited = MUTANTS.flatMap(({ edits }) => edits.map(({ file }) => file));
     expect(edited.filter((file) => /^(test\/(?!helpers\/memory\/)|src\/recovery\/reconcile\/)/.test(file))).to.be.empty;
   });

@@ -7,11 +7,11 @@ import { en as buyerTexts } from '../../web/buyer/words/en.js';
 
 /** The files that define the texts do not count as uses. */
 const DICTIONARIES = /\/(?:en|zh)\.ts$/;
-/** Matches a part that is passed on whole, or whose text is picked by a computed name. */
+/** Matches a part that is passed on as a whole, or whose text is chosen by a computed name. */
 const TAKEN = '(?!\\??\\.\\w)';
 
 describe('guard: texts of the pages', () => {
-  it('shows each console text somewhere', () => {
+  it('uses each console text somewhere', () => {
     const sources = sourceOf('web/console');
     const answers = sourceOf('src') + sources; // words of the source select a text by its name
     const isShown = (part: string, text: string): boolean =>
@@ -22,7 +22,7 @@ describe('guard: texts of the pages', () => {
     expect(hidden.map((leaf) => leaf.join('.'))).to.deep.equal([]);
   });
 
-  it('names each buyer text somewhere', () => {
+  it('uses each buyer text somewhere', () => {
     const sources = sourceOf('web/buyer'); // the buyer page uses parts of the texts by their bare names
     const isNamed = (name: string): boolean => found(sources, `[.'{,]\\s*${name}\\b`);
     const hidden = leavesOf(buyerTexts, 'words').filter((leaf) => !leaf.join('.').split('.').slice(1).every(isNamed));

@@ -24,9 +24,10 @@ type Migrations = typeof migrationsModule;
 /** Migrations that remove something the previous release has, each with the reason why its programs do not need it. */
 const TAKES_AWAY: Readonly<Record<string, string>> = {};
 
-/** All changes that an ALTER may make, since programs of the previous release still use the old schema. */
+/** All changes that an ALTER may make, because programs of the previous release keep using the old schema. */
 const MAY_ADD: readonly RegExp[] = [
-  /^ADD COLUMN \w+ (?=.*\b(NULL|DEFAULT|GENERATED)\b)(?!.*\bNOT NULL\b(?!.*\b(DEFAULT|GENERATED)\b))/is, // their INSERT does not name the column
+  // their INSERT does not name the column
+  /^ADD COLUMN \w+ (?=.*\b(NULL|DEFAULT|GENERATED)\b)(?!.*\bNOT NULL\b(?!.*\b(DEFAULT|GENERATED)\b))/is,
   /^ADD (KEY|INDEX) /i,
   /^(ALGORITHM|LOCK)\s*=/i,
 ];
@@ -107,7 +108,7 @@ describe('guard: compatibility with the previous release', () => {
     const events = await both<Events>('core/order-event.js', import('../../src/core/order-event.js'));
     const deadlines = await both<Deadlines>('core/payment-deadline.js', import('../../src/core/payment-deadline.js'));
     const orders = ['431234567890123456', '431234567890123457'];
-    // Only operators and reports of the newest api make the other events. They have a version of their own.
+    // The other events concern only operators and reports of the newest api. They have their own version.
     const written = FIRST_TYPES.map((type) => {
       return {
         eventId: '41-x',
@@ -155,7 +156,7 @@ describe('guard: compatibility with the previous release', () => {
     }
   });
 
-  it('only adds to the previous schema in its migrations', async () => {
+  it('only adds to the previous schema', async () => {
     const [before] = await both<Migrations>('mysql/migrations.js', import('../../src/mysql/migrations.js'));
     const had = before.MIGRATIONS.map(({ name }) => name);
     expect(
@@ -173,7 +174,7 @@ describe('guard: compatibility with the previous release', () => {
   });
 });
 
-/** The parts of a purchase that make up an order. Not every release carries the trace. */
+/** The parts of a purchase that make up an order. Not every release includes the trace. */
 const boughtIn = ({ userId, requestId, quantity, metadata }: Purchase) =>
   withoutUndefined({ userId, requestId, quantity, metadata });
 

@@ -23,10 +23,10 @@ const PARTS = [
   ['MySQL', 'mysql'],
   ['RocketMQ, broker with proxy', 'broker'],
 ] as const;
-/** The page has a table of memory and disks, with more than the plan knows. */
+/** The page also has a table of memory and disks, which contains more than the plan knows. */
 const IS_SHOWN = /^(apis|workers|keepers|batch|buckets|Redis|RocketMQ|MySQL|connections of MySQL)$/;
 
-/** Renders the page about sizing with tables made from the figures of `seckill plan`. */
+/** Renders the page about sizing, with tables made from the figures of `seckill plan`. */
 export function renderSizingDocs(): string {
   const page = readFileSync(join(REPO_DIR, SIZING_PAGE), 'utf8');
   const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
@@ -46,8 +46,8 @@ export function renderSizingDocs(): string {
         .filter(({ what }) => IS_SHOWN.test(what))
         .map(({ what, value, unit, rule }) => [what, `${figure(value)} ${unit}`.trim(), rule]),
     ),
-    `Its next limit: ${next.what} (${next.rule}), used to ${figure(next.share * 100)} %: ${next.todo}.`,
-    'How long buyers get 503, on one site where each server has a replica. How often is assumed:',
+    `The next bottleneck: ${next.what} (${next.rule}). This load needs ${figure(next.share * 100)} % of it: ${next.todo}.`,
+    'How long buyers get 503 on one site where each server has a replica. The yearly counts are assumptions:',
     table(
       ['fault', 'a year', 's each', 'measured in', 'minutes a month'],
       FAULTS.map((fault) => [

@@ -42,7 +42,7 @@ describe('guard: units for systemd', () => {
     }
   });
 
-  it('restart a program that hangs, without a core file that holds secrets', () => {
+  it('restart a program that hangs, and write no core file, which would hold secrets', () => {
     for (const unit of UNITS) {
       const [type, access, seconds, signal] = ['Type', 'NotifyAccess', 'WatchdogSec', 'WatchdogSignal'].map((key) =>
         valueIn(unit, key),
@@ -66,7 +66,7 @@ describe('guard: units for systemd', () => {
     for (const [file, program] of files) expect(file).to.equal(`/etc/seckill/${program}.env`);
   });
 
-  it('hide other processes from a program and refuse unneeded system calls', () => {
+  it('hide other processes from a program and forbid unneeded system calls', () => {
     for (const unit of UNITS) {
       expect(valueIn(unit, 'ProtectProc'), unit).to.equal('invisible');
       expect(valueIn(unit, 'SystemCallFilter'), unit).to.match(/^@system-service( |$)/);
@@ -82,7 +82,8 @@ describe('guard: units for systemd', () => {
     const folder = mkdtempSync(join(tmpdir(), 'seckill-units-'));
     try {
       const files = UNITS.map((unit) => {
-        const text = readFileSync(join(FOLDER, unit), 'utf8').replace('/usr/bin/node', process.execPath); // Node may be installed elsewhere on this machine
+        // Node may be installed elsewhere on this machine
+        const text = readFileSync(join(FOLDER, unit), 'utf8').replace('/usr/bin/node', process.execPath);
         writeFileSync(join(folder, unit), text);
         return join(folder, unit);
       });

@@ -24,7 +24,7 @@ export const OF_LANGUAGE: readonly string[] = [
  * @param only these rules, or rules with these tags; defaults to all rules that are on by default
  */
 export async function accessibilityFaults(page: Page, only?: readonly string[]): Promise<string[]> {
-  // evaluated, because the page policy forbids a script element, and once per document, because it is long
+  // evaluated as text, because the page policy forbids a script element, and once per document, because it is long
   if (await page.evaluate("typeof axe === 'undefined'")) await page.evaluate(SOURCE);
   const options: RunOptions = {
     resultTypes: ['violations'],

@@ -5,15 +5,15 @@ export interface FiredAlert {
   readonly name: string;
   readonly about: string;
   readonly firedS: number;
-  /** Null: it still fired at the end. */
+  /** Null if it was still firing at the end. */
   clearedS: number | null;
 }
 
-/** Which alerts fired, and when each of them cleared. */
+/** Which alerts fired, and when each of them ended. */
 export class AlertLog {
   readonly fired: FiredAlert[] = [];
 
-  /** @param all that are pending or firing at this time */
+  /** @param all alerts that are pending or firing at this time */
   take(all: readonly FiringAlert[], atS: number): void {
     const firing = all.filter(({ state }) => state === 'firing');
     const isSame = (one: Pick<FiringAlert, 'name' | 'about'>, other: Pick<FiringAlert, 'name' | 'about'>): boolean =>

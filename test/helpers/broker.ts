@@ -11,7 +11,7 @@ export const credentialsIn = (env: Omit<BrokerEnv, 'ROCKETMQ_ENDPOINT'>): Broker
   accessSecret: env.ROCKETMQ_ACCESS_SECRET,
 });
 
-/** Returns the user and TLS settings of an environment for RocketMQ. */
+/** Returns the RocketMQ user and TLS settings of an environment. */
 export const accessIn = (env: Omit<BrokerEnv, 'ROCKETMQ_ENDPOINT'>): BrokerAccess => ({
   ...brokerAccessIn(env),
   credentials: credentialsIn(env),

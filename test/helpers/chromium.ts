@@ -7,7 +7,7 @@ import { inPath, unpackDebian } from './debian-packages.js';
 /** The browser, and a font with Chinese characters for the screenshots. */
 const PACKAGES = ['chromium-headless-shell', 'fonts-wqy-microhei'];
 /**
- * The first font of the pages, so that screenshots look alike on every machine. Without it, the pages use another
+ * The first font of the pages, so that screenshots look alike on every machine. Without it, the pages would use another
  * font.
  */
 const FONT = { name: 'fonts', packages: ['fonts-inter-variable'], withDependencies: false };
@@ -35,8 +35,8 @@ if ('after' in globalThis) after(async () => (await shared?.catch(() => undefine
 
 /**
  * Starts a real headless Chromium: an installed version (`chromium-headless-shell`, `chromium`), or Debian's, unpacked
- * beside the other servers. It ends with the last suite.
- * @throws Error with the reason when there is no Chromium
+ * next to the other servers. It ends with the last suite.
+ * @throws Error with the reason if there is no Chromium
  */
 export async function startChromium(): Promise<StartedBrowser> {
   shared ??= launch();
@@ -55,7 +55,7 @@ async function launch(): Promise<Browser> {
     const env = envFor(folders, work);
     const browser = await chromium.launch({ executablePath: path, args: ARGS, env, timeout: START_MAX_MS });
     browser.once('disconnected', () => {
-      shared = undefined; // a crashed browser is of no use to the next suite
+      shared = undefined; // a crashed browser is useless to the next suite
       remove();
     });
     return browser;
@@ -67,14 +67,15 @@ async function launch(): Promise<Browser> {
 
 interface FetchedChromium {
   readonly path: string;
-  /** Folders of libraries and fonts, unless only an installed browser is used. */
+  /** Folders of libraries and fonts, unless an installed browser is used. */
   readonly folders: readonly string[];
 }
 
 /**
- * Fetches the browser and its fonts once, unless a browser is installed. Call it before tests that need a browser.
+ * Fetches the browser and its fonts once, unless a browser is installed. Must be called before tests that need a
+ * browser.
  *
- * @throws Error with a sentence for people when there is no browser
+ * @throws Error with a sentence for people if there is no browser
  */
 export async function fetchChromium(): Promise<FetchedChromium> {
   const installed = inPath('chromium-headless-shell') ?? inPath('chromium');

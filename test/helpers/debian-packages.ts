@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-/** Beside the other servers that tests fetch once. */
+/** Next to the other servers that tests fetch once. */
 const FOLDER = new URL('../../.stack/artifacts/', import.meta.url).pathname;
 /** All packages together have about 100 MB. */
 const FETCH_MAX_MS = 300_000;
 
 export interface DebianPackages {
-  /** Name of the folder that they are unpacked into. */
+  /** Name of the folder into which they are unpacked. */
   readonly name: string;
   readonly packages: readonly string[];
   /** Whether to include dependencies that this machine lacks. */
@@ -35,7 +35,7 @@ const OF_SUITE = `
   of_suite download "$@"`;
 
 /**
- * Unpacks Debian packages once beside the other servers. Installs nothing, so it needs no root.
+ * Unpacks Debian packages once, next to the other servers. Installs nothing, so it needs no root.
  * @returns the folder, or the reason why the packages are unavailable
  */
 export async function unpackDebian({

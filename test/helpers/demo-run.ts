@@ -34,7 +34,7 @@ export class DemoRun {
   readonly #child: ChildProcess;
   #isClosed = false;
 
-  /** @param onLine gets each line of JSON, and each sentence for people */
+  /** @param onLine receives each line of JSON, and each sentence for people */
   constructor(dir: string, flags: readonly string[], onLine: (line: DemoLine | string) => void = () => undefined) {
     const args = [MAIN, 'up', '--json', '--dir', dir, '--free-ports', '--port', '0', ...flags];
     // a separate process group, so that its programs do not get our Ctrl-C
@@ -57,12 +57,12 @@ export class DemoRun {
     return this.#child.exitCode;
   }
 
-  /** Whether it has ended and all its output has been read. */
+  /** Returns whether it has ended and all its output has been read. */
   get hasEnded(): boolean {
     return this.#isClosed;
   }
 
-  /** @throws Error with its output when it ends instead */
+  /** @throws Error with its output if it ends instead */
   async up(): Promise<DemoUp> {
     await until('it is up', () => this.found('up') !== undefined || this.hasEnded, SLOW);
     const up = this.found('up');

@@ -6,7 +6,7 @@ import type { BrokerFacts, BrokerSettings, RocketmqFacts } from '../../src/opera
 import type { SettingsFacts } from '../../src/operate/doctor/settings.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
 
-// Healthy servers without risks on a private network, which tests change.
+// Healthy servers without risks, on a private network. Tests change them.
 
 export const PRIVATE: Reach = { at: 'private', open: null };
 export const HERE: Reach = { at: 'this_machine', open: null };
@@ -108,7 +108,7 @@ export const brokerSettings = (change: Partial<BrokerSettings> = {}): BrokerSett
 
 const TOPIC = { type: 'TRANSACTION', readQueues: 8, writeQueues: 8, perm: 6 };
 
-/** Returns one of our topics, as a broker has it. */
+/** Returns one of our topics as a broker reports it. */
 export const topic = (change: Partial<typeof TOPIC> | null = {}): Pick<BrokerFacts, 'topics'> => ({
   topics: [
     { topic: TOPICS.purchase, wantedType: 'TRANSACTION', found: change === null ? null : { ...TOPIC, ...change } },

@@ -36,14 +36,14 @@ export class EventStreamClient {
     response.on('close', () => (this.ended = true));
   }
 
-  /** @throws when no answer begins */
+  /** @throws if no answer begins */
   static open(
     url: string,
     { token, lastEventId }: { readonly token?: string; readonly lastEventId?: string },
   ): Promise<EventStreamClient> {
     return new Promise((resolve, reject) => {
       const headers = {
-        Connection: 'keep-alive', // sent as by browsers: the server decides whether the connection closes
+        Connection: 'keep-alive', // sent because browsers send it; the server decides whether the connection closes
         ...(token === undefined ? {} : { Authorization: token.startsWith('Bearer ') ? token : `Bearer ${token}` }),
         ...(lastEventId === undefined ? {} : { 'Last-Event-ID': lastEventId }),
       };

@@ -1,7 +1,7 @@
 import { ORDER_ID_EPOCH_MS } from '../../src/core/order-id.js';
 
 /**
- * Splits an order id: from its low end 8 bits sequence, 6 bits hash of the user, 8 bits worker slot, then the time.
+ * Splits an order id. From the low end: 8 bits sequence, 6 bits hash of the user, 8 bits worker slot, then the time.
  */
 export function explainOrderId(orderId: string): { atMs: number; slot: number; userHash: number; sequence: number } {
   const id = BigInt(orderId);

@@ -3,8 +3,8 @@ import sinon from 'sinon';
 import { takeCoverage } from 'node:v8';
 import { seedOfRun } from './seed.js';
 
-// Each run uses the same cases unless SECKILL_SEED says otherwise, because a failed run must say something about the
-// change. Reporters do not print `cause`, so the counterexample is part of the error.
+// Each run uses the same cases unless SECKILL_SEED says otherwise, so that a failed run points to the change. Reporters
+// do not print `cause`, so the counterexample is part of the error.
 fc.configureGlobal({ seed: seedOfRun(), includeErrorInReport: true });
 
 const rejections: unknown[] = [];

@@ -57,7 +57,7 @@ export interface Upstream {
 }
 
 /**
- * The parts of site/ that a test chooses. The rest of site/ is generated for the test, and everything else is as
+ * The parts of site/ that a test chooses. The rest of site/ is generated for the test, and everything else is used as
  * shipped, except for a rate and a time-out.
  */
 interface NginxSite {
@@ -69,7 +69,7 @@ interface NginxSite {
    * exceed.
    */
   readonly perSecond?: number;
-  /** Sends each lane of buyers to one API, as the comment in site/upstreams.conf says. */
+  /** Sends each lane of buyers to one API, as the comment in site/upstreams.conf describes. */
   readonly byLane?: boolean;
   /** Time that a purchase waits for an API. Defaults to the shipped time, which a busy machine may exceed. */
   readonly purchaseWaitMs?: number;
@@ -113,7 +113,7 @@ export class Nginx {
     this.operatorsUrl = `http://127.0.0.1:${ports.operators}`;
   }
 
-  /** @throws with its output when nginx does not start */
+  /** @throws with its output if nginx does not start */
   static async start(found: FoundNginx, site: NginxSite): Promise<Nginx> {
     const dir = mkdtempSync(join(tmpdir(), 'seckill-nginx-'));
     const conf = join(dir, 'conf');
@@ -166,7 +166,7 @@ export class Nginx {
     return readFileSync(join(this.#dir, 'nginx.log'), 'utf8');
   }
 
-  /** Returns the pids of its workers, including workers that only finish their last requests. */
+  /** Returns the pids of its workers, including those that are only finishing their last requests. */
   get workers(): number[] {
     const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
     return pids.map(Number).filter((pid) => parentOf(pid) === this.#child.pid);
@@ -178,14 +178,14 @@ export class Nginx {
     return this.reload();
   }
 
-  /** Reloads the configuration. @returns once new workers run @throws when they do not start */
+  /** Reloads the configuration. @returns once new workers run @throws if they do not start */
   async reload(): Promise<void> {
     const before = this.workers;
     this.#child.kill('SIGHUP');
     await until('new workers run', () => this.workers.some((pid) => !before.includes(pid)), { everyMs: 10 });
   }
 
-  /** kill -9 of all its processes. */
+  /** Kills all its processes with kill -9. */
   async kill(): Promise<void> {
     const ended = new Promise((resolve) => this.#child.once('exit', resolve));
     for (const pid of [this.#child.pid as number, ...this.workers]) process.kill(pid, 'SIGKILL');
@@ -240,7 +240,7 @@ function hashLanes(file: string): void {
   writeFileSync(file, `${head}upstream seckill_buyers {\n  hash $lane;\n${[ours, ...others].join('}\n')}`);
 }
 
-/** @throws Error when the file has no such number */
+/** @throws Error if the file has no such number */
 function change(file: string, number: RegExp, to: number): void {
   const conf = readFileSync(file, 'utf8');
   const changed = conf.replace(number, String(to));
@@ -248,7 +248,7 @@ function change(file: string, number: RegExp, to: number): void {
   writeFileSync(file, changed);
 }
 
-/** Returns the group with other servers, each with all options that the group has: those of a server and of a backup. */
+/** Returns the group with different servers. Each keeps the options that the group gives servers and backups. */
 function withServers(conf: string, group: string, ports: readonly number[]): string {
   const block = new RegExp(`(upstream ${group} \\{\\n(?: +zone .*\\n)?)((?: +server .*\\n)+)`);
   const [, , servers = ''] = block.exec(conf) ?? [];

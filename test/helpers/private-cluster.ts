@@ -35,7 +35,7 @@ export class PrivateCluster {
 
   /**
    * @param names of the brokers
-   * @param settings of the brokers, beyond addresses and sizes
+   * @param settings of the brokers, in addition to addresses and sizes
    */
   static async start(names: readonly string[], settings: Settings = {}): Promise<PrivateCluster> {
     const cluster = new PrivateCluster(mkdtempSync(join(tmpdir(), 'seckill-brokers-')), settings);
@@ -74,7 +74,7 @@ export class PrivateCluster {
 
   /**
    * Starts proxies in cluster mode, each of which serves every broker.
-   * @param settings beyond the addresses
+   * @param settings in addition to the addresses
    * @returns their addresses, `host:port` by name
    */
   async startProxies(names: readonly string[], settings: Settings = {}): Promise<Map<string, string>> {

@@ -6,7 +6,7 @@ import { listeningPorts, pickFreePorts } from '../../deploy/local/stack/ports.js
 import { openStack, type Stack } from '../../deploy/local/stack/stack.js';
 import type { Versions } from '../../deploy/local/stack/versions.js';
 
-/** A MariaDB, or a MySQL, for a single test file, for settings that would disturb others. */
+/** A MariaDB or MySQL for a single test file, for settings that would disturb others. */
 export interface PrivateMariadb {
   /** Value for MYSQL_URL. The database is empty. */
   readonly url: string;
@@ -63,7 +63,7 @@ export const mariadbAdministrator = ({ mysqlSocket }: Pick<Stack, 'mysqlSocket'>
 const mysqlAdministrator = ({ mysqlSocket, env }: Stack): Promise<Connection> =>
   createConnection({ socketPath: mysqlSocket, user: 'root', password: new URL(env().MYSQL_URL).password });
 
-/** @returns the rows; none for a statement that has no rows */
+/** @returns the rows; an empty list for a statement that returns none */
 export async function rowsOf(connection: Connection, sql: string): Promise<Readonly<Record<string, unknown>>[]> {
   const [rows] = await connection.query(sql);
   return Array.isArray(rows) ? (rows as Record<string, unknown>[]) : [];

@@ -53,7 +53,7 @@ export function redisServerOrSkip(suite: Pick<Mocha.Context, 'skip'>): string {
 }
 
 const WITHOUT_PERSISTENCE = ['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'];
-// `everysec` delays writes while a slow disk syncs, and a kill would lose them
+// `everysec` delays writes while a slow disk syncs, so a kill would lose them
 const APPEND_ONLY = [
   '--save',
   '',
@@ -123,7 +123,7 @@ const controlsOf = (place: Place, server: () => ChildProcess): PrivateRedis => (
   stop: () => end(server(), place),
 });
 
-/** Waits, because on a busy machine a process may answer a little longer: it stops when it gets a core. */
+/** Waits, because on a busy machine a process may keep answering for a moment: it stops when it next gets a core. */
 function waitUntilStopped(pid: number): void {
   const time = new GrantedTime();
   while (time.readMs() < GRANTED_MS) {

@@ -10,8 +10,8 @@ export type Tool = keyof typeof PACKAGES;
 const RUN_MAX_MS = 200_000;
 
 /**
- * Finds an installed Prometheus or a checker of Prometheus or Alertmanager, or fetches Debian's once. Call it before
- * tests that need it.
+ * Finds an installed Prometheus or a checker of Prometheus or Alertmanager, or fetches Debian's once. Must be called
+ * before tests that need it.
  * @returns its path, or the reason why there is none
  */
 export async function fetchTool(tool: Tool): Promise<{ readonly path: string } | { readonly missing: string }> {
@@ -22,7 +22,7 @@ export async function fetchTool(tool: Tool): Promise<{ readonly path: string } |
   return 'missing' in found ? found : { path: join(found.folder, 'usr/bin', tool) };
 }
 
-/** Runs the tool. @returns its output. @throws Error with its output when it finds a mistake or takes too long */
+/** Runs the tool. @returns its output. @throws Error with its output if it finds a mistake or takes too long */
 export async function runTool(path: string, args: readonly string[]): Promise<string> {
   try {
     const { stdout, stderr } = await run(path, args, { timeout: RUN_MAX_MS });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { GrantedTime } from '../../deploy/local/stack/granted-time.js';
 
-/** A late answer proves nothing about the product with a smaller share of the machine. */
+/** With a smaller share of the machine, a late answer proves nothing about the product. */
 const FAIR_SHARE = 0.8;
 const SAMPLE_EVERY_MS = 50;
 

@@ -21,7 +21,7 @@ interface Made {
 
 /** Labels that Prometheus adds to every scrape. It would rename our own labels of these names. */
 export const OF_PROMETHEUS = ['instance', 'job'];
-/** Each program names itself in every metric. */
+/** Labels with which each program names itself in every metric. */
 const ALWAYS = ['program', ...OF_PROMETHEUS];
 
 /** Returns every metric with its own labels. */
@@ -62,7 +62,7 @@ function registryOfAll(): Registry {
   return registry;
 }
 
-/** Returns every published name, including the names that Prometheus derives from a histogram → its labels. */
+/** Returns every published name with its labels, including the names that Prometheus derives from a histogram. */
 export async function publishedMetrics(): Promise<Map<string, ReadonlySet<string>>> {
   const published = new Map<string, ReadonlySet<string>>();
   for (const metric of registryOfAll().getMetricsAsArray()) {
@@ -84,7 +84,7 @@ const LABEL = /([a-z_]+)\s*(?:=~|!~|!=|=)/g;
 
 /**
  * Returns the mistakes of an expression: unpublished metrics and missing labels.
- * @param shown labels shown from its results
+ * @param shown labels that are shown from its results
  */
 export function mistakesIn(
   expr: string,

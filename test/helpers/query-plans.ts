@@ -1,12 +1,12 @@
 import type { MysqlPool, SqlValue, Statements } from '../../src/mysql/pool.js';
 
-/** A statement as the product sent it, and what the server read for it. */
+/** A statement as the product sent it, and how much the server read for it. */
 export interface SeenStatement {
   readonly sql: string;
   readonly values: readonly SqlValue[] | undefined;
   /** The method that sent the statement, as `repository.method`. */
   readonly from: string;
-  /** Rows and index entries that the storage engine returned, maximum of all calls. */
+  /** Rows and index entries that the storage engine returned; the maximum over all calls. */
   readonly rowsRead: number;
 }
 

@@ -23,7 +23,7 @@ export interface RedisCluster {
  * Starts three masters and joins them to a cluster.
  * @param more additional arguments of each server
  * @param secure for servers that only accept TLS
- * @throws when the cluster is not formed in time
+ * @throws if the cluster is not formed in time
  */
 export async function startRedisCluster(
   more: readonly string[] = [],

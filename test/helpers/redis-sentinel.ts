@@ -4,9 +4,7 @@ import type { SecureRedis } from './secure-redis.js';
 import { until } from '../chaos/harness/wait.js';
 
 const MASTER_NAME = 'stock';
-/**
- * Silence after which a sentinel declares a master down. On a busy machine, a live master may be silent for a second.
- */
+/** Silence after which a sentinel declares a master down. A live but busy master may be silent for a second. */
 const DOWN_AFTER_MS = 2_000;
 
 /** A master, its replica, and a sentinel that promotes the replica when the master is down. */
@@ -21,7 +19,7 @@ export interface SentinelRedis {
 
 /**
  * @param secure for servers and a sentinel that only accept TLS; the sentinel has the same users
- * @throws when the sentinel does not see both servers in time
+ * @throws if the sentinel does not see both servers in time
  */
 export async function startSentinelRedis(secure: SecureRedis | null = null): Promise<SentinelRedis> {
   const binary = redisServerBinary();

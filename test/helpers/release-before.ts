@@ -15,24 +15,24 @@ import { DEFAULT_ARTIFACTS_DIR, REPO_DIR } from '../../deploy/local/stack/paths.
 import { StackError } from '../../deploy/local/stack/stack-error.js';
 
 /**
- * The previous release, which must run beside this release. A clone may have no tags, so this also names the commit.
- * If the tag exists, both must agree. Changed for each release (CONTRIBUTING.md, "Make a release").
+ * The previous release, which must run beside this one. A clone may have no tags, so the commit is named too. If the
+ * tag exists, both must agree. Must be changed for each release (CONTRIBUTING.md, "Make a release").
  */
 export const RELEASE_BEFORE = { tag: 'v1.1.0-beta.1', commit: 'a03adc3a50b2e57c38663447494d640ea564c523' } as const;
 
-/** The files that its programs read, besides their packages. */
+/** The files that its programs read, in addition to their packages. */
 const PARTS = ['src', 'lua', 'config', 'deploy/prometheus', 'package.json', 'package-lock.json', '.npmrc'];
-/** Time for some hundred packages. */
+/** Time to install some hundred packages. */
 const INSTALL_MAX_MS = 300_000;
 /** Size of all of `src` as a tar. */
 const ARCHIVE_BYTES_MAX = 64 * 1024 ** 2;
 
-/** Beside the servers that tests fetch once. A new commit gets a new folder. */
+/** Next to the servers that tests fetch once. A new commit gets a new folder. */
 const HOME = join(DEFAULT_ARTIFACTS_DIR, `release-${RELEASE_BEFORE.commit.slice(0, 12)}`);
 
 /**
- * Returns a sentence why the release cannot be built from this clone, or null if it can. @throws StackError when the
- * tag names another commit
+ * Returns a sentence that says why the release cannot be built from this clone, or null if it can. @throws StackError
+ * if the tag names another commit
  */
 export function releaseBeforeMissing(): string | null {
   const { tag, commit } = RELEASE_BEFORE;
@@ -58,7 +58,7 @@ function gitRevision(name: string): string | null {
 /**
  * Compiles the programs of the release once, without their packages, for modules that import no package.
  * @returns their folder
- * @throws StackError with a sentence when this clone lacks the history
+ * @throws StackError with a sentence if this clone lacks the history
  */
 export function compiledRelease(): string {
   if (existsSync(HOME)) return HOME;
@@ -73,7 +73,7 @@ export function compiledRelease(): string {
     });
     execFileSync('tar', ['-x', '-C', draft], { input: archive });
     for (const name of readdirSync(join(draft, 'src'), { recursive: true, encoding: 'utf8' })) {
-      if (name.endsWith('.ts') && !name.startsWith('web/')) compile(draft, name); // pages are not needed
+      if (name.endsWith('.ts') && !name.startsWith('web/')) compile(draft, name); // the pages are not needed
     }
     if (!existsSync(HOME)) renameSync(draft, HOME); // another process may have been faster
     return HOME;
@@ -93,10 +93,10 @@ function compile(home: string, name: string): void {
 }
 
 /**
- * Installs the programs of the release with the packages of its lock file, because those of this checkout may be
+ * Installs the programs of the release with the packages of its own lock file, because this checkout's packages may be
  * newer.
  * @returns their entry
- * @throws StackError with a sentence when this clone lacks the history, or npm cannot get the packages
+ * @throws StackError with a sentence if this clone lacks the history, or npm cannot get the packages
  */
 export function installedRelease(): string {
   const home = compiledRelease();
@@ -104,7 +104,7 @@ export function installedRelease(): string {
   return join(home, 'dist/cli/main.js');
 }
 
-/** Installs in a folder that gets its name when it is complete. */
+/** Installs in a folder that gets its name only when it is complete. */
 function install(home: string): void {
   const draft = mkdtempSync(join(home, '.installing-'));
   try {

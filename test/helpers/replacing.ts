@@ -1,4 +1,4 @@
-/** The same port with some of its methods replaced. */
+/** Returns the same port with some of its methods replaced. */
 export const replacing = <T extends object>(port: T, methods: Partial<T>): T =>
   new Proxy(port, {
     get(target, name) {

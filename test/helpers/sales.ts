@@ -12,7 +12,7 @@ let lastSaleId = 0n;
 
 /**
  * Returns a sale id that no other test and no other run has: time and random digits, 18 in all, as MySQL allows. Ids
- * ascend within a process like those of MySQL: a later sale is newer.
+ * ascend within a process, as MySQL's do, so the newer sale has the higher id.
  */
 export function freshSaleId(): string {
   const byTime = BigInt(Date.now()) * 100_000n + BigInt(randomInt(100_000));
@@ -20,9 +20,7 @@ export function freshSaleId(): string {
   return String(lastSaleId);
 }
 
-/**
- * Returns an open sale of ten units, two per buyer, with a wide window around now. A test changes what it is about.
- */
+/** Returns an open sale of ten units, two per buyer, with a wide window around now. A test changes what it is about. */
 export function saleOf(parts: Partial<Sale> = {}, nowMs: number = Date.now()): Sale {
   return {
     saleId: freshSaleId(),

@@ -17,8 +17,8 @@ export interface SecureRedis {
   /** Arguments of each server. */
   readonly args: readonly string[];
   /**
-   * Arguments of a sentinel. It and a server do not know each other's commands, and refuse to start with a user who
-   * has the right to an unknown command.
+   * Arguments of a sentinel. Sentinels and servers do not know each other's commands, and refuse to start if a user has
+   * the right to an unknown command.
    */
   readonly sentinelArgs: readonly string[];
   /** Connection options of a program, except its address. */

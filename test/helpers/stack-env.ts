@@ -12,7 +12,7 @@ export type StackEnv = Record<(typeof NAMES)[number], string>;
 
 /**
  * Returns the servers that tests use, from the environment.
- * @throws when a server is not named; `npm test` starts a private stack and names it
+ * @throws if a server is not named; `npm test` starts a private stack and names it
  */
 export function stackEnv(): StackEnv {
   const missing = NAMES.filter((name) => !process.env[name]);

@@ -1,12 +1,12 @@
 import { openControls, type StackControls } from '../chaos/harness/stack-controls.js';
 import { stackEnv } from './stack-env.js';
 
-/** The servers of this test run, with what a test needs to read and break them. */
+/** The servers of this test run, and what a test needs to read and break them. */
 export type TestStack = StackControls;
 
 /**
  * Opens the stack that `npm test` started. Restarts servers that an earlier test left stopped.
- * @throws when the run has no private stack
+ * @throws if the run has no private stack
  */
 export async function openTestStack(): Promise<TestStack> {
   const dir = process.env.SECKILL_TEST_STACK;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { decodeFrame, REQUEST } from '../../src/rocketmq/admin/remoting.js';
 
-/** The answer of a broker; `closes` answers nothing and closes the connection. */
+/** The answer of a broker. `closes` sends no answer and closes the connection. */
 export type Said =
   | {
       readonly code: number;
@@ -25,7 +25,7 @@ interface StandInClusters {
   readonly withTopics?: string | null;
 }
 
-/** A name server and brokers that speak the admin protocol of RocketMQ and answer as a test says. */
+/** A name server and brokers that speak the admin protocol of RocketMQ and answer as the test specifies. */
 export class StandInCluster {
   readonly #servers: Server[] = [];
   readonly #sockets = new Set<Socket>();
@@ -39,7 +39,7 @@ export class StandInCluster {
     this.#clusterOf = clusterOf;
   }
 
-  /** Starts the servers. Each broker answers by itself that it is up. */
+  /** Starts the servers. By default each broker answers that it is up. */
   static async start(
     brokers: Readonly<Record<string, Broker>>,
     { clusterOf = () => 'production', withTopics = null }: StandInClusters = {},
@@ -67,7 +67,7 @@ export class StandInCluster {
     this.#brokers.delete(name);
   }
 
-  /** Lets a broker that is still known answer nothing more. */
+  /** Makes a broker that the name server still knows stop answering. */
   silence(name: string): void {
     this.#silent.add(name);
   }

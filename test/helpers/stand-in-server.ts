@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** The answer of a stand-in to one request. Null never answers and keeps the connection open. */
+/** The answer of a stand-in to one request. Null: it never answers and keeps the connection open. */
 export type StandInAnswer = {
   readonly status: number;
   readonly body: unknown;

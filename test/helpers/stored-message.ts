@@ -35,16 +35,16 @@ export function storedMessage({
   const rest = Buffer.concat([
     int32(isLong ? -626_843_477 : -626_843_481),
     int32(0),
-    int32(3), // queue
+    int32(3), // queue id
     int32(0),
     int64(offset),
-    int64(4096), // of the log
+    int64(4096), // offset in the log
     int32(flags),
-    int64(5), // born
+    int64(5), // time and host of its birth
     Buffer.alloc((flags & V6_BORN) === 0 ? 8 : 20),
     int64(storedAtMs),
     Buffer.alloc((flags & V6_STORED) === 0 ? 8 : 20, 0xab),
-    int32(2), // deliveries
+    int32(2), // number of deliveries
     int64(0),
     int32(body.length),
     body,

@@ -1,7 +1,7 @@
 import { signWebhook } from './sign-webhook.js';
 import { StandInServer, type StandInAnswer, type StandInRequest } from './stand-in-server.js';
 
-// Implements what Stripe documents of PaymentIntents, refunds, idempotency keys and errors, as far as we use it
+// Implements what Stripe documents about PaymentIntents, refunds, idempotency keys and errors, as far as we use it
 // (docs.stripe.com/api). Models amounts, states and replays, but no rules of banks.
 
 export const STRIPE_KEY = 'sk_test_of_the_stand_in';
@@ -40,8 +40,8 @@ interface Refund {
  * - `error`: 500, which the key replays
  * - `busy`: 429
  * - `away`: 503, before the key is checked
- * - `overtaken`: another request with the same key and other content came just before: for a confirmation, with a card
- * that needs the bank's confirmation; for any other request, with the parameters of an earlier release
+ * - `overtaken`: another request with the same key but different content came just before: for a confirmation, one with
+ *   a card that needs the bank's confirmation; for any other request, one with the parameters of an earlier release
  */
 export type Fault = 'slow' | 'reset' | 'unheard' | 'error' | 'busy' | 'away' | 'overtaken';
 
@@ -131,8 +131,8 @@ export class StripeStandIn {
   }
 
   /**
-   * Returns the first answer of a key for all its requests. Other content is an error, and a failed check is not
-   * stored.
+   * Returns the first answer of a key for all its requests. A request with different content is an error. A failed
+   * check is not stored.
    */
   #withKey(
     { method, path, headers, text }: StandInRequest,
@@ -307,6 +307,7 @@ const metadataIn = (form: URLSearchParams): Record<string, string> =>
   );
 
 /**
- * Loads the module as programs do: a module loaded in two ways becomes two files, and its coverage is counted wrongly.
+ * Loads the module as programs do, because a module that is loaded in two ways becomes two files, and its coverage
+ * would be counted wrongly.
  */
 export const loadStripe = () => import('../../src/payment/stripe.js');

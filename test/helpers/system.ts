@@ -11,8 +11,8 @@ export interface System {
 }
 
 /**
- * Opens stack and programs before the tests of a file and ends every process afterwards, even after a failure. A
- * failed test keeps its data and shows the output of its programs.
+ * Opens stack and programs before the tests of a file and ends every process afterwards, even after a failure. If a
+ * test failed, its data is kept and the output of its programs is shown.
  * @param start starts the programs that all tests of the file use
  */
 export function useSystem(start: (system: System) => Promise<void> = () => Promise.resolve()): System {
@@ -54,7 +54,7 @@ const KEPT = new Set(['sale_calendar', 'worker_slots']);
 
 /**
  * Empties MySQL and Redis, so that the next programs have no work from earlier tests. No program may run at the same
- * time. Ids keep ascending: a message that an earlier test left belongs to no new sale.
+ * time. Ids keep ascending, so a message that an earlier test left belongs to no new sale.
  */
 async function cleanWorld({ mysql, redis }: Pick<TestStack, 'mysql' | 'redis'>): Promise<void> {
   for (const table of TABLE_NAMES.filter((name) => !KEPT.has(name))) await mysql.query(`DELETE FROM ${table}`);

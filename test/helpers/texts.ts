@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { METADATA_NAME, metadataFault, type Metadata } from '../../src/core/metadata.js';
 
-/** Text that stores and screens have trouble with: controls, marks, quotes, halves of a pair, whole pairs. */
+/** Text that causes trouble in stores and on screens: controls, marks, quotes, halves of a pair, whole pairs. */
 const AWKWARD = ['\0', '\x1b', '\x7f', '\u009b', '\u202e', '\u2028', '\ufeff', '\uffff', '"', '\\', '\ud83d', '\udd8b'];
 
 /** Generates any UTF-16 units, whole characters or not. */

@@ -40,7 +40,7 @@ describe('many slow clients', () => {
   const connected = (count: number): Promise<RawClient[]> =>
     Promise.all(Array.from({ length: count }, () => RawClient.to(server.port)));
 
-  it('serves buyers despite silent clients, slow headers, slow bodies and long polls, and closes connections that are too slow [S7]', async () => {
+  it('serves buyers despite silent clients, slow headers, slow bodies and long polls, and closes clients that are too slow [S7]', async () => {
     const startedMs = Date.now();
     const idle = await connected(IDLE);
     const heads = await connected(SLOW);
@@ -56,7 +56,7 @@ describe('many slow clients', () => {
       '',
     ];
     for (const client of waiting) client.say(...poll);
-    // an occasional byte is no reason to wait longer
+    // an occasional byte does not extend the wait
     const trickle = setInterval(() => {
       for (const client of [...heads, ...bodies]) if (!client.closed) client.say(' ');
     }, TRICKLE_EVERY_MS);

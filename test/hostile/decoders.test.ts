@@ -15,10 +15,10 @@ import { BODY_READERS } from '../../src/operate/dead-letters/collect-dead-letter
 import { readNewSale } from '../../src/sales/new-sale.js';
 import { bytes, forAll, fuzz, MAGIC_NAMES, nested, poison } from './fuzz.js';
 
-/** Deeper than the call stack. */
+/** Deeper than the call stack allows. */
 const DEPTH_MAX = 20_000;
 
-/** Valid bodies that each case breaks. */
+/** Valid bodies that each case corrupts. */
 const GOOD = [
   sealBatch({
     batchId: 'batch-1',
@@ -58,10 +58,7 @@ const oddValue = fc.oneof(
   fc.constantFrom('1e999', '-0', '0.5', '9007199254740993', 'null', '"\\ud800"', '"7}:x{"', '"\\u0000"', '""'),
   fc.string().map((text) => JSON.stringify(text)),
 );
-/**
- * Sets one field of a valid body to something else. Works on text, since no object can hold everything that JSON can
- * express.
- */
+/** Changes one field of a valid body. Works on text, because no object can hold everything that JSON can express. */
 const oneFieldOff = fc
   .tuple(fc.constantFrom(...GOOD), fc.constantFrom(...FIELDS, ...MAGIC_NAMES), oddValue)
   .map(([body, field, value]) => `${body.slice(0, -1)},${JSON.stringify(field)}:${value}}`);
@@ -78,7 +75,7 @@ describe('hostile bodies', () => {
   const run = fuzz();
   before(() => console.log(`    ${run.repeat}`));
 
-  it('answers every message, and reads the same value again after encoding it [M7, S6]', () => {
+  it('returns a result for every message, and decodes an encoded value to the same value [M7, S6]', () => {
     forAll(
       anyBody,
       (body) => {
@@ -110,7 +107,7 @@ describe('hostile bodies', () => {
     forAll(anyBody, (body) => void JSON.stringify(deadLetterBody(storedDeadLetter({ body }))), run);
   });
 
-  it('answers every request body [S6]', () => {
+  it('returns a result for every request body [S6]', () => {
     forAll(
       anyBody,
       (body) => {
@@ -129,7 +126,7 @@ describe('hostile bodies', () => {
     expectNothingSticks();
   });
 
-  it('reads a Redis entry exactly as written or rejects it [S6]', () => {
+  it('reads a Redis entry exactly as it was written, or rejects it [S6]', () => {
     const parts = fc.tuple(fc.constantFrom('held', 'ordered', 'released', 'paid', ''), bytes(8), fc.integer());
     const entry = fc.oneof(
       fc.string(),

@@ -5,9 +5,9 @@ export interface Sent {
   readonly method: string;
   /** The request line, headers and blank line. */
   readonly head: string;
-  /** The body, or its length in arbitrary bytes. */
+  /** The body, or the number of arbitrary bytes. */
   readonly body: string | number;
-  /** Action of the client after it has sent everything. */
+  /** What the client does after it has sent everything. */
   readonly then: 'waits' | 'closes_its_side' | 'resets';
 }
 
@@ -21,18 +21,18 @@ export interface Received {
   readonly answers: readonly Answer[];
   /** The bytes after the last complete answer. */
   readonly rest: string;
-  /** `silent` means that neither an answer nor an end arrived in time. */
+  /** `silent`: neither an answer nor an end arrived in time. */
   readonly end: 'closed' | 'answered' | 'silent';
 }
 
-/** Far longer than every server timeout, so that a busy machine does not look like a silent server. */
+/** Far longer than every server time-out, so that a busy machine does not look like a silent server. */
 const SILENT_AFTER_MS = 60_000;
-/** An answer may be followed by another, but not later, because each connection sends everything at once. */
+/** Another answer may follow, but soon, because each connection sends everything at once. */
 const MORE_WITHIN_MS = 15;
 const NO_CHUNKS = '0\r\n\r\n';
 const JUNK = Buffer.alloc(64 * 1024, 'x');
 
-/** Sends a request over a new connection and reads to the end of the connection or the answer. */
+/** Sends a request over a new connection, and reads until the answer is complete or the connection ends. */
 export function exchange(port: number, { method, head, body, then }: Sent): Promise<Received> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');

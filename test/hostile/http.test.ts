@@ -11,7 +11,7 @@ const AT_ONCE = 48;
 /** The number of cases between two normal purchases. */
 const NORMAL_EVERY = 50;
 const NORMAL_TRIES = 5;
-/** Temporary refusals of a valid request: an admin of another case paused the sale. */
+/** Temporary refusals of a valid request, because an admin of another case paused the sale. */
 const PASSING = ['paused', 'loading'];
 
 /** Node's own answers to a missing Host or an odd Expect. */
@@ -43,14 +43,14 @@ describe('hostile requests', () => {
     } as const;
     for (let tries = 1; ; tries++) {
       const statuses = (await exchange(port, sent)).answers.map(({ status }) => status);
-      // Client and server share a process. If it stalls for the 400 ms of the server, the request was late.
+      // Client and server share a process. If it stalls for the server's limit of 400 ms, the request was late.
       if (statuses[0] === 408 && tries < NORMAL_TRIES) continue;
       expect(statuses, 'a normal purchase').to.deep.equal([202]);
       return;
     }
   }
 
-  it('are answered 2xx to 4xx or closed, while nothing invalid is accepted and other clients do not wait [S5, S6, S7]', async () => {
+  it('get a 2xx to 4xx or a closed connection, nothing invalid is accepted, and other clients do not wait [S5, S6, S7]', async () => {
     const namesBefore = Object.getOwnPropertyNames(Object.prototype);
     const cases = fc.sample(hostileRequests(), { numRuns: run.runs, seed: run.seed });
     const statuses = new Map<string, number>();
@@ -91,7 +91,8 @@ describe('hostile requests', () => {
     expect(metrics).to.match(/seckill_http_answers_total\{[^}]*code="bad_request"/);
     const labels = [...metrics.matchAll(/="([^"]*)"/g)].map(([, value]) => value as string);
     const found = labels.filter((value) => /honest|ann|u1|k1|mallory|eyJ|\d{6}/.test(value));
-    expect(found.filter((value) => value !== QUIET_SALE)).to.deep.equal([]); // a bounded number of known sales may be named
+    // a few known sales may be named
+    expect(found.filter((value) => value !== QUIET_SALE)).to.deep.equal([]);
     expect(new Set(labels).size, 'labels are few words').to.be.lessThan(100);
   });
 
@@ -109,7 +110,7 @@ describe('hostile requests', () => {
   }
 });
 
-/** Guesses the listener from the address. Each listener answers for addresses that it does not serve. */
+/** Guesses the listener from the address. Each listener also answers for addresses that it does not serve. */
 const isForOperators = ({ head }: Sent): boolean => /^\S+ \S*(admin|debug|metrics|openapi)/i.test(head);
 
 function whatIsWrong(answers: readonly Answer[], rest: string, end: string): string[] {

@@ -249,7 +249,7 @@ const oddHeader: fc.Arbitrary<Header> = fc.oneof(
     .map((count): Header => [`X-0`, Array.from({ length: count }, (_, i) => `1\r\nX-${i}: 1`).join('')]),
 );
 
-/** States the length of the body, either correctly or in a way that two servers could read differently. */
+/** States the length of the body, either correctly or in a way that two servers could interpret differently. */
 type Framing = (body: string | number) => { readonly headers: readonly Header[]; readonly body: string | number };
 const lengthOf = (content: string | number): number => (typeof content === 'string' ? content.length : content);
 const chunked = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`;
@@ -262,7 +262,7 @@ const smuggled = (key: string): string =>
   `POST ${PURCHASE} HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${GOOD_TOKEN_HERE}\r\nIdempotency-Key: ${SMUGGLED}-${key}\r\nContent-Length: 2\r\n\r\n{}`;
 /** Placeholder for a valid token of a buyer. */
 export const GOOD_TOKEN_HERE = '@token@';
-/** Hides a second request where a lenient server would see one. It must never be served. */
+/** Hides a second request where a lenient server would see one. No server may carry it out. */
 const disputed = fc
   .tuple(
     goodId,

@@ -28,7 +28,7 @@ describe('slow HTTP clients', () => {
 
   const soon = { headersTimeoutMs: 400, requestTimeoutMs: 800 };
 
-  it('answers 408 and closes the connection when headers are too slow, and serves others at the same time [S7]', async () => {
+  it('answers 408 and closes the connection if headers are too slow, and serves others meanwhile [S7]', async () => {
     await start({ ...soon, requestTimeoutMs: 60_000 });
     const client = await RawClient.to(server.port);
     client.say('POST /v1/sales/7/purchases HTTP/1.1', 'Host: localhost', 'X-A');
@@ -40,7 +40,7 @@ describe('slow HTTP clients', () => {
     expect(fake.counted).to.include('other request_timeout');
   });
 
-  it('answers 408, closes the connection and does not call the gate when a body is too slow [S7]', async () => {
+  it('answers 408, closes the connection and does not call the gate if a body is too slow [S7]', async () => {
     await start(soon);
     const client = await RawClient.to(server.port);
     client.say(rawPurchase('{"q', KEY, 'Content-Length: 14'));
@@ -79,7 +79,7 @@ describe('slow HTTP clients', () => {
     await client.end();
   });
 
-  it('closes a connection when the client never reads its answer [S7]', async () => {
+  it('closes a connection if the client never reads its answer [S7]', async () => {
     const metricsPage = { isFor: () => true, read: () => Promise.resolve('x'.repeat(20_000_000)) };
     fake = new FakeServices({ metricsPage: partial(metricsPage) });
     await start({ stalledTimeoutMs: 100 });
@@ -91,7 +91,7 @@ describe('slow HTTP clients', () => {
     expect(await client.answer(), 'cut before its end').to.equal(null);
   });
 
-  it('answers 413 when the announced body is too large, before any of it arrives [S6]', async () => {
+  it('answers 413 if the announced body is too large, before any of it arrives [S6]', async () => {
     await start();
     const client = await RawClient.to(server.port);
     expect((await client.say(rawPurchase('', KEY, 'Content-Length: 4097')).answer())?.status).to.equal(413);
@@ -101,7 +101,8 @@ describe('slow HTTP clients', () => {
   it('delivers its 413 to a client that keeps sending before it reads [S6]', async () => {
     await start();
     const client = await RawClient.to(server.port);
-    const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 60)); // Waits so that the parts arrive separately.
+    // so that the parts arrive separately
+    const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 60));
     client.socket.pause();
     client.say(rawPurchase('', KEY, 'Content-Length: 10000000'));
     for (let i = 0; i < 5; i++) {

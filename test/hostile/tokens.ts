@@ -26,9 +26,9 @@ export const HOSTILE_SUBJECTS = [
   `${'x'.repeat(127)}/`,
 ] as const;
 
-/** The subject of every invalid token. No port may ever see it. */
+/** The subject of every invalid token. No port may ever receive it. */
 export const FORGER = 'mallory';
-/** Prefix of every key that is hidden where no request can be. */
+/** Prefix of every key that is hidden where no request may be. */
 export const SMUGGLED = 'smuggled';
 
 const base64 = (value: unknown): string =>

@@ -77,7 +77,7 @@ export const SECRET = 'a-secret-of-hostile-tests-of-forty-bytes';
 export const WEBHOOK_SECRET = 'a-webhook-secret-of-hostile-tests-of-forty';
 /** Open for the whole run. No case names this sale. */
 export const QUIET_SALE = '900000000000000001';
-/** The sale that the buyers of the cases buy from. */
+/** The sale from which the buyers of the cases buy. */
 export const BUSY_SALE = '7';
 /** The sale that the admins of the cases open, pause and close. */
 export const MOVED_SALE = '8';

@@ -21,12 +21,12 @@ import { until } from '../chaos/harness/wait.js';
 import { readConfig, readCopy, readDockerfile, type ImageConfig } from './dockerfile.js';
 
 /**
- * Builds and runs the image without a builder or daemon, with features of the kernel: a separate root file system, namespaces, and a
- * user without root. The replacements are:
+ * Builds and runs the image without a builder or daemon, with features of the kernel: a separate root file system,
+ * namespaces, and a user without root. The replacements are:
  *
- * - The base image is this machine, which must be a Debian, or the root in `SECKILL_IMAGE_BASE`, such as one of debootstrap. The Node
- *   version of the Dockerfile comes from the npm registry into /usr/local.
- * - COPY and RUN of the build stage run one after the other. RUN sees the base, /build and /image.
+ * - The base image is this machine, which must be a Debian, or the root in `SECKILL_IMAGE_BASE`, such as one made by
+ *   debootstrap. The Node version of the Dockerfile comes from the npm registry into /usr/local.
+ * - COPY and RUN of the build stage run one after another. RUN sees the base, /build and /image.
  * - A container has the built root read-only, its own /proc and /dev, and the network of this machine.
  */
 
@@ -49,7 +49,7 @@ export interface Image {
 /**
  * Runs the Dockerfile of this checkout.
  * @param folder an empty folder for all files
- * @param say gets a line for each step
+ * @param say receives a line for each step
  * @throws Error with the output of a failed step
  */
 export async function buildImage(folder: string, say: (line: string) => void): Promise<Image> {
@@ -107,7 +107,7 @@ const SHOW_BASE = `
 
 async function runInView({ view, base, node, workdir }: View, line: string): Promise<void> {
   const args = ['--mount', ...AS_ROOT, 'sh', '-ec', SHOW_BASE];
-  // keeps registries and certificates of this machine, without variables of npm and of the test run
+  // keeps registries and certificates of this machine, but no variables of npm and of the test run
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_OPTIONS|NODE_V8)/.test(name)),
   );

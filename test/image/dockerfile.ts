@@ -1,4 +1,4 @@
-/** One line of a Dockerfile with its continuation lines. */
+/** A Dockerfile instruction with its continuation lines. */
 interface Instruction {
   readonly word: string;
   readonly text: string;

@@ -22,8 +22,8 @@ const ON_LOOPBACK = { HTTP_HOST: '127.0.0.1', OPERATORS_HOST: '127.0.0.1', METRI
 const say = (line: string): void => console.log(`      · ${line}`);
 
 /**
- * Runs the Dockerfile line by line and then its image as a container would: read-only, not as root, without a shell. Needs no builder
- * and no daemon: `containers.ts` says what replaces them.
+ * Runs the Dockerfile line by line, and then its image as a container would: read-only, not as root, without a shell.
+ * Needs no builder and no daemon; `containers.ts` lists what replaces them.
  */
 describe('the image', () => {
   let folder: string;
@@ -75,7 +75,7 @@ describe('the image', () => {
   const evaluated = (script: string): Promise<ContainerEnd> =>
     new Container(image, ['/usr/local/bin/node', '-e', script], {}, etc).end;
 
-  it('has Node, its libraries and the package, readable by all, without setuid files', () => {
+  it('has Node, its libraries and the package, all readable by every user, and no setuid files', () => {
     const files = listImage(image.root);
     const tops = [...files.keys()].filter((path) => path.split('/').length === 2);
     expect(
@@ -112,7 +112,7 @@ describe('the image', () => {
     expect(odd, 'not readable, writable by others, or setuid').to.deep.equal([]);
   });
 
-  it('runs without root, on a read-only root, without a shell', async () => {
+  it('runs without root, without a shell and on a read-only root', async () => {
     const { code, output } = await evaluated(`
       const { writeFileSync } = require('node:fs');
       const tried = ['/app/x', '/etc/x', '/tmp/x', '/x'].map((file) => {
@@ -217,7 +217,7 @@ function byName(env: TestStack['env']): NodeJS.ProcessEnv {
   };
 }
 
-/** Resolves `HOSTS` to loopback. @returns null without permission for the port */
+/** Resolves `HOSTS` to loopback. @returns null if it has no permission for the port */
 function openNameServer(): Promise<Socket | null> {
   const socket = createSocket('udp4');
   socket.on('message', (question, { port, address }) => socket.send(answerTo(question), port, address));
@@ -233,7 +233,7 @@ function openNameServer(): Promise<Socket | null> {
 const HEADER_BYTES = 12;
 const TYPE_A = 1;
 
-/** Answers a question for one name (RFC 1035, 4.1) with a header, the question, and for type A one record of 16 bytes. */
+/** Answers a query for one name (RFC 1035, 4.1) with a header, the query, and for type A one record of 16 bytes. */
 function answerTo(query: Buffer): Buffer {
   let end = HEADER_BYTES;
   const labels: string[] = [];

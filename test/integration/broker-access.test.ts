@@ -94,7 +94,7 @@ describe('the local broker', () => {
     return { code: answer.code, remark: answer.remark ?? '' };
   };
 
-  it('refuses clients without a key or with a wrong key on its admin ports and the remoting port of the proxy [S12]', async () => {
+  it('refuses clients without a key or with a wrong key on its admin ports and on the remoting port of the proxy [S12]', async () => {
     const { ports } = system.stack.servers;
     const wanted = [
       ...[ports.broker, ports.broker - 2].map((port) => [port, ADMIN_REQUESTS, NO_PERMISSION] as const),
@@ -109,7 +109,7 @@ describe('the local broker', () => {
         }
       }
     }
-    // The same requests with the key are answered, or refused for their content.
+    // The same requests with the key are answered, or refused only for their content.
     for (const [port, what, requests] of [
       [ports.broker, 'read the topics', ADMIN_REQUESTS],
       [ports.broker - 2, 'change a setting', ADMIN_REQUESTS],
@@ -123,7 +123,7 @@ describe('the local broker', () => {
     ]);
   });
 
-  it('is reported by `stack status` as refusing strangers', async () => {
+  it('is reported by `stack status` as closed to strangers', async () => {
     const { ports } = system.stack.servers;
     expect(await refusesStrangers(ports)).to.equal(true);
     expect(await refusesStrangers({ broker: ports.namesrv }), 'a server without access control').to.equal(false);
@@ -155,7 +155,7 @@ describe('the local broker', () => {
     expect(await probeTopics({ endpoint, credentials: right() }, Object.values(TOPICS))).to.equal(null);
   });
 
-  it('gives its log to no client on the replication port, which supports no keys [S12]', async () => {
+  it('sends its log to no client on the replication port, which does not support keys [S12]', async () => {
     const { ports, env } = { ...system.stack.servers, env: system.stack.env };
     const producer = await startPlainProducer(TOPICS.orderEvent, { ...brokerOf(env), log: silentLog });
     await producer.send({ body: Buffer.from('{"v":0}') }, 'something to read');
@@ -166,7 +166,7 @@ describe('the local broker', () => {
     }
   });
 
-  it('makes a program with a wrong secret end at start with one sentence that names the server and the reason [S12]', async () => {
+  it('makes a program with a wrong secret end at start with one sentence that names server and reason [S12]', async () => {
     const env = { ...system.stack.env, ROCKETMQ_ACCESS_SECRET: 'a-wrong-secret' };
     const sentence = new RegExp(`RocketMQ at ${env.ROCKETMQ_ENDPOINT} refuses .*check signature failed`);
     for (const program of ['api', 'worker', 'keeper']) {
@@ -182,7 +182,7 @@ describe('the local broker', () => {
     );
   });
 
-  it('refuses a single key of the pair by name', async () => {
+  it('names both settings of the key pair if only one is set', async () => {
     const { code, stderr } = await runCommand(['topics'], { ...system.stack.env, ROCKETMQ_ACCESS_SECRET: '' });
     expect([code, stderr]).to.deep.equal([
       2,
@@ -193,7 +193,7 @@ describe('the local broker', () => {
   });
 });
 
-/** Asks for the log as a replica does (DefaultHAClient.java of 5.4.0). */
+/** Asks for the log as a replica would (DefaultHAClient.java of 5.4.0). */
 function replicateFrom(port: number, offset: bigint): Promise<{ readonly bytes: number; readonly isClosed: boolean }> {
   return new Promise((resolve, reject) => {
     let bytes = 0;

@@ -14,7 +14,7 @@ const BROKEN = `data:text/javascript,
 describe('the built programs', () => {
   before(async () => buildIfOlder());
 
-  it('name file and line of the sources in a stack trace', async () => {
+  it('name the file and line of the sources in a stack trace', async () => {
     const env = { PATH: process.env.PATH, NODE_OPTIONS: `--import "${BROKEN.replaceAll('\n', '')}"` };
     const { code, stderr } = await runCommand(['lua', 'deduct'], env);
     expect(code, stderr).to.equal(1);

@@ -56,7 +56,7 @@ describe('the console API', () => {
   const snapshots = (client: EventStreamClient): Snapshot[] =>
     client.events.map(({ data }) => data as unknown as Snapshot);
 
-  it('streams the sums of both APIs and every running program from each API', async () => {
+  it('streams the totals of both APIs and every running program from each API', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 12, limitPerBuyer: 1 });
     const consoles = await Promise.all([listen(0), listen(1)]);
@@ -123,7 +123,7 @@ describe('the console API', () => {
     await expectInvariants(stack, saleId);
   });
 
-  it('streams a problem as its alert describes it until the cause ends', async () => {
+  it('streams a problem, in the words of its alert, until its cause is gone', async () => {
     const { stack } = system;
     const client = await listen(0);
     const conditions = (): string[] => (snapshots(client).at(-1)?.conditions ?? []).map(({ name }) => name);

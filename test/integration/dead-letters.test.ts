@@ -43,7 +43,7 @@ describe('compensation: replay and discard of dead letters', () => {
     return Number(row?.n);
   };
 
-  it('turns a parked batch into an order when replayed, or into a failed row and a returned unit when discarded [M8]', async () => {
+  it('turns a parked batch into an order if replayed, or into a failed row and a returned unit if discarded [M8]', async () => {
     const { stack } = system;
     const [first, second] = [await openSale(stack, { stock: 10 }), await openSale(stack, { stock: 10 })];
     const [ann, bob] = [buyersOf(first.saleId), buyersOf(second.saleId)];
@@ -91,7 +91,7 @@ describe('compensation: replay and discard of dead letters', () => {
     expect(end).to.equal(line?.outcome === 'replayed' ? actor : SYSTEM_ACTOR);
   });
 
-  it('ends the order and issues the coupon when dead letters of a deadline and an event are replayed [M8]', async () => {
+  it('ends the order and issues the coupon if dead letters of a deadline and an event are replayed [M8]', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 10 });
     const buyers = buyersOf(saleId);
@@ -130,7 +130,7 @@ describe('compensation: replay and discard of dead letters', () => {
     expect(await expectInvariants(stack, saleId)).to.include({ sold: 1, unitsLeft: 9 });
   });
 
-  it(`turns each of ${DEAD_LETTERS} dead letters into one order when the replay is killed, resumed, stopped and resumed [M8]`, async () => {
+  it(`turns each of ${DEAD_LETTERS} dead letters into one order although the replay is killed, resumed, stopped and resumed [M8]`, async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: DEAD_LETTERS });
     await parkBatches(stack, saleId, userIds(DEAD_LETTERS));

@@ -34,7 +34,7 @@ interface Forged {
   readonly signature: string | undefined;
 }
 
-/** Sends messages as an attacker who has a broker key and has read this code. */
+/** Sends messages as an attacker would who has a broker key and has read this code. */
 class Intruder {
   readonly #options: ConnectionOptions;
 
@@ -112,13 +112,13 @@ describe('messages of an attacker with a broker key', () => {
     return sale;
   };
 
-  it('parks messages that are unsigned, tampered, or of a foreign key or topic, on every topic, and changes nothing [S10]', async () => {
+  it('parks messages that are unsigned, tampered with, or signed for another key or topic, on every topic, and changes nothing [S10]', async () => {
     const { stack } = system;
     const [later, open] = [await laterSale(), await openSale(stack, { stock: 10 })];
     const buyers = buyersOf(open.saleId);
     expect((await buyers.buy('ann'))?.status).to.equal(202);
     const orderId = String((await buyers.status('ann', 'k1', 20)).json.orderId);
-    // This batch is accepted but not recorded: its message is lost, and the re-drive is not due yet.
+    // This batch is accepted but not recorded, because its message is lost and the re-drive is not due yet.
     const pending = await deductBatch(stack, open.saleId, ['bob']);
 
     const foreign = new MessageSignatures(readKeyring('theirs:a-key-of-somebody-else-of-forty-bytes'));
@@ -218,11 +218,11 @@ describe('messages of an attacker with a broker key', () => {
     const discard = await runCommand(['dlq', 'discard', id, '--json'], stack.env);
     expect([discard.code, discard.lines[0]?.outcome], discard.stderr).to.deep.equal([0, 'discarded']);
 
-    await publishBatches(stack, [pending]); // sends the true batch, as the re-drive would
+    await publishBatches(stack, [pending]); // sends the genuine batch, as the re-drive would
     expect(await expectInvariants(stack, open.saleId)).to.include({ rows: 2, sold: 2, unitsLeft: 8 });
   });
 
-  it('ignores true messages that are repeated or out of order, like any second delivery [S10]', async () => {
+  it('treats genuine messages that are repeated or out of order like any second delivery [S10]', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 10 });
     const buyers = buyersOf(saleId);
@@ -269,8 +269,8 @@ describe('messages of an attacker with a broker key', () => {
     // two groups receive events, and the earlier deadline and the keeper's own messages may be among them
     await until('they are handled', async () => (await done()) - doneBefore >= 2 * events.length + due.length);
 
-    // Returns true messages for the dead-letter topics. A recorded batch is no dead letter; the others wait for an
-    // operator.
+    // Returns genuine messages for the dead-letter topics. A recorded batch is not a dead letter; the others wait for
+    // an operator.
     const bodyFor = (topic: Topic): string =>
       topic === TOPICS.paymentDeadline ? due[0]! : topic === TOPICS.orderEvent ? events[0]! : batch.body;
     for (const group of Object.values(GROUPS)) {

@@ -48,7 +48,7 @@ describe('the identity of callers', () => {
     ask(`${api.url}/v1/me/orders`, { token });
   const challenge = ({ headers }: Answer): string => String(headers['www-authenticate']);
 
-  it('treats subjects that could break a key, a path, SQL, a cell or a terminal each as one user who buys, pays, cancels and is found [S6]', async () => {
+  it('treats subjects that could break a key, a path, SQL, a cell or a terminal as ordinary users who buy, pay, cancel and are found [S6]', async () => {
     const users = [...HOSTILE_SUBJECTS, 'u1', 'u1/k', 'auth0|507F1F77BCF86CD799439011'];
     const { saleId } = await openSale(system.stack, { stock: 2 * users.length, limitPerBuyer: 2 });
     const buyers = buyersOf(saleId);
@@ -110,7 +110,7 @@ describe('the identity of callers', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: users.length });
   });
 
-  it('accepts a token of the provider, maps its groups to roles, and finds a new key of the provider at once', async () => {
+  it('accepts a token of the provider, maps its groups to roles, and at once finds a new key of the provider', async () => {
     const { saleId } = await openSale(system.stack, { stock: 2 });
     const headers = { 'Idempotency-Key': 'k1' };
     const purchase = { method: 'POST', headers, body: { quantity: 1 } } as const;

@@ -21,10 +21,10 @@ describe('keeper: recovery after a process dies', () => {
     return Number(new RegExp(`^${name}\\{[^}]*\\} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
   };
 
-  it('marks batches as recorded that a worker wrote before it died, while no worker runs [M9]', async () => {
+  it('marks batches recorded that a worker wrote before it died, while no worker runs [M9]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 20 });
     const before = await metric('seckill_marked_late_batches_total');
-    await recordBatch(system.stack, saleId, 3); // writes the rows, and does not mark the batch as recorded
+    await recordBatch(system.stack, saleId, 3); // writes the rows, but does not mark the batch recorded
 
     const figures = await expectInvariants(system.stack, saleId);
     expect(figures).to.include({ sold: 3, rows: 3, unitsLeft: 17 });
@@ -44,7 +44,7 @@ describe('keeper: recovery after a process dies', () => {
     await until('it counts the batch', async () => (await metric('seckill_redriven_batches_total')) > before);
   });
 
-  it('shows the contents of RocketMQ from one of two keepers, and from the other after its death', async () => {
+  it('shows the contents of RocketMQ as one of two keepers reports them, and as the other does after the first dies', async () => {
     await system.stack.mysql.execute('DELETE FROM job_leases', []); // removes the lease of a keeper from earlier tests
     const other = await system.programs.start('keeper');
     const isShown = async (one: Program): Promise<boolean> => {

@@ -17,7 +17,7 @@ const run = promisify(execFile);
 const TSC = join(REPO_DIR, 'node_modules/typescript/bin/tsc');
 /** Broker clients start within some seconds each. */
 const START_MS = 90_000;
-/** The group of the hook is new and receives all sales of earlier tests. */
+/** The group of the hook is new, and receives the events of all sales of earlier tests. */
 const BACKLOG_MS = 300_000;
 
 /** Returns the code blocks of a page in this language. */
@@ -100,7 +100,7 @@ describe('the library in another project', () => {
     expect(stdout).to.match(/^\+ seckill@/m);
   });
 
-  it('has types that compile the examples of the pages and refuse wrong code', async () => {
+  it('has types that compile the examples of the documentation and reject wrong code', async () => {
     const blocks = [...examplesOf('docs/library.md', 'ts'), ...examplesOf('docs/buying.md', 'ts')];
     expect(blocks.length).to.be.at.least(4);
     const files = blocks.map((block, index) => {
@@ -151,7 +151,7 @@ result.orderId;
     expect(stdout.trim()).to.equal('ERR_PACKAGE_PATH_NOT_EXPORTED');
   });
 
-  it('sells inside an app with its client, order, hook and payment, and shuts down cleanly', async () => {
+  it("sells inside an app with the app's client, order, hook and payment, and shuts down cleanly", async () => {
     const made = await runCommand(['topics', '--group', 'shop-orders'], system.stack.env);
     expect(made.code, made.stderr).to.equal(0);
     const url = await startShop();
@@ -195,7 +195,7 @@ result.orderId;
     const { stdout } = await run(process.execPath, ['no-redis.mjs'], {
       cwd: dir,
       env: { PATH: process.env.PATH, ...system.stack.env },
-      timeout: START_MS, // the process exits by itself or is killed
+      timeout: START_MS, // the process must exit by itself, or it is killed
     });
     expect(stdout).to.equal('OperationalError redis\n');
   });

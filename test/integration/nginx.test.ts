@@ -24,14 +24,14 @@ const FLOOD_PARALLEL = 32;
 /** `HTTP_REQUESTS_PER_ADDRESS_MAX` of an API that counts. */
 const COUNTED_MAX = 5;
 const API_ENV = { HTTP_TRUSTED_PROXIES: '127.0.0.1/32', EVENTS_HEARTBEAT_MS: '300' };
-/** Nobody waits longer for an answer, except for a long poll, a stream and the bank. */
+/** Maximum wait for an answer, except for a long poll, a stream and the bank. */
 const ANSWER_MAX_MS = 5000;
 /** Buyers that a waiting room admits per second. */
 const ROOM_RATE = 40;
 const LOOK_EVERY_MS = 200;
-/** A late answer is not lost: a busy machine starts an API during the load. */
+/** A late answer is not lost, because a busy machine starts an API during the load. */
 const PATIENCE_MS = 30_000;
-/** An answer that has not arrived after this time is held back. */
+/** If an answer has not arrived after this time, it is being held back. */
 const QUIET_MS = 3000;
 
 describe('deploy/nginx in front of two APIs', () => {
@@ -42,7 +42,7 @@ describe('deploy/nginx in front of two APIs', () => {
   let worker: Program;
   let nginx: Nginx;
   let inFrontOfCounting: Nginx;
-  /** Everything that tests started themselves. */
+  /** Everything that tests have started themselves. */
   const started: { stop(): unknown }[] = [];
 
   const system = useSystem(async ({ programs }) => {
@@ -112,8 +112,8 @@ describe('deploy/nginx in front of two APIs', () => {
     expect((await asked('127.0.0.22', '198.51.100.99')).status, 'another client').to.equal(200);
   });
 
-  it('limits the requests of an address, or of an IPv6 network, but not of your own networks', async () => {
-    // the API refuses these requests without a lookup, so many can be sent
+  it('limits the requests of an address or an IPv6 network, but not of your own networks', async () => {
+    // the API refuses these requests without a look-up, so the test can send a large number
     const path = `${inFrontOfCounting.url}/v1/me/orders`;
     const isRefused = ({ status, headers }: Received): boolean => status === 429 && headers['trace-id'] === undefined;
     const flood = async (from: string, forwarded?: (nth: number) => string): Promise<Received | null> => {
@@ -145,7 +145,7 @@ describe('deploy/nginx in front of two APIs', () => {
     expect(await flood('127.0.0.43'), 'a network of our own').to.equal(null);
   });
 
-  it('keeps one line for all buyers, whichever API nginx picks for each request', async () => {
+  it('keeps one waiting line for all buyers, whichever API nginx picks for each request', async () => {
     const { saleId } = await openSale(system.stack);
     await publishQueue({ mode: 'on', sales: [saleId], admitPerSecond: 0 }, apis);
     const before = await answersOfRooms(apis);
@@ -187,7 +187,7 @@ describe('deploy/nginx in front of two APIs', () => {
     }
   });
 
-  it('admits at the ordered rate and keeps every place while an API is killed and another is added', async () => {
+  it('admits at the set rate and keeps every place while an API is killed and another is added', async () => {
     const own: Program[] = [];
     const start = async (): Promise<Program> => {
       const api = await system.programs.start('api', { env: API_ENV });
@@ -228,7 +228,7 @@ describe('deploy/nginx in front of two APIs', () => {
       await Promise.all(Array.from({ length: 16 }, () => lane(end)));
     };
 
-    /** The line, and the time on the clock of Redis. `atMs` is when the line was moved last. */
+    /** The line, and the time on the clock of Redis. `atMs` is when the line was last moved. */
     interface Look {
       readonly admitted: number;
       readonly waiting: number;
@@ -262,7 +262,7 @@ describe('deploy/nginx in front of two APIs', () => {
         ({ json } = next);
       }
     };
-    /** Looks for four seconds and until the step is done. Enough buyers wait all the time. */
+    /** Watches for four seconds and until the step is done. There are always enough waiting buyers. */
     const observe = async <T>(step: Promise<T>): Promise<T> => {
       const first = await look();
       let isDone = false;
@@ -301,7 +301,7 @@ describe('deploy/nginx in front of two APIs', () => {
       let judged = 0;
       for (const [nth, from] of looks.entries()) {
         const window = looks.slice(nth, looks.findIndex(({ atMs }) => atMs - from.atMs >= 2000) + 1);
-        // A line saves the credit of one second. On a busy machine, it may stand still for longer.
+        // A line saves up one second of turns. On a busy machine, it may stand still for longer.
         const isSteady = window.every(
           ({ atMs, waiting }, at) => waiting > 0 && (at === 0 || atMs - (window[at - 1] as Look).atMs < 900),
         );
@@ -336,7 +336,7 @@ describe('deploy/nginx in front of two APIs', () => {
     expect((await buyers.status('ann', 'k1', 1)).json.status).to.equal('ordered');
   });
 
-  it('passes a stream of events on immediately, over HTTP/1.1 and, with TLS, over HTTP/2', async () => {
+  it('passes a stream of events on at once, over HTTP/1.1 and, with TLS, over HTTP/2', async () => {
     const { saleId } = await openSale(system.stack);
     const buyers = buyersOf(saleId);
     worker.signal('SIGSTOP');
@@ -358,7 +358,7 @@ describe('deploy/nginx in front of two APIs', () => {
     session.close();
   });
 
-  it('refuses nobody while the APIs restart one after the other under load [T13]', async () => {
+  it('refuses no request while the APIs restart one after the other under load [T13]', async () => {
     const patient = await Nginx.start(found, {
       upstreams: apis.map(upstreamOf),
       unlimitedNetworks: '127.0.0.1/32 1;\n',
@@ -368,7 +368,7 @@ describe('deploy/nginx in front of two APIs', () => {
     const { saleId } = await openSale(system.stack, { stock: 100_000 });
     const buyers = buyersOf(saleId, patient.url);
     const load = await buyers.startLoadUntil({ parallel: 32, pauseMs: 10, tries: 1, timeoutMs: PATIENCE_MS }, 300);
-    // by the book: the next API stops as soon as the one before is ready again
+    // as documented: the next API stops as soon as the previous one is ready again
     for (const [index, leaving] of apis.entries()) {
       const { port, operatorsPort } = upstreamOf(leaving);
       expect(await leaving.stop(), 'it drains').to.deep.equal({ code: 0, signal: null });
@@ -384,7 +384,7 @@ describe('deploy/nginx in front of two APIs', () => {
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 
-  it('answers everyone within 5 s when an API hangs, and then asks only the other API [T13]', async () => {
+  it('answers every request within 5 s if an API hangs, and then asks only the other API [T13]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 100_000 });
     const buyers = buyersOf(saleId);
     const lanes = 16;
@@ -400,7 +400,7 @@ describe('deploy/nginx in front of two APIs', () => {
     await load.stop();
     const { answers } = buyers.opLog;
     expect(answers.get('nothing'), 'purchases without an answer within 5 s').to.equal(undefined);
-    // each lane may lose one purchase to the API that hangs, and nginx tries that API again every five seconds
+    // each lane may lose one purchase to the API that hangs, because nginx tries that API again every five seconds
     expect(answers.get('503 outcome_unknown')).to.be.within(1, 2 * lanes);
     apis[0]?.signal('SIGCONT');
     expect(unknownOf(buyers), 'purchases that no retry answered').to.deep.equal([]);
@@ -410,7 +410,7 @@ describe('deploy/nginx in front of two APIs', () => {
   it('breaks no purchase and no open stream when it reloads under load', async () => {
     const { saleId } = await openSale(system.stack, { stock: 100_000 });
     const buyers = buyersOf(saleId);
-    // a worker that exits closes waiting connections: a request that crosses this is repeated with its key
+    // a worker that exits closes idle connections, and a request that crosses this is repeated with its key
     const load = await buyers.startLoadUntil({ parallel: 32, pauseMs: 10, tries: 3 }, 300);
     worker.signal('SIGSTOP');
     expect((await buyers.buy('ann'))?.status).to.equal(202);
@@ -466,7 +466,7 @@ describe('deploy/nginx in front of two APIs', () => {
     expect(new Set(times).size, 'each fresh answer has its own time').to.equal(3);
   });
 
-  it('fetches a file from the other API if an API of another release lacks it', async () => {
+  it('fetches a file from the other API if the first runs a release without that file', async () => {
     const { saleId } = await openSale(system.stack);
     let lacked = 0;
     const other = createServer((_req, res) => {
@@ -513,7 +513,7 @@ describe('deploy/nginx in front of two APIs', () => {
     expect(usedApis.size, 'lanes are spread over the apis').to.equal(2);
   });
 
-  it('has a separate server for operators, with console, streams and admin routes, for the allowed networks', async () => {
+  it('has a separate server for operators, with console, streams and admin routes, only for the allowed networks', async () => {
     const sign = createTokenSigner(system.stack.env.JWT_SECRET);
     const token = sign({ userId: 'olga', roles: ['admin'], ttlMs: 600_000 });
     const { operatorsUrl } = nginx;
@@ -535,7 +535,7 @@ describe('deploy/nginx in front of two APIs', () => {
     }
   });
 
-  it('serves TLS from 1.2 with HTTP/2, and redirects plain HTTP to it', async () => {
+  it('serves TLS 1.2 and later with HTTP/2, and redirects plain HTTP to it', async () => {
     const { saleId } = await openSale(system.stack);
     const { port } = new URL(nginx.tlsUrl);
     const handshake = (version: SecureVersion): Promise<string> =>

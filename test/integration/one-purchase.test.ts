@@ -53,7 +53,7 @@ describe('one purchase, from click to order', () => {
     expect(figures).to.include({ sold: 2, unitsLeft: 3, liveRows: 1 });
   });
 
-  it('answers a long poll with pending after the requested time', async () => {
+  it('answers a long poll with pending when the requested time is over', async () => {
     const { buyers } = await newSale({ stock: 5 });
     const [worker] = system.programs.running.filter(({ name }) => name === 'worker');
     worker?.signal('SIGSTOP');
@@ -82,7 +82,7 @@ describe('one purchase, from click to order', () => {
     expect(await expectInvariants(system.stack, sale.saleId, buyers.opLog)).to.include({ rows: 1, unitsLeft: 4 });
   });
 
-  it('is refused with 422 and unchanged when its key is repeated with another quantity [S2]', async () => {
+  it('is refused with 422 and stays unchanged if its key is repeated with another quantity [S2]', async () => {
     const { sale, buyers } = await newSale({ stock: 5, limitPerBuyer: 3 });
     const first = await buyers.buy('ann', { quantity: 1 });
     const [before, after] = [await buyers.buy('ann', { quantity: 2 }), await buyers.settled('ann')];
@@ -123,7 +123,7 @@ describe('one purchase, from click to order', () => {
     expect(await expectInvariants(system.stack, sale.saleId, buyers.opLog)).to.include({ rows: 1, sold: 1 });
   });
 
-  it('counts towards the limit per buyer in units, over all purchases of the buyer', async () => {
+  it('counts its units towards the limit per buyer, over all purchases of the buyer', async () => {
     const { sale, buyers } = await newSale({ stock: 10, limitPerBuyer: 2 });
     expect(brief(await buyers.buy('ann', { requestId: 'a', quantity: 3 }))).to.equal('409 limit_reached');
     expect(brief(await buyers.buy('ann', { requestId: 'b', quantity: 1 }))).to.equal('202 pending');
@@ -133,7 +133,7 @@ describe('one purchase, from click to order', () => {
     expect(await expectInvariants(system.stack, sale.saleId, buyers.opLog)).to.include({ rows: 2, sold: 2 });
   });
 
-  it('is confirmed again to its winner in the sold-out sale', async () => {
+  it('is confirmed again to its buyer after the sale is sold out', async () => {
     const { sale, buyers } = await newSale({ stock: 1 });
     expect(brief(await buyers.buy('ann'))).to.equal('202 pending');
     await buyers.settled('ann');
@@ -162,7 +162,7 @@ describe('one purchase, from click to order', () => {
     expect(figures).to.include({ rows: 2, liveRows: 1, sold: 1 });
   });
 
-  /** Commits the writes of a cancel: ends the row, lowers `sold`, and promises the release in the outbox. */
+  /** Commits the writes of a cancellation: ends the row, lowers `sold`, and promises the release in the outbox. */
   async function cancelByHand(saleId: string, orderId: string, userId: string): Promise<void> {
     const release = { saleId, bucket: 0, userId, requestId: 'k1', orderId, batchId: '', withUnits: true };
     await system.stack.mysql.transaction(async (tx) => {

@@ -12,7 +12,7 @@ import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
-describe('answers for operators', () => {
+describe('endpoints and commands for operators', () => {
   let all: Program[];
   const system = useSystem(async ({ programs }) => {
     const env = { MYSQL_QUERY_TIMEOUT_MS: '1000', REDIS_REPLY_TIMEOUT_MS: '500' };
@@ -32,7 +32,7 @@ describe('answers for operators', () => {
     }
   });
 
-  it('logs at each start which servers it uses, without their logins', () => {
+  it('logs at each start which servers it uses, but not their logins', () => {
     const { MYSQL_URL, REDIS_URL, ROCKETMQ_ENDPOINT } = system.stack.env;
     const { host, pathname, password } = new URL(MYSQL_URL);
     const servers = { mysql: `${host}${pathname}`, redis: new URL(REDIS_URL).host, rocketmq: ROCKETMQ_ENDPOINT };
@@ -86,7 +86,7 @@ describe('answers for operators', () => {
       const { servers } = system.stack;
       expect(servers.server(dependency).kill('SIGSTOP'), 'it was stopped').to.equal(true);
       try {
-        // Its threads stop one by one when each gets its turn, so an answer may still arrive.
+        // Its threads stop one by one when each is scheduled, so an answer may still arrive.
         const named = all.map(() => ({ status: 503, bad: [dependency] }));
         await until('all say so', async () => isDeepStrictEqual(await Promise.all(all.map(readiness)), named));
         for (const { operatorsUrl } of all) expect((await ask(`${operatorsUrl}/healthz`)).status).to.equal(200);
@@ -123,7 +123,7 @@ describe('answers for operators', () => {
     await patient.stop();
   });
 
-  it('shows batches and how they end in /metrics, but no buyer', async () => {
+  it('shows batches and their outcomes in /metrics, but no buyer', async () => {
     const [api, worker, keeper] = all as [Program, Program, Program];
     const { saleId } = await openSale(system.stack, { stock: 10 });
     const buyers = new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
@@ -161,7 +161,8 @@ describe('answers for operators', () => {
     try {
       const ends = await Promise.all([profile('a.cpuprofile'), profile('b.cpuprofile')]);
       const done = ends.filter(({ code }) => code === 0);
-      expect(done.length, JSON.stringify(ends)).to.be.within(1, 2); // the second command may have started after the first ended
+      // the second command may have started after the first ended
+      expect(done.length, JSON.stringify(ends)).to.be.within(1, 2);
       for (const { code, stderr } of ends) if (code !== 0) expect([code, stderr]).to.deep.equal([1, RUNNING]);
       expect(saved(ends[0]?.code === 0 ? 'a.cpuprofile' : 'b.cpuprofile')).to.include.keys('nodes', 'samples');
       expect((await profile('c.heapprofile', '--heap')).code).to.equal(0);
@@ -178,7 +179,7 @@ describe('answers for operators', () => {
     }
   });
 
-  it('purges old records and erases a buyer once their sale has left Redis', async () => {
+  it("purges old records, and erases a buyer once the buyer's sale has left Redis", async () => {
     const [api] = all as [Program];
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 10 });

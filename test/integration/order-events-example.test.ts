@@ -21,7 +21,7 @@ const EXAMPLE = join(REPO_DIR, 'examples/order-events/main.mjs');
 
 const OWN_TOPIC = { topicName: 'shop-test-events', readQueueNums: 1, writeQueueNums: 1, perm: 6 };
 
-/** Runs the example as its reader does. */
+/** Runs the example as a reader of the page would. */
 class Example {
   readonly child: ChildProcess;
   stdout = '';
@@ -70,7 +70,7 @@ describe('examples/order-events', () => {
     const { code, stderr } = await runCommand(['topics', '--group', group], system.stack.env);
     expect(code, stderr).to.equal(0);
   };
-  /** The broker settings of an outside service. */
+  /** The broker settings of an external service. */
   const brokerEnv = (): NodeJS.ProcessEnv => {
     const { ROCKETMQ_ENDPOINT, ROCKETMQ_ACCESS_KEY, ROCKETMQ_ACCESS_SECRET } = system.stack.env;
     return { ROCKETMQ_ENDPOINT, ROCKETMQ_ACCESS_KEY, ROCKETMQ_ACCESS_SECRET };
@@ -125,11 +125,12 @@ describe('examples/order-events', () => {
     await expectInvariants(system.stack, saleId);
   });
 
-  it('moves an unknown body to its dead letters, which it can read as another group', async () => {
+  it('moves an unknown body to its dead letters, which another group can read', async () => {
     const group = 'shop-impatient';
     const { NAMESRV_ADDR: namesrvAddr } = system.stack.env;
     await topics('shop-orders-dead');
-    const own: TopicEntry = { ...OWN_TOPIC, attributes: { '+message.type': 'NORMAL' } }; // our own group would park the message as well
+    // our own group would park the message as well
+    const own: TopicEntry = { ...OWN_TOPIC, attributes: { '+message.type': 'NORMAL' } };
     const { topics: ofGroup } = withGroup({ topics: [], groups: [] }, group);
     const lists = { topics: [own, ...ofGroup], groups: [{ groupName: group, retryMaxTimes: 1 }] };
     await applyTopics({ namesrvAddr, ...accessIn(system.stack.env), cluster: null }, lists);

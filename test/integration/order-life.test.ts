@@ -78,7 +78,7 @@ describe('the life of an order', () => {
     expect(figures).to.include({ sold: 1, unitsLeft: 0, rows: 2, liveRows: 1 });
   });
 
-  it('is paid once by the message of the provider, refunds late money and opens a case for money without an order [P3]', async () => {
+  it('is paid once by the webhook of the provider, has late money refunded, and gets a case for money without an order [P3]', async () => {
     const { saleId, buyers } = await saleWith({ priceCents: 1250 });
     const [paid, cancelled] = [await orderOf(buyers, 'ann'), await orderOf(buyers, 'bob')];
     const event = { type: 'payment.succeeded', paymentId: `p-${paid}`, orderId: paid, ...money };
@@ -111,7 +111,7 @@ describe('the life of an order', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1, unitsLeft: 4 });
   });
 
-  it('brings a coupon that reduces a later order, or that the shop redeems once by command', async () => {
+  it('brings a coupon that reduces a later order, or that the shop redeems once by a command', async () => {
     const seckill = (...args: string[]) => runCommand(['coupons', ...args], system.stack.env);
     const { saleId, buyers } = await saleWith({ priceCents: 1250, coupon: '500 30d min 1000', limitPerBuyer: 4 });
     const pay = async (requestId: string, coupon?: unknown): Promise<Answer> => {
@@ -162,7 +162,7 @@ describe('the life of an order', () => {
     expect((await mine()).map(({ state }) => state)).to.have.members(['redeemed', 'redeemed', 'revoked']);
   });
 
-  it('is refunded in parts or cancelled by command, and sells its units again with --restock', async () => {
+  it('is refunded in parts or cancelled by a command, and sells its units again with --restock', async () => {
     const { saleId, buyers } = await saleWith({ stock: 2 });
     const orders = async (...args: string[]) => {
       const { code, lines } = await runCommand(['orders', ...args, '--reason', 'a call', '--json'], system.stack.env);
@@ -210,7 +210,7 @@ describe('the life of an order', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1 });
   });
 
-  it('has a failed refund tried again, and then paid by hand, by command', async () => {
+  it('has a failed refund retried, and then paid by hand, by commands', async () => {
     const { saleId, buyers } = await saleWith({ priceCents: 1250 });
     const orderId = await orderOf(buyers, 'ann');
     const paymentId = `pi_${orderId}.2`; // no payment of the simulator, which refuses to refund it
@@ -241,7 +241,7 @@ describe('the life of an order', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1 });
   });
 
-  it('keeps real money due that no configured provider can refund, until an operator takes it on once', async () => {
+  it('keeps real money due if no configured provider can refund it, until an operator claims it, once', async () => {
     const { buyers } = await saleWith({ priceCents: 1250 });
     const orderId = await orderOf(buyers, 'ann');
     await move(buyers, 'ann', orderId, 'cancel');

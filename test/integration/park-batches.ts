@@ -8,7 +8,7 @@ import type { StackControls } from '../chaos/harness/stack-controls.js';
 
 type Stores = Pick<StackControls, 'redis' | 'mysql'>;
 
-/** Parks a deducted batch, as a worker and a collector leave it. */
+/** Parks a deducted batch, as a worker and the collector would leave it. */
 export async function parkBatch({ redis, mysql }: Stores, batch: Batch): Promise<void> {
   await createDeadLetterParking(mysql).park({
     messageId: randomBytes(16).toString('hex'),

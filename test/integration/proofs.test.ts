@@ -15,7 +15,7 @@ type Headers = Readonly<Record<string, string>>;
 describe('signed requests of buyers', () => {
   let one: Program;
   let other: Program;
-  after(() => publish({})); // other files buy without proofs, so the rules must go before the programs end
+  after(() => publish({})); // other files buy without proofs, so the rules must be removed before the programs end
   const system = useSystem(async ({ programs }) => {
     [one, other] = await Promise.all([programs.start('api'), programs.start('api'), programs.start('worker')]);
   });

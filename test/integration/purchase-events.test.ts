@@ -8,20 +8,20 @@ import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 import { grantedMsOf, pause, until } from '../chaos/harness/wait.js';
 
-/** Longer than any test, so an earlier event came with a notification. */
+/** Longer than any test, so that an earlier event can only come with a notification. */
 const NO_POLLS = { NOTIFICATIONS_POLL_MAX_MS: '60000' };
 /** Short enough for a test. */
 const POLLS = { NOTIFICATIONS_POLL_MAX_MS: '500', EVENTS_STREAM_MAX_MS: '1500', EVENTS_RETRY_MS: '100' };
 const PAYMENTS = { PAYMENT_PROVIDER: 'simulator' };
 /**
- * The first polls come after 50 ms, then after 3, 9, 27 and 81 times as long or slightly less, and one poll comes
- * within a second of the subscription. After this time the next poll is 12 s away.
+ * The first polls come after 50 ms, then after 3, 9, 27 and 81 times as long or slightly less. One more poll comes
+ * within a second of the subscription. After this time, the next poll is 12 s away.
  */
 const FIRST_POLLS_MS = 6_500;
 /** `ordered` by the stream and by the long poll, `paid` by the stream. */
 const STEPS_HEARD = 3;
 
-describe('a waiting buyer at two APIs', () => {
+describe('a buyer who waits at two APIs', () => {
   let first: Program;
   let second: Program;
   let worker: Program;
@@ -52,7 +52,7 @@ describe('a waiting buyer at two APIs', () => {
   };
 
   /**
-   * Makes a purchase, from its 202 to its payment. @returns the number of steps that the buyer's API heard by
+   * Makes a purchase, from its 202 to its payment. @returns the number of steps of which the buyer's API learned by
    * notification
    */
   async function heardByNotification(userId: string): Promise<number> {
@@ -94,7 +94,7 @@ describe('a waiting buyer at two APIs', () => {
     return ordered === 2 ? (await foundByNotification(first)) - before : ordered;
   }
 
-  it('receives `ordered` when the worker writes it and `paid` with the event, each once, followed by an end', async () => {
+  it('receives `ordered` when the worker writes it and `paid` by its event, each once, and then the end of the stream', async () => {
     let heard = 0;
     // on a busy machine some notifications may come after the next poll, but not all
     for (const userId of ['ann', 'cid', 'dan']) if (heard < STEPS_HEARD) heard = await heardByNotification(userId);
@@ -107,7 +107,7 @@ describe('a waiting buyer at two APIs', () => {
     const buyers = buyersOf(saleId, second);
     expect((await buyers.buy('ann'))?.status).to.equal(202);
     const names: string[] = [];
-    /** Reconnects like a browser whenever a connection ends, after the last event. */
+    /** Reconnects after the last event whenever a connection ends, like a browser. */
     const follow = async (wanted: string): Promise<EventStreamClient> => {
       const stream = await listen(buyers, 'ann', second, names.at(-1));
       await stream.end();
@@ -127,7 +127,8 @@ describe('a waiting buyer at two APIs', () => {
     const buyers = buyersOf(saleId, first);
     expect((await buyers.buy('ann'))?.status).to.equal(202);
     const stream = await listen(buyers, 'ann', first);
-    await until('it has begun', () => stream.eventNames.length > 0); // the stream begins with `pending`, or `ordered` if the worker was quick
+    // the stream begins with `pending`, or `ordered` if the worker was quick
+    await until('it has begun', () => stream.eventNames.length > 0);
     const streams = async (): Promise<string | undefined> =>
       /^seckill_event_streams\{[^}]*\} (\S+)$/m.exec((await ask(`${first.operatorsUrl}/metrics`)).text)?.[1];
     await until('it is counted', async () => (await streams()) === '1');

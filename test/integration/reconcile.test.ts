@@ -65,7 +65,7 @@ describe('reconcile and compensation', () => {
   const sql = (text: string, ...values: string[]) => system.stack.mysql.execute(text, values);
   const redis = () => system.stack.redis.redis;
   const keysOf = (saleId: string) => bucketKeys({ saleId, bucket: 0 });
-  /** Makes everything in the sale ten minutes old: longer than the safe age, shorter than the wait of a re-drive. */
+  /** Makes everything in the sale ten minutes old: older than the safe age, younger than the wait of a re-drive. */
   const age = async (saleId: string): Promise<void> => {
     const pending = await redis().zrange(keysOf(saleId).pending, '0', '-1');
     for (const batchId of pending) await redis().zadd(keysOf(saleId).pending, Date.now() - 600_000, batchId);
@@ -78,7 +78,7 @@ describe('reconcile and compensation', () => {
     await sql('UPDATE sales SET sold = sold - 1 WHERE id = ?', saleId);
   }
 
-  it('ends a job of a keeper that died between the failed row and its mark, and returns the units once [C3]', async () => {
+  it('ends a job whose keeper died between the failed row and its mark, and returns the units once [C3]', async () => {
     const saleId = await newSale();
     const { batchId } = await leakBatch(system.stack, saleId, ['ida']);
     const repository = createCompensationRepository(system.stack.mysql);
@@ -102,7 +102,7 @@ describe('reconcile and compensation', () => {
     expect((await reconcile(saleId)).json.outcome).to.equal('match');
   });
 
-  it('turns leaks into orders, even without a marker, until Redis and MySQL match', async () => {
+  it('turns leaks, even without a marker, into orders until Redis and MySQL match', async () => {
     const saleId = await newSale();
     const served = await deductBatch(system.stack, saleId, ['ann', 'ben']);
     const bare = await deductBatch(system.stack, saleId, ['cho']);
@@ -154,7 +154,7 @@ describe('reconcile and compensation', () => {
     expect((await reconcile(saleId)).found, 'the late worker found the row').to.deep.equal([]);
   });
 
-  it('repairs only planted faults in an open sale under load, and sets the stock after it closes [C5]', async () => {
+  it('repairs only planted faults in an open sale under load, and corrects the stock after it closes [C5]', async () => {
     const saleId = await newSale({ stock: 5000 });
     await redis().decrby(keysOf(saleId).stock, 3); // causes drift
     await leakBatch(system.stack, saleId, ['eve']);
@@ -187,7 +187,8 @@ describe('reconcile and compensation', () => {
 
   it('repairs differing rows and entries where possible and reports the rest [D5, C7]', async () => {
     const saleId = await newSale();
-    const { batchId } = await recordBatch(system.stack, saleId, 1); // writes its rows without marking the batch as recorded
+    // writes its rows without marking the batch recorded
+    const { batchId } = await recordBatch(system.stack, saleId, 1);
     await redis().zrem(keysOf(saleId).pending, batchId); // removes the batch from the pending set that the keeper reads
     const buyers = buyersOf(saleId);
     await buyers.rush(['fay', 'gus'], 2, { tries: 5 });
@@ -221,7 +222,7 @@ describe('reconcile and compensation', () => {
     expect(last.json.figures).to.include({ unitsLeft: 98, sold: 1 });
   });
 
-  it('allows one run at a time and names its holder, and repairs a leak once when two runs apply [C1]', async () => {
+  it('allows one run at a time and names its holder, and repairs a leak once when two runs try to repair it [C1]', async () => {
     const saleId = await newSale();
     await leakBatch(system.stack, saleId, ['hal']);
     const runs = createReconcileRuns(system.stack.mysql, systemClock);

@@ -14,7 +14,7 @@ import { recordBatch } from '../chaos/harness/batches.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
-/** The keeper polls often and waits briefly, because no worker is there to wait for. */
+/** The keeper polls often and waits briefly, because there is no worker to wait for. */
 const TIMES = {
   TEST_OVERRIDES: 'on',
   REPAIR_EVERY_MS: '100',
@@ -50,7 +50,7 @@ describe('repair of a sale after Redis lost it', () => {
     for (const { saleId } of [roomy, scarce]) await recordBatch(system.stack, saleId, 3);
     for (const buyers of [many, few]) expect((await buyers.buy('late'))?.status).to.equal(202);
 
-    keeper.signal('SIGSTOP'); // the keeper would mend the sales before the test sees them locked
+    keeper.signal('SIGSTOP'); // a keeper would repair the sales before the test sees them locked
     await Promise.all([roomy, scarce].map(lose));
     const meanwhile = await many.buy('early');
     expect([meanwhile?.status, meanwhile?.json.retryable], 'locked').to.deep.equal([503, true]);
@@ -76,7 +76,7 @@ describe('repair of a sale after Redis lost it', () => {
     expect(text).to.match(/^seckill_sales_in_repair\{sales="live".*\} \d/m);
   });
 
-  it('changes nothing with `sale repair` without need, only the epoch with --force, and never disturbs another repair [R10]', async () => {
+  it('`sale repair` changes nothing without need, with --force changes only the epoch, and never disturbs another repair [R10]', async () => {
     const sale = await openSale(system.stack, { stock: 10 });
     for (const buyer of ['ann', 'bob']) expect((await buyersOf(sale).buy(buyer))?.status).to.equal(202);
     const before = await expectInvariants(system.stack, sale.saleId);
@@ -97,7 +97,7 @@ describe('repair of a sale after Redis lost it', () => {
     ]);
     expect(await standing(sale)).to.include({ epoch: 2, state: 'open' });
     expect(await expectInvariants(system.stack, sale.saleId)).to.deep.equal(before);
-    await lock({ saleId: other.saleId, bucket: 0 }, 'another', 1); // holder of a repair that died
+    await lock({ saleId: other.saleId, bucket: 0 }, 'another', 1); // the holder of a repair that died
     await until('the keeper finishes an abandoned repair', async () => (await standing(other))?.state === 'open');
   });
 });

@@ -28,7 +28,7 @@ describe('retired sales', () => {
     return rows[0]?.retirement ?? '';
   };
 
-  it('leave Redis long after the end, and are answered by MySQL like Redis did', async () => {
+  it('leave Redis long after their end, and MySQL then gives the answers that Redis gave', async () => {
     const { saleId } = await openSale(system.stack, { stock: 100, buckets: 2 });
     const buyers = new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
     const users = Array.from({ length: 20 }, (_, index) => `r${index + 1}`);
@@ -41,7 +41,7 @@ describe('retired sales', () => {
       (await ask(`${api.operatorsUrl}/admin/v1/sales/${saleId}/close`, { method: 'POST', token })).status,
     ).to.equal(200);
 
-    // the keeper retries a sale that cannot be retired yet after minutes
+    // the keeper retries a sale that cannot be retired yet only after minutes
     await until('its outbox is done', async () => {
       const undone = 'SELECT id FROM outbox WHERE done_at IS NULL AND payload LIKE ?';
       return (await system.stack.mysql.query(undone, [`%"saleId":"${saleId}"%`])).length === 0;
@@ -81,7 +81,7 @@ describe('retired sales', () => {
     const orderIdOf = async (user: string): Promise<string> => String((await buyers.status(user)).json.orderId);
     const paid = users.filter((user) => user !== 'r2' && user !== 'r3');
     for (const user of paid) expect((await buyers.move('pay', user, await orderIdOf(user)))?.status).to.equal(200);
-    // an answer of MySQL about a purchase of a retired sale is cached for some seconds
+    // an answer from MySQL about a purchase of a retired sale is cached for some seconds
     await until('it is seen as paid', async () => (await buyers.status('r1')).json.orderState === 'paid');
     const mine = async (): Promise<unknown> =>
       (await ask(`${api.url}/v1/me/orders`, { token: buyers.token('r1') })).json;

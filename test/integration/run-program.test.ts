@@ -8,7 +8,7 @@ import { pause, until } from '../chaos/harness/wait.js';
 const START_TIMEOUT_MS = 60_000;
 const WATCHDOG_MS = 600;
 
-/** A program whose supervisor is this process. It opens a resource, and its next part starts as `start` says. */
+/** A program whose supervisor is this process. It opens a resource, and `start` says how its next part starts. */
 const program = (start: string): string => `
   import { runUnderSystemd } from './src/cli/run-under-systemd.ts';
   import { silentLog } from './test/helpers/silent-log.ts';
@@ -30,11 +30,11 @@ function run(code: string, env: NodeJS.ProcessEnv = {}): { child: ChildProcess; 
 }
 
 describe('run-program', () => {
-  it('ends when its start fails, even with open resources, supervised or not [R9]', async () => {
+  it('ends if its start fails, even with open resources, supervised or not [R9]', async () => {
     expect(await run(FAILS).exit).to.equal(3);
   });
 
-  it('tells systemd that it is ready, and that it runs until its event loop hangs', async () => {
+  it('tells systemd when it is ready, and that it is alive until its event loop hangs', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'seckill-notify-'));
     const said = join(folder, 'said');
     const messages = (): string[] => (existsSync(said) ? readFileSync(said, 'utf8').trim().split('\n') : []);
@@ -49,7 +49,7 @@ describe('run-program', () => {
       await until('it has told the watchdog twice', () => messages().length >= 3);
       expect(messages().slice(0, 3)).to.deep.equal(['READY=1', 'WATCHDOG=1', 'WATCHDOG=1']);
       child.kill('SIGSTOP');
-      await pause(WATCHDOG_MS / 3); // the shell passes on what it has received
+      await pause(WATCHDOG_MS / 3); // the shell forwards what it has received
       const before = messages().length;
       await pause(2 * WATCHDOG_MS);
       expect(messages().length, 'no message while it hangs').to.equal(before);

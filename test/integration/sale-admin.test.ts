@@ -12,7 +12,7 @@ import { openSale } from '../chaos/harness/sales.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
-describe('administration of sales over HTTP', () => {
+describe('sale administration over HTTP', () => {
   let api: Program;
   let admin: string;
   const system = useSystem(async ({ programs }) => {
@@ -74,13 +74,13 @@ describe('administration of sales over HTTP', () => {
     expect(shown.json).to.include({ saleId, state: 'closed', sold: 2 });
   });
 
-  describe('by command', () => {
+  describe('and by command', () => {
     let folder: string;
     before(() => (folder = mkdtempSync(join(tmpdir(), 'sales-'))));
     after(() => rmSync(folder, { recursive: true }));
     const sale = (...args: string[]): Promise<CommandEnd> => runCommand(['sale', ...args], system.stack.env);
 
-    it('resumes a paused sale, and moves a sale that Redis has lost with a warning', async () => {
+    it('resumes a paused sale, and warns when it moves a sale that Redis has lost', async () => {
       const { saleId } = await openSale(system.stack);
       expect((await sale('pause', saleId)).code).to.equal(0);
       const resumed = await sale('resume', saleId, '--json');
@@ -92,7 +92,7 @@ describe('administration of sales over HTTP', () => {
       expect((await post(`/${saleId}/pause`)).json).to.include({ state: 'paused', inRepair: true });
     });
 
-    it('prints the id of each imported sale beside its line, and ends with 1 on an overlap and 2 on a wrong file', async () => {
+    it('prints the id of each imported sale beside its line, and exits with 1 on an overlap and 2 on a wrong file', async () => {
       const sku = `desk-${Date.now()}`;
       const file = join(folder, 'sales.csv');
       const rows = [1, 2].map((nth) => `${sku}-${nth},A desk,100,5,1,2090-01-01T00:00:00Z,2090-01-02T00:00:00Z`);
@@ -120,7 +120,7 @@ describe('administration of sales over HTTP', () => {
         .and.have.property('saleId');
     });
 
-    it('ends an edit with 1 if the sale does not allow it now, and with 2 if it is wrong for every sale', async () => {
+    it('exits with 1 if the sale does not allow an edit now, and with 2 if the edit is wrong for every sale', async () => {
       const { saleId } = await openSale(system.stack, { stock: 5 });
       expect((await sale('edit', saleId, '--price-cents', '200')).code, 'not a draft').to.equal(1);
       expect((await sale('edit', saleId, '--closes-at', '-1h')).code, 'in the past').to.equal(1);

@@ -48,7 +48,7 @@ describe('sales run by operators and by schedule', () => {
       .reverse();
   };
 
-  it('takes a sale with a warm time from draft to compared with two keepers, each step once', async () => {
+  it('takes a sale with a warm time from draft to compared, each step once, although two keepers run', async () => {
     const sku = `by-itself-${Date.now()}`;
     const sale = { ...newSale(sku, 10_000, HOUR_MS), warmBefore: '1h' };
     const created = await call('POST', '/sales', sale);
@@ -125,7 +125,7 @@ describe('sales run by operators and by schedule', () => {
         stocks.push(answer.json.stock ?? answer.json.code);
       }
       await rush;
-      // a quick rush may sell more than 70 first: then Redis or MySQL refuses to lower the stock
+      // a quick rush may sell more than 70 first; then Redis or MySQL refuses to lower the stock
       const refusals = ['units_not_free', 'bad_request'];
       expect(stocks.filter((stock) => typeof stock !== 'number' && !refusals.includes(String(stock)))).to.deep.equal(
         [],
@@ -133,7 +133,7 @@ describe('sales run by operators and by schedule', () => {
       const { json } = await call('PATCH', `/sales/${saleId}`, { stock: 100 });
       expect(json.stock).to.equal(100);
       await buyers.rush(userIds(120), 12, { tries: 5 });
-      // zero is cached for a moment even if a unit is free in another bucket: a later buyer gets the unit
+      // zero is cached for a moment even if a unit is free in another bucket, which a later buyer then gets
       let late = 0;
       await until('all are sold', async () => {
         const sql = 'SELECT sold FROM sales WHERE id = ?';

@@ -8,7 +8,7 @@ import { expectInvariants } from '../helpers/invariants.js';
 import { CARD, STRIPE_KEY, STRIPE_SECRET, StripeStandIn } from '../helpers/stripe-stand-in.js';
 import { useSystem } from '../helpers/system.js';
 
-describe('orders paid by Stripe or a stand-in', () => {
+describe('orders paid through Stripe or a stand-in', () => {
   const stripe = new StripeStandIn();
   let api: Program;
   let env: Record<string, string>;
@@ -65,7 +65,7 @@ describe('orders paid by Stripe or a stand-in', () => {
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 
-  it('are refunded by the keeper when the answer to the charge is lost and the order ends', async () => {
+  it('are refunded by the keeper if the answer to the charge is lost and the order has ended', async () => {
     const { saleId, buyers, orderId, move } = await orderOf('bob');
     stripe.break(/confirm/, 'slow');
     expect(brief(await move('pay', CARD.good))).to.equal('503 outcome_unknown');
@@ -80,7 +80,7 @@ describe('orders paid by Stripe or a stand-in', () => {
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 
-  it('end a program whose key Stripe refuses at once, with a hint', async () => {
+  it('make a program end at once, with a hint, if Stripe refuses its key', async () => {
     const bad = { ...env, PAYMENT_API_KEY: 'sk_test_of_somebody_else' };
     for (const name of ['api', 'keeper'] as const) {
       await system.programs.start(name, { env: bad }).then(

@@ -105,7 +105,7 @@ describe('traces across API, broker, worker and keeper', () => {
     await expectInvariants(system.stack, sale.saleId, buyers.opLog);
   });
 
-  it('put the trace id in the message and the access log, and find the purchase by it before and after the order', async () => {
+  it('put the trace id in the message and the access log, and lead to the purchase before and after its order exists', async () => {
     const sale = await openSale(system.stack, { stock: 5 });
     const buyers = buyersOf(sale.saleId);
     const traceId = newTraceId();
@@ -165,7 +165,7 @@ describe('traces across API, broker, worker and keeper', () => {
     await expectInvariants(system.stack, sale.saleId, buyers.opLog);
   });
 
-  it('lose no purchase when the collector is away: failed spans are counted and logged once', async () => {
+  it('lose no purchase while the collector is down, count failed spans and log once', async () => {
     const env = {
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
       OTEL_TRACES_SAMPLER_ARG: '1',

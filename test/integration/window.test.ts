@@ -8,7 +8,8 @@ import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
 /**
- * SIGUSR2 sets the clock of the process five minutes ahead, SIGWINCH five minutes back. Start-up sees the true time.
+ * SIGUSR2 sets the clock of the process five minutes ahead, SIGWINCH five minutes back. At start-up it shows the true
+ * time.
  */
 const SKEWED_CLOCK = `data:text/javascript,${encodeURIComponent(`
   const now = Date.now;
@@ -52,11 +53,12 @@ describe('the window of a sale', () => {
     expect(edited.status, edited.text).to.equal(200);
     await until('the sale closes', async () => brief(await buyers.buy(`late-${tries++}`)) === '409 closed');
     expect(Date.now()).to.be.at.least(closesAtMs);
-    const figures = await expectInvariants(system.stack, saleId, buyers.opLog); // purchases taken before the close are recorded
+    // purchases taken before the close are recorded
+    const figures = await expectInvariants(system.stack, saleId, buyers.opLog);
     expect(figures.rows).to.equal(buyers.opLog.count('ok'));
   });
 
-  it('follows Redis time: an API with a clock five minutes off sells neither too early nor too late [S8]', async () => {
+  it('follows Redis time, so that an API whose clock is five minutes off sells neither too early nor too late [S8]', async () => {
     const nowMs = Date.now();
     const soon = await openSale(system.stack, { opensAtMs: nowMs + 200_000, closesAtMs: nowMs + 400_000 });
     const ending = await openSale(system.stack, { opensAtMs: nowMs - 60_000, closesAtMs: nowMs + 120_000 });
@@ -67,7 +69,7 @@ describe('the window of a sale', () => {
     };
     for (const [signal, skewMs] of [['SIGUSR2', 300_000] as const, ['SIGWINCH', -300_000] as const]) {
       api.signal(signal);
-      await until('the clock is off', async () => Math.abs((await skewOf()) - skewMs) < 5000); // the clock has changed
+      await until('the clock is off', async () => Math.abs((await skewOf()) - skewMs) < 5000); // the clock was changed
       expect(brief(await buyersOf(soon.saleId).buy(`b${signal}`))).to.equal('409 not_open');
       expect(brief(await buyersOf(ending.saleId).buy(`b${signal}`))).to.equal('202 pending');
       expect(brief(await buyersOf(over.saleId).buy(`b${signal}`))).to.equal('409 closed');

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { runCommand } from '../chaos/harness/commands.js';
 
-/** Keeps none of our settings, like a shell on a server. */
+/** Removes all our settings, like a shell on a server. */
 const { PATH, HOME } = process.env;
 
 /** Runs in the checkout, where a developer may have started a stack. */
@@ -14,7 +14,7 @@ describe('programs without settings', () => {
     'rules status': ['MYSQL_URL', 'REDIS_URL'],
   };
   for (const [command, keys] of Object.entries(needed)) {
-    it(`names each address that ${command} is missing, and connects to no other server`, async () => {
+    it(`names each address that ${command} lacks, and connects to no other server`, async () => {
       for (const NODE_ENV of ['', 'production']) {
         const { code, stderr } = await runCommand(command.split(' '), { PATH, HOME, NODE_ENV });
         expect(code, stderr).to.equal(2);

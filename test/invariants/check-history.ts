@@ -11,13 +11,13 @@ export interface SeenStatus {
   readonly orderId: string | null;
 }
 
-/** Answers that clients got to other requests than purchases. */
+/** Answers to requests of clients other than purchases. */
 export interface ClientHistory {
-  /** Order id → moves that were confirmed. */
+  /** Order id → confirmed moves. */
   readonly moves: ReadonlyMap<string, ReadonlySet<Move>>;
   /** `userId/requestId` → its statuses, in the order of time. */
   readonly statuses: ReadonlyMap<string, readonly SeenStatus[]>;
-  /** `userId/requestId` → units, of purchases whose last answer was `sold_out`. */
+  /** `userId/requestId` → units, for purchases whose last answer was `sold_out`. */
   readonly soldOut: ReadonlyMap<string, number>;
 }
 
@@ -28,12 +28,12 @@ export interface HistoryRows {
   readonly unitsLeft: number;
 }
 
-/** I6, I7 and I8 as clients can see them, for a sale at rest. */
+/** Checks I6, I7 and I8 as clients can see them, for a sale at rest. */
 export function judgeHistory(history: ClientHistory, rows: HistoryRows): Finding[] {
   return [...judgeMoves(history, rows), ...judgeRefusals(history, rows), ...judgeStatuses(history, rows)];
 }
 
-/** I6: no order was both paid and cancelled, and what was confirmed is in MySQL. */
+/** I6: no order was both paid and cancelled, and everything that was confirmed is in MySQL. */
 function judgeMoves({ moves }: ClientHistory, { rows }: HistoryRows): Finding[] {
   const findings: Finding[] = [];
   const stateOf = new Map([...rows.values()].map(({ orderId, state }) => [orderId, state]));
@@ -48,7 +48,7 @@ function judgeMoves({ moves }: ClientHistory, { rows }: HistoryRows): Finding[] 
   return findings;
 }
 
-/** I7: no buyer got `sold_out` while enough units were left; units that came back later prove nothing. */
+/** I7: no buyer got `sold_out` while enough units were left. Units that were returned later prove nothing. */
 function judgeRefusals({ soldOut }: ClientHistory, { rows, unitsLeft }: HistoryRows): Finding[] {
   const cameBack = [...rows.values()].some(({ state }) => !isLive(state));
   if (cameBack) return [];
@@ -58,7 +58,7 @@ function judgeRefusals({ soldOut }: ClientHistory, { rows, unitsLeft }: HistoryR
   return [{ invariant: 'I7', detail: `${key} (${quantity}) got sold_out, and ${unitsLeft} units are left` }];
 }
 
-/** I8: no client saw a purchase go back, and the order it was shown is the one in MySQL. */
+/** I8: no client saw a purchase go back, and the order that was shown is the one in MySQL. */
 function judgeStatuses({ statuses }: ClientHistory, { rows }: HistoryRows): Finding[] {
   const findings: Finding[] = [];
   for (const [key, seen] of statuses) {

@@ -16,7 +16,7 @@ export interface CheckPorts {
   readonly repository: OrderAudit;
 }
 
-/** The outcome of a purchase for its client: `ok` if any try was answered 2xx, `fail` if every try was refused. */
+/** The outcome of a purchase for its client: `ok` if any attempt got 2xx, `fail` if every attempt was refused. */
 export type ClientOutcome = 'ok' | 'fail' | 'unknown';
 /** `userId/requestId` → what its client knows. */
 export type OpLog = ReadonlyMap<string, ClientOutcome>;
@@ -24,17 +24,17 @@ export type OpLog = ReadonlyMap<string, ClientOutcome>;
 /** Facts besides the answers to purchases. An absent part is not checked. */
 export interface CheckMore {
   readonly history?: ClientHistory;
-  /** Reasons that an accepted purchase may fail for. */
+  /** Reasons for which an accepted purchase may fail. */
   readonly mayFail?: readonly FailureReason[];
 }
 
-/** A broken promise. The invariants are listed in docs/architecture.md. */
+/** A broken promise. docs/architecture.md lists the invariants. */
 export interface Finding {
   readonly invariant: 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8';
   readonly detail: string;
 }
 
-/** Units unless it says rows. */
+/** Counts are units unless they say rows. */
 export interface SaleFigures {
   readonly stock: number;
   readonly sold: number;
@@ -48,7 +48,7 @@ export interface SaleFigures {
   readonly duplicates: number;
   /** Purchases that were answered 2xx, or hold units in Redis, and have no row. */
   readonly lost: number;
-  /** Units between two buckets. 0 at rest. */
+  /** Units in transit between two buckets. 0 at rest. */
   readonly inTransit: number;
   /** Units by which Redis and MySQL differ: stock − sold − units left − units in transit. 0 at rest. */
   readonly difference: number;
@@ -60,16 +60,16 @@ export interface SaleCheck {
   readonly findings: readonly Finding[];
 }
 
-/** More would only repeat the first ones. */
+/** More violations would only repeat the first ones. */
 const FINDINGS_MAX = 50;
 /** A sale that changes during as many checks is not at rest. */
 const CHECKS_MAX = 20;
 
 /**
- * Compares Redis, MySQL and what clients were answered, for one sale that is at rest (see `waitUntilAtRest`).
- * @param opLog absent: only Redis and MySQL are compared
+ * Compares Redis, MySQL and the answers to clients, for one sale that is at rest (see `waitUntilAtRest`).
+ * @param opLog if absent, only Redis and MySQL are compared
  * @param more what else clients saw, and what a fault allows
- * @throws OperationalError; Error when there is no such sale
+ * @throws OperationalError; Error if there is no such sale
  */
 export async function checkSale(
   saleId: string,
@@ -97,7 +97,10 @@ async function auditSale(sale: Sale, { store, repository }: CheckPorts): Promise
   return audit;
 }
 
-/** Waits until nothing is pending, every release is done and no units are in transit. @returns false when `timeoutMs` was not enough */
+/**
+ * Waits until nothing is pending, every release is done and no units are in transit. @returns false if `timeoutMs` was
+ * not enough
+ */
 export async function waitUntilAtRest(
   saleId: string,
   ports: CheckPorts & { readonly clock: Pick<Clock, 'nowMs' | 'sleep'> },
@@ -121,7 +124,7 @@ export async function waitUntilAtRest(
   }
 }
 
-/** All buckets of a sale as one. */
+/** All buckets of a sale, merged into one. */
 interface MergedSnapshot extends Omit<BucketSnapshot, 'transfers'> {
   readonly inTransit: number;
 }
@@ -182,7 +185,7 @@ class Audit {
       this.#found('I1', `the count of sold units is ${sold}, but live orders hold ${this.#live.units} units`);
     if (unitsLeft < 0) this.#found('I1', `${unitsLeft} units left in Redis`);
     if (inTransit > 0) this.#found('I4', `${inTransit} units are between two buckets`);
-    // Redis has forgotten a retired sale, or will
+    // Redis has forgotten a retired sale, or is about to
     const difference = retiredAtMs === null ? stock - sold - unitsLeft - inTransit : 0;
     if (difference !== 0) this.#found('I4', `units left differ by ${difference} between Redis and MySQL`);
     this.#compareBuyers();
@@ -211,7 +214,7 @@ class Audit {
     };
   }
 
-  /** I4: what Redis counts per buyer is what it lets its requests hold. */
+  /** I4: the count per buyer in Redis equals the units that the buyer's requests hold. */
   #compareBuyers(): void {
     const held = new Map<string, number>();
     for (const [key, entry] of this.#store.requests) {
@@ -224,7 +227,7 @@ class Audit {
     }
   }
 
-  /** I3 and I5: every request has its row, live is `ordered`, ended is `released`. @returns requests without a row */
+  /** I3 and I5: every request has its row: live is `ordered`, ended `released`. @returns requests without a row */
   #compareRequests(): number {
     let lost = 0;
     for (const [key, entry] of this.#store.requests) {
@@ -250,7 +253,7 @@ class Audit {
     return lost;
   }
 
-  /** I3: an ok has a row, a fail has no order. @returns oks without a row that Redis does not know either */
+  /** I3: an ok purchase has a row, a failed one has no order. @returns ok purchases that neither MySQL nor Redis has */
   #compareOpLog(opLog: OpLog): number {
     let lost = 0;
     for (const [key, outcome] of opLog) {

@@ -6,7 +6,7 @@ import type { MysqlPool } from '../../src/mysql/pool.js';
 import { createReconcileRepository } from '../../src/mysql/reconcile-repository.js';
 import type { OrderRow } from '../../src/mysql/tables.js';
 
-/** Reads the orders that an audit compares with Redis and with the answers of clients. */
+/** Reads the orders that an audit compares with Redis and with the answers to clients. */
 export type AuditedRow = AuditedOrder & Pick<Order, 'paidAtMs'>;
 
 /** All rows of a sale at rest. */
@@ -14,23 +14,23 @@ export interface OrderAudit {
   /** @throws OperationalError mysql */
   findSale(saleId: string): Promise<Sale | null>;
   /**
-   * Every row of the sale, in chunks.
+   * Yields every row of the sale, in chunks.
    * @throws OperationalError mysql
    */
   orders(saleId: string): AsyncIterable<readonly AuditedRow[]>;
   /**
-   * Outbox rows that must be done before the sale is at rest: releases that are not done.
+   * Counts outbox rows that must be done before the sale is at rest: unfinished releases.
    * @throws OperationalError mysql
    */
   undoneReleases(saleId: string): Promise<number>;
 }
 
 export interface AuditOptions {
-  /** Rows that one statement reads. */
+  /** Number of rows that one statement reads. */
   readonly windowRows?: number;
   /**
-   * Also reads the whole table for orders that no range names: an audit does not rely on `order_ranges`. False: only
-   * where the live orders do not add up to `sold`, for audits of thousands of sales.
+   * Also searches the whole table for orders that no range names, because an audit must not rely on `order_ranges`.
+   * False: only if the live orders do not add up to `sold`, for audits of thousands of sales.
    */
   readonly searchAll?: boolean;
 }
@@ -48,7 +48,7 @@ const COLUMNS = [
 ] as const satisfies (keyof OrderRow)[];
 type Row = Pick<OrderRow, (typeof COLUMNS)[number]>;
 
-/** Reads all orders of a sale at rest. Each statement sees what is committed at its moment. */
+/** Reads all orders of a sale at rest. Each statement sees what is committed at that moment. */
 export function createOrderAudit(
   pool: MysqlPool,
   { windowRows = 10_000, searchAll = true }: AuditOptions = {},

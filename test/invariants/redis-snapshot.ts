@@ -34,7 +34,7 @@ export function createBucketAudit({ redis }: RedisConnection): BucketAudit {
   };
 }
 
-/** Everything Redis says of one bucket. Each part is read on its own: compare only when nothing moves. */
+/** All that Redis knows about one bucket. Each part is read separately, so compare only at rest. */
 export interface BucketSnapshot {
   readonly unitsLeft: number;
   /** `userId/requestId` → entry. */
@@ -47,9 +47,9 @@ export interface BucketSnapshot {
   readonly transfers: BucketTransfers;
 }
 
-/** Reads the buckets of Redis whole, for a check of the invariants. */
+/** Reads the buckets in Redis completely, to check the invariants. */
 export interface BucketAudit {
-  /** @throws OperationalError redis; null: the bucket is not loaded */
+  /** @returns null if the bucket is not loaded @throws OperationalError redis */
   snapshot(ref: BucketRef): Promise<BucketSnapshot | null>;
   /** Batches that are deducted and not marked recorded. @throws OperationalError redis */
   pendingCount(ref: BucketRef): Promise<number>;

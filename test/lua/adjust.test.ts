@@ -19,14 +19,14 @@ describe('lua/adjust-2.lua', () => {
     });
   }
 
-  it('returns `moved` when the sale was rebuilt or resharded after the read, whatever the stock is', async () => {
+  it('returns `moved` if the sale was rebuilt or resharded after the read, whatever the stock is', async () => {
     const sale = await runner.sale({ stock: 10 }, 'paused');
     for (const epoch of [0, 2]) expect(await adjust(sale, 10, 12, epoch)).to.equal('moved');
     expect((await sale.snapshot()).unitsLeft).to.equal(10);
   });
 
   for (const state of ['open', 'repair'] satisfies StoredSaleState[]) {
-    it(`refuses to adjust a sale that is ${state}, even if the stock is as it was read [C5]`, async () => {
+    it(`refuses to adjust a sale that is ${state}, even if the stock has not changed since it was read [C5]`, async () => {
       const sale = await runner.sale({ stock: 10 }, state);
       expect(await adjust(sale, 10, 12)).to.equal('selling');
       expect(await adjust(sale, 9, 12)).to.equal('selling');
@@ -34,14 +34,14 @@ describe('lua/adjust-2.lua', () => {
     });
   }
 
-  it('returns `selling` when the bucket was loaded on another server and waits for its repair [R1]', async () => {
+  it('returns `selling` if the bucket was loaded on another server and waits for its repair [R1]', async () => {
     const sale = await runner.sale({ stock: 10 }, 'closed');
     await sale.restart();
     expect(await adjust(sale, 10, 12)).to.equal('selling');
     expect((await sale.snapshot()).unitsLeft).to.equal(10);
   });
 
-  it('returns `not_warmed` and creates nothing when the stock or the sale is missing', async () => {
+  it('returns `not_warmed` and creates nothing if the stock or the sale is missing', async () => {
     const sale = await runner.sale({ stock: 10 }, 'closed');
     await sale.redis.del(sale.keys.stock);
     expect(await adjust(sale, 0, 12)).to.equal('not_warmed');

@@ -47,13 +47,13 @@ describe('lua/deduct-6.lua', () => {
     expect(await sale.snapshot([batchId]), 'nothing was taken').to.deep.equal({ ...before, markers });
   };
 
-  describe('words for one reason, which take nothing', () => {
+  describe('words with a single reason, which take nothing', () => {
     for (const { word, setting } of CONDITIONS) {
       it(`returns ${word}: ${describeSetting(setting)}`, () => expectWord(word, setting));
     }
   });
 
-  describe('words for two reasons', () => {
+  describe('words with two reasons', () => {
     for (const { first, second, both } of clashesOf(CONDITIONS)) {
       it(`returns ${first.word} before ${second.word}: ${describeSetting(both)}`, () => expectWord(first.word, both));
     }
@@ -69,7 +69,7 @@ describe('lua/deduct-6.lua', () => {
     });
   });
 
-  it('takes every unit of the batch and writes marker, entries and pending', async () => {
+  it('takes every unit of the batch and writes the marker, the entries and pending', async () => {
     const sale = await runner.sale({ stock: 5, limitPerBuyer: 3 });
     const batch = batchOf(sale.sale, purchasesOf('u1/a*2', 'u2/a', 'u1/b'));
     const before = await runner.nowMs();
@@ -98,7 +98,7 @@ describe('lua/deduct-6.lua', () => {
     expect(after.requests).to.deep.equal({ 'u1/a': `held:${batch.batchId}:2`, 'u2/a': `held:${batch.batchId}:1` });
   });
 
-  it('reads the marker first and returns `already_deducted` when the batch that took the last unit is retried [T8]', async () => {
+  it('reads the marker first and returns `already_deducted` for a retry of the batch that took the last unit [T8]', async () => {
     const sale = await runner.sale({ stock: 1, limitPerBuyer: 1 });
     const batch = batchOf(sale.sale, purchasesOf('u1'));
     expect(((await sale.deduct(batch)) as unknown[])[0]).to.equal('deducted');
@@ -111,7 +111,7 @@ describe('lua/deduct-6.lua', () => {
     expect((await sale.snapshot()).unitsLeft).to.equal(0);
   });
 
-  it('takes nothing, names every refused purchase and leaves an aborted marker when a batch does not fit [G1]', async () => {
+  it('takes nothing, names every refused purchase and leaves an aborted marker if a batch does not fit [G1]', async () => {
     const sale = await runner.sale({ stock: 3 });
     const batch = batchOf(sale.sale, purchasesOf('u1*2', 'u2*2', 'u3', 'u4'));
     const before = await sale.snapshot();
@@ -136,7 +136,7 @@ describe('lua/deduct-6.lua', () => {
     expect(await sale.redis.pttl(sale.marker(taken.batchId))).to.equal(-1);
   });
 
-  it('counts exactly when stock and quantities are large', async () => {
+  it('counts exactly even if stock and quantities are large', async () => {
     const sale = await runner.sale({ stock: 900_000_000, limitPerBuyer: 1000 });
     const batch = batchOf(sale.sale, purchasesOf('u1*1000', 'u2*999'));
     expect(((await sale.deduct(batch)) as unknown[]).slice(0, 2)).to.deep.equal(['deducted', 899_998_001]);

@@ -14,7 +14,7 @@ describe('lua: many callers on one sale, through several connections', () => {
 
   const runner = (index: number): ScriptRunner => runners[index % CONNECTIONS] as ScriptRunner;
 
-  it('sells exactly the stock to a thousand concurrent callers, and each winner once [I1]', async () => {
+  it('sells exactly the stock to a thousand concurrent callers, and once to each winner [I1]', async () => {
     const STOCK = 300;
     const sale = await runner(0).sale({ stock: STOCK, limitPerBuyer: 1 });
     const words = await Promise.all(
@@ -33,7 +33,7 @@ describe('lua: many callers on one sale, through several connections', () => {
     expect(pending).to.have.length(STOCK);
   });
 
-  it('takes as many units as buyers hold, and keeps every limit, when batches of all sizes run at once [I1, I2]', async () => {
+  it('takes exactly the units that buyers hold, and keeps every limit, when batches of all sizes run at once [I1, I2]', async () => {
     const [STOCK, LIMIT] = [300, 3];
     const sale = await runner(0).sale({ stock: STOCK, limitPerBuyer: LIMIT });
     const batches = Array.from({ length: CALLERS / 4 }, (_, index) =>
@@ -52,7 +52,7 @@ describe('lua: many callers on one sale, through several connections', () => {
     const { unitsLeft, buyers, pending } = await sale.snapshot();
     expect(unitsLeft).to.equal(STOCK - units);
     expect(replies.flat()).to.include('sold_out');
-    expect(unitsLeft).to.be.within(0, 13); // no batch asks for more than 14 units, so at most 14 were left
+    expect(unitsLeft).to.be.within(0, 13); // no batch asks for more than 14 units, so fewer than that were left
     expect(Object.values(buyers).reduce((sum, held) => sum + held, 0)).to.equal(units);
     expect(Math.max(...Object.values(buyers))).to.be.at.most(LIMIT);
     expect(pending).to.have.members(won.map(({ batchId }) => batchId));

@@ -12,7 +12,7 @@ describe('lua/mark-recorded-4.lua', () => {
 
   const order = liveOrderOf;
 
-  it('removes the body of the marker and sets an expiry, which a second call keeps or adds when it is missing', async () => {
+  it('removes the body of the marker and sets an expiry; a second call keeps the expiry, or sets it if it is missing', async () => {
     const { batchId } = await sale.deducted('u1');
     const marker = sale.marker(batchId);
     const life = (): Promise<number> => sale.redis.pttl(marker);
@@ -37,7 +37,7 @@ describe('lua/mark-recorded-4.lua', () => {
     expect(await sale.snapshot([batchId])).to.deep.equal(before);
   });
 
-  it('moves nothing for a batch id that is a prefix of another batch id', async () => {
+  it('moves nothing if the batch id is only a prefix of another batch id', async () => {
     const batch = batchOf(sale.sale, purchasesOf('u1'), 'batch-12');
     await sale.deduct(batch);
     expect(await sale.markRecorded('batch-1', [order('u1', '101')])).to.equal(0);

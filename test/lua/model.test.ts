@@ -17,7 +17,7 @@ import { MemoryRepairStore } from '../helpers/memory/memory-repair-store.js';
 import { SaleScripts, ScriptRunner } from './script-runner.js';
 import { batchOf, saleOf } from '../helpers/sales.js';
 
-/** Few names make purchases collide: three buyers, three keys each, twelve batches. */
+/** A few names make purchases collide: three buyers, three keys each, twelve batches. */
 const BUYERS = ['u1', 'u2', 'u3'];
 const KEYS = ['a', 'b', 'c'];
 const BATCHES = 12;
@@ -121,7 +121,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** A repair with its steps in order, because random steps alone would seldom complete a repair. */
+/** A repair with its steps in order, because random steps alone would rarely complete one. */
 const wholeRepair: fc.Arbitrary<Step[]> = fc
   .record({ token, batch, isPending: fc.boolean(), entries, epoch: fc.constantFrom(1, 1, 1, 2, 0), unitsLeft })
   .map(({ token: own, ...parts }) => [
@@ -142,10 +142,10 @@ const history = fc
   })
   .map((parts) => parts.flat());
 
-describe('lua: random histories against the stores in memory', () => {
+describe('lua: random histories, compared with the stores in memory', () => {
   const runner = ScriptRunner.inSuite();
 
-  /** Words that the scripts answered. The test fails when the histories reach too few of them. */
+  /** Words that the scripts answered. The test fails if the histories produce too few of them. */
   const met = new Set<string>();
 
   const play = async (steps: readonly Step[], stock: number, limitPerBuyer: number): Promise<void> => {
@@ -163,7 +163,7 @@ describe('lua: random histories against the stores in memory', () => {
     const repair = new MemoryRepairStore(memory);
     const model = { stock: memory, sales: memory, batches: memory, repair, bucket: memory.bucket(ref) };
 
-    /** The first body of a batch is its only body, because no program seals two batches with one id. */
+    /** Every batch keeps its first body, because no program seals two batches with one id. */
     const sealed = new Map<number, Batch>();
     const seal = (number: number, list: Purchase[], ofEpoch: number): Batch => {
       const known = sealed.get(number) ?? batchOf({ ...sale, epoch: ofEpoch }, list, batches[number]);
@@ -200,7 +200,8 @@ describe('lua: random histories against the stores in memory', () => {
         case 'reacquire': {
           const { epoch: ofSale = 0 } = model.bucket.sale ?? {};
           const of = seal(next.batch, next.purchases.filter(isFirst), 1);
-          if (!of.purchases.every(isFirst)) return Promise.resolve(); // deduct refuses this body, and no worker can read it
+          // deduct refuses this body, and no worker can read it
+          if (!of.purchases.every(isFirst)) return Promise.resolve();
           return stores.batches.reacquire(of, ofSale, new Set(next.recorded.map(purchaseKey)));
         }
         case 'lock':

@@ -1,6 +1,6 @@
 import type { SaleScripts, ScriptRunner } from './script-runner.js';
 
-/** A condition under which a script answers a word: a change to a sale that would otherwise accept the purchase. */
+/** A condition for a word of a script: a change to a sale that would otherwise accept the purchase. */
 export interface Condition {
   readonly word: string;
   readonly setting: Setting;
@@ -33,8 +33,8 @@ export interface Clash {
 }
 
 /**
- * Returns all pairs of conditions of different words that can hold at once. The script must answer the word that is
- * earlier in the list. A word may have several conditions.
+ * Returns all pairs of conditions of different words that can hold at once. The script must answer the word that comes
+ * first in the list. A word may have several conditions.
  */
 export function clashesOf(conditions: readonly Condition[]): Clash[] {
   return conditions.flatMap((first, index) =>

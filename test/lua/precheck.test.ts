@@ -24,7 +24,7 @@ const CONDITIONS: readonly Condition[] = [
 describe('lua/precheck-4.lua', () => {
   const runner = ScriptRunner.inSuite();
 
-  describe('words for one reason', () => {
+  describe('words with a single reason', () => {
     for (const { word, setting } of CONDITIONS) {
       it(`returns ${word}: ${describeSetting(setting)}`, async () => {
         const sale = await saleIn(setting, runner, 'b1');
@@ -38,7 +38,7 @@ describe('lua/precheck-4.lua', () => {
     }
   });
 
-  describe('words for two reasons', () => {
+  describe('words with two reasons', () => {
     for (const { first, second, both } of clashesOf(CONDITIONS)) {
       it(`returns ${first.word} before ${second.word}: ${describeSetting(both)}`, async () => {
         const sale = await saleIn(both, runner, 'b1');
@@ -57,13 +57,13 @@ describe('lua/precheck-4.lua', () => {
     expect(reply).to.deep.equal([1, 3, 1, 1, 'sold_out', '', 3, 'sold_out', '']);
   });
 
-  it('counts the limit within the call and uses up none of it for a refused purchase [G5]', async () => {
+  it('counts the limit within the call, and a refused purchase uses up none of it [G5]', async () => {
     const sale = await runner.sale({ stock: 5, limitPerBuyer: 3 });
     const reply = await sale.precheck(purchasesOf('u1/a*2', 'u1/b*2', 'u1/c', 'u2*3', 'u2/k2'));
     expect(reply).to.deep.equal([1, 5, 1, 1, 'limit_reached', '', 3, 'sold_out', '']);
   });
 
-  it('returns the number of buckets, and accepts any number when the sale was loaded without it', async () => {
+  it('returns the number of buckets, and accepts any number if the sale was loaded without it', async () => {
     const sale = await runner.sale({ stock: 5 });
     await sale.redis.hset(sale.keys.sale, 'buckets', 8);
     expect(await sale.precheck(purchasesOf('u1'), 8)).to.deep.equal([1, 5, 8]);
@@ -72,7 +72,7 @@ describe('lua/precheck-4.lua', () => {
     expect(await sale.precheck(purchasesOf('u1'), 1)).to.deep.equal([1, 5, 0]);
   });
 
-  it('returns the stored entry with a replay', async () => {
+  it('returns the stored entry with `replayed`', async () => {
     const sale = await runner.sale();
     const batch = batchOf(sale.sale, purchasesOf('u1', 'u2', 'u3'));
     await sale.deduct(batch);

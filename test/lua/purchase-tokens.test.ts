@@ -52,14 +52,14 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
     expect(await runner.connection.redis.exists(keyOf.tokens(), keyOf.ends())).to.equal(0);
   });
 
-  it('gives a token its life from its issue or the opening of the sale, and returns the same token until it ends', async () => {
+  it('lets a token live from its issue or from the opening of the sale, and returns the same token until it ends', async () => {
     const [, endsAtMs] = await issue('a');
     expect(endsAtMs).to.be.within(nowMs + LIFE_MS, nowMs + LIFE_MS + 10_000);
     expect(await issue('a', { life: 5000 })).to.deep.equal(['issued_before', endsAtMs]);
     expect(await issue('b', { opens: 30_000 })).to.deep.equal(['issued', nowMs + 30_000 + LIFE_MS]);
   });
 
-  it('keeps the place of a redeemed token until it ends and gives its buyer no other token', async () => {
+  it('keeps the place of a redeemed token until it ends, and gives its buyer no other token', async () => {
     for (const user of ['a', 'b']) await issue(user);
     expect(await redeem('a', '17'), 'a key of digits alone').to.equal('redeemed');
     expect((await issue('c'))[0]).to.equal('none_left');
@@ -69,7 +69,7 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
     expect(await redeem('a', '17', 0), 'its purchase goes on').to.equal('redeemed_before');
   });
 
-  it('returns `buyer_limit`, before it counts places, when a buyer has let too many tokens lapse', async () => {
+  it('returns `buyer_limit`, before it counts places, if a buyer has let too many tokens lapse', async () => {
     for (const entry of ['', ':2', ':3']) {
       expect((await issue('a'))[0]).to.equal('issued');
       expect(await entries()).to.deep.equal({ a: entry });
@@ -78,7 +78,7 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
     expect((await issue('a', { max: 0 }))[0]).to.equal('buyer_limit');
   });
 
-  it('returns `address_limit` rather than `none_left` when an address has too many unredeemed tokens', async () => {
+  it('returns `address_limit` rather than `none_left` if an address has too many unredeemed tokens', async () => {
     const there = { perAddress: 2, address: '203.0.113.7', max: 3 };
     const [, firstEnd] = await issue('a', there);
     await issue('b', { ...there, life: 2 * LIFE_MS });
@@ -91,7 +91,7 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
     expect(await runner.connection.redis.pttl(keyOf.from(there.address))).to.be.within(1, 2 * LIFE_MS);
   });
 
-  it('remembers as many lapsed tokens as there are places, and every redeemed token', async () => {
+  it('remembers at most as many lapsed tokens as there are places, and every redeemed token', async () => {
     await issue('a');
     await redeem('a', 'r1');
     await lapse('a');
@@ -103,7 +103,7 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
     expect(await entries()).to.deep.equal({ a: 'r1', d: '', e: '', f: '' });
   });
 
-  it('lets the list expire some time after the sale, even if it begins with a purchase', async () => {
+  it('lets the list expire some time after the sale, even if a purchase creates it', async () => {
     const lifeMs = (): Promise<number> => runner.connection.redis.pttl(keyOf.tokens());
     await issue('a');
     expect(await lifeMs()).to.be.within(600_000 + KEPT_MS - 10_000, 600_000 + KEPT_MS);

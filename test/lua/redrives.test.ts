@@ -44,7 +44,7 @@ describe('lua/take-due-2.lua and lua/leave-alone-1.lua', () => {
     expect(await sale.redis.pttl(sale.keys.redrives), 'never shorter').to.be.within(3_650_000, 3_660_000);
   });
 
-  it('reads a bounded number of batches in one call and continues after them in the next', async () => {
+  it('reads a limited number of batches per call, and the next call continues after them', async () => {
     await pending(['a', 1000], ['b', 2000], ['c', 3000], ['d', 4000], ['e', 5000]);
     await leaveAlone([
       ['a', 90_000],
@@ -61,7 +61,7 @@ describe('lua/take-due-2.lua and lua/leave-alone-1.lua', () => {
     expect(last).to.deep.include({ taken: ['e'], more: 0, nextFrom: 5000 });
   });
 
-  it('continues with later batches when more batches share one moment than one call reads', async () => {
+  it('continues with later batches if more batches share one moment than one call reads', async () => {
     await pending(['a', 1000], ['b', 1000], ['c', 1000]);
     await leaveAlone([
       ['a', 90_000],
@@ -72,7 +72,7 @@ describe('lua/take-due-2.lua and lua/leave-alone-1.lua', () => {
     expect([first.nextFrom, second.nextFrom]).to.deep.equal([1000, 1001]);
   });
 
-  it('takes batches with an expired time first and removes batches that have left pending', async () => {
+  it('takes batches whose time has passed first, and removes batches that have left pending', async () => {
     await pending(['a', 1000], ['b', 2000], ['c', 3000]);
     await sale.redis.zadd(sale.keys.redrives, 1, 'c', 2, 'gone');
     expect((await takeDue({ max: 2 })).taken).to.deep.equal(['c', 'a']);
@@ -80,7 +80,7 @@ describe('lua/take-due-2.lua and lua/leave-alone-1.lua', () => {
     expect((await takeDue()).taken).to.deep.equal(['b']);
   });
 
-  it('leave-alone keeps a later time', async () => {
+  it('leave-alone never replaces a later time with an earlier one', async () => {
     expect(await leaveAlone([['a', 60_000]])).to.equal(1);
     expect(await leaveAlone([['a', 10_000]])).to.equal(0);
     const untilMs = Number(await sale.redis.zscore(sale.keys.redrives, 'a'));

@@ -11,7 +11,7 @@ describe('lua/release-4.lua', () => {
 
   const wordOf = async (reply: Promise<unknown>): Promise<unknown> => ((await reply) as unknown[])[0];
 
-  it('closes a held request, returns its units and answers with units left and Redis time', async () => {
+  it('closes a held request, returns its units, and reports the units left and Redis time', async () => {
     const { batchId } = await sale.deducted('u1*3', 'u2');
     const before = await runner.nowMs();
     const [word, left, atMs] = (await sale.release('u1', '101', { batchId })) as [string, number, number];
@@ -22,7 +22,7 @@ describe('lua/release-4.lua', () => {
     expect({ buyers, unitsLeft }).to.deep.equal({ buyers: { u2: 1 }, unitsLeft: 9 });
   });
 
-  it('closes the named order, whatever its batch', async () => {
+  it('closes the named order, whichever batch it belongs to', async () => {
     const { batchId } = await sale.deducted('u1*3');
     await sale.markRecorded(batchId, [liveOrderOf('u1', '101')]);
     expect(await wordOf(sale.release('u1', '101', { batchId: 'another' }))).to.equal('released');
@@ -39,7 +39,7 @@ describe('lua/release-4.lua', () => {
     expect(await sale.snapshot()).to.deep.equal(before);
   });
 
-  it('returns nothing when the request was released before, even without units or for another row [C3]', async () => {
+  it('returns no units if the request was already released, even without units or for another row [C3]', async () => {
     await sale.deducted('u1*3');
     await sale.release('u1', '101');
     const before = await sale.snapshot();

@@ -23,7 +23,7 @@ const CONDITIONS: readonly Condition[] = [
 describe('lua/resolve-2.lua', () => {
   const runner = ScriptRunner.inSuite();
 
-  describe('words for one reason, which write nothing', () => {
+  describe('words with a single reason, which write nothing', () => {
     for (const { word, setting } of CONDITIONS) {
       it(`returns ${word}: ${describeSetting(setting)}`, async () => {
         const batchId = newBatchId();
@@ -35,7 +35,7 @@ describe('lua/resolve-2.lua', () => {
     }
   });
 
-  describe('words for two reasons', () => {
+  describe('words with two reasons', () => {
     for (const { first, second, both } of clashesOf(CONDITIONS)) {
       it(`returns ${first.word} before ${second.word}: ${describeSetting(both)}`, async () => {
         const batchId = newBatchId();

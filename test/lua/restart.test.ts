@@ -19,7 +19,7 @@ import { ScriptRunner, type SaleScripts } from './script-runner.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 
 /** The connections existed before the restart, as in programs that keep running. */
-describe('lua: a Redis that restarts on its log after a kill', () => {
+describe('lua: a Redis that is killed and restarts from its log', () => {
   let server: DurableRedis | undefined;
   let runner: ScriptRunner;
   let sale: SaleScripts;
@@ -82,7 +82,7 @@ describe('lua: a Redis that restarts on its log after a kill', () => {
     expect(await stock.deduct(next)).to.deep.equal({ outcome: 'deducted' });
   });
 
-  it('loses whole scripts and never parts of a script when its log is truncated [R2]', async () => {
+  it('loses whole scripts, never parts of one, if its log is truncated [R2]', async () => {
     const kept = await deducted('u1');
     const { batchId } = await deducted('u2');
     await restart(10);
@@ -104,7 +104,7 @@ describe('lua: a Redis that restarts on its log after a kill', () => {
     expect(claimed).to.deep.equal({ outcome: 'unavailable' });
   });
 
-  it('is not trusted when the master was a replica for a while, although its process is the same [R7]', async () => {
+  it('is not trusted if the master was a replica for a while, although its process is the same [R7]', async () => {
     const { redis } = runner.connection;
     const other = await startPrivateRedis(redisServerBinary() as string);
     const admin = new Redis(other.port, '127.0.0.1', { lazyConnect: true });
@@ -129,7 +129,7 @@ describe('lua: a Redis that restarts on its log after a kill', () => {
     }
   });
 
-  it('answers that nothing is loaded when it comes back empty, and writes only that the sale is needed [R5]', async () => {
+  it('answers that nothing is loaded if it comes back empty, and records only that the sale is needed [R5]', async () => {
     const held = await deducted('u1');
     await sale.redis.flushdb(); // the state of a Redis that restarts without its log
     await restart();

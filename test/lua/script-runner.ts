@@ -53,7 +53,7 @@ export class ScriptRunner {
     return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
   }
 
-  /** Warms a fresh sale by its script and puts it into a state, which may be `repair`. */
+  /** Warms a new sale by its script and puts it into a state, which may be `repair`. */
   async sale(parts: Partial<Sale> = {}, state: StoredSaleState = 'open'): Promise<SaleScripts> {
     const sale = saleOf(parts, await this.nowMs());
     const runner = new SaleScripts(this, sale);
@@ -124,7 +124,7 @@ export class SaleScripts {
     return this.#run('resolve', [this.marker(batchId), this.keys.sale], [epoch, ABORTED_LIFE_MS]);
   }
 
-  /** @returns how many requests moved, or the word of a refusal */
+  /** @returns how many requests moved, or the word of the refusal */
   async markRecorded(batchId: string, orders: readonly LiveOrder[]): Promise<unknown> {
     const keys = [this.keys.requests, this.keys.pending, this.marker(batchId), this.keys.sale];
     const [word, moved] = (await this.#run('mark-recorded', keys, [

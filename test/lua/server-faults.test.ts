@@ -43,7 +43,7 @@ describe('lua on a server that forgets scripts or is full', () => {
     expect((await sale.snapshot()).unitsLeft).to.equal(4);
   });
 
-  it('runs each of a hundred calls once when the scripts are flushed while they run [R1]', async () => {
+  it('runs each of a hundred calls once although the scripts are flushed meanwhile [R1]', async () => {
     sale = await runner.sale({ stock: 200, limitPerBuyer: 1 });
     const calls = Array.from({ length: 100 }, (_, index) => {
       if (index === 50) void sale.redis.script('FLUSH');
@@ -90,7 +90,7 @@ describe('lua on a server that forgets scripts or is full', () => {
       await expectRefusal(() => sale.release('u1', '101'), [batchId]);
     });
 
-    it('precheck still reads, and resolve too where a marker exists', async () => {
+    it('precheck still reads, and so does resolve if a marker exists', async () => {
       const { batchId } = await sale.deducted('u1');
       expect(await whenFull(() => sale.precheck(purchasesOf('u2', 'u3*2')))).to.deep.equal([1, 4, 1]);
       expect(await whenFull(() => sale.resolve(batchId))).to.equal('deducted');

@@ -32,7 +32,7 @@ const keysOf = (saleId: string, bucket: number): string[] => {
 };
 
 describe('lua: slots', () => {
-  it('computes the slots that Redis computes (the examples of the page on CLUSTER KEYSLOT)', () => {
+  it('computes the same slots as Redis (the examples of the page on CLUSTER KEYSLOT)', () => {
     expect(slotOf('somekey')).to.equal(11058);
     expect(slotOf('foo{hash_tag}')).to.equal(2515);
     expect(slotOf('bar{hash_tag}')).to.equal(2515);
@@ -46,7 +46,7 @@ describe('lua: slots', () => {
     }
   });
 
-  it('puts the sale snapshot with its first bucket, so an outage of a server stops its own sales only', () => {
+  it('puts the sale snapshot with its first bucket, so that an outage of a server stops only its own sales', () => {
     const slots = [bucketKeys({ saleId: '7', bucket: 0 }).sale, snapshotKey('7'), snapshotLockKey('7')].map(slotOf);
     expect(new Set(slots).size).to.equal(1);
   });

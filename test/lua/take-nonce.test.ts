@@ -7,7 +7,7 @@ import { until } from '../chaos/harness/wait.js';
 
 const LIFE_MS = 60_000;
 
-/** A server of its own, because the test restarts it with its data and without. */
+/** A separate server, because the test restarts it with and without its data. */
 describe('lua/take-nonce-2.lua', () => {
   let server: DurableRedis | undefined;
   let runner: ScriptRunner;
@@ -22,7 +22,7 @@ describe('lua/take-nonce-2.lua', () => {
 
   const take = async (nonce: string, signedAtMs: number): Promise<unknown> =>
     runner.connection.run('take-nonce', [nonceKey('k1', nonce), NONCES_KEY], [LIFE_MS, signedAtMs]);
-  /** Answers from the next server only. */
+  /** Accepts answers only from the next server. */
   const restart = async (): Promise<void> => {
     const { redis } = runner.connection;
     const runId = async (): Promise<string | undefined> => /run_id:(\w+)/.exec(await redis.info('server'))?.[1];
@@ -33,21 +33,21 @@ describe('lua/take-nonce-2.lua', () => {
   };
   const nowMs = (): Promise<number> => runner.nowMs();
 
-  it('returns `fresh`, then `used`, and forgets used nonces after their life', async () => {
+  it('returns `fresh`, then `used`, and forgets used nonces when their life is over', async () => {
     const nonce = randomUUID();
-    const signedAtMs = (await nowMs()) + 1000; // Redis reports the start of a server to the second
+    const signedAtMs = (await nowMs()) + 1000; // Redis reports its start time only to the second
     expect(await take(nonce, signedAtMs)).to.equal('fresh');
     expect(await take(nonce, signedAtMs)).to.equal('used');
     expect(await runner.connection.redis.pttl(nonceKey('k1', nonce))).to.be.within(1, LIFE_MS);
   });
 
-  it('returns `outdated`, and stores no nonce, when the signature is older than the server', async () => {
+  it("returns `outdated`, and stores no nonce, if the signature is older than the server's last start", async () => {
     const nonce = randomUUID();
     expect(await take(nonce, (await nowMs()) - 3_600_000)).to.equal('outdated');
     expect(await runner.connection.redis.exists(nonceKey('k1', nonce))).to.equal(0);
   });
 
-  it('refuses every signature from before a restart on the log and accepts newer signatures', async () => {
+  it('after a restart from the log, refuses every earlier signature and accepts newer ones', async () => {
     const [used, unused] = [randomUUID(), randomUUID()];
     const signedAtMs = await nowMs();
     await take(used, signedAtMs);
@@ -56,7 +56,7 @@ describe('lua/take-nonce-2.lua', () => {
     expect(await take(unused, await nowMs())).to.equal('fresh');
   });
 
-  it('refuses every signature from before a restart without data and accepts newer signatures', async () => {
+  it('after a restart without data, refuses every earlier signature and accepts newer ones', async () => {
     const used = randomUUID();
     const signedAtMs = await nowMs();
     await take(used, signedAtMs);

@@ -40,7 +40,7 @@ describe('lua/take-permits-5.lua', () => {
     ...(user ? limitKeys.window(endpoint, 'user', user.windowMs) : []),
   ];
 
-  it('answers like the limits in TypeScript at the same microsecond, for any calls', async () => {
+  it('decides like the limits in TypeScript, to the microsecond, for any sequence of calls', async () => {
     const who = fc.record({
       address: fc.constantFrom('10.0.0.1', '10.0.0.2', null),
       userId: fc.constantFrom('u1', 'u2', 'u3', null),
@@ -121,7 +121,7 @@ describe('lua/take-permits-5.lua', () => {
     await take(endpoint, limits, crowd);
     const { redis } = runner.connection;
     for (const key of keys) {
-      const leftMs = await redis.pttl(key); // -2: the key does not exist, or no longer exists
+      const leftMs = await redis.pttl(key); // -2: the key has expired or never existed
       if (leftMs !== -2) expect(leftMs, key).to.be.within(0, 201);
     }
     await pause(200 + PAST_LIVES_MS);

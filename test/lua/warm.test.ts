@@ -24,7 +24,7 @@ describe('lua/warm-2.lua', () => {
     expect(await sale.redis.pttl(sale.keys.sale)).to.equal(-1);
   });
 
-  it('returns `already_warm` and keeps the bucket when it has only a single key left', async () => {
+  it('returns `already_warm` and keeps the bucket, even if only one of its keys is left', async () => {
     for (const half of ['stock', 'sale'] as const) {
       const sale = await runner.sale({ stock: 5 });
       await sale.redis.del(sale.keys[half]);

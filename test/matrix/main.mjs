@@ -1,4 +1,4 @@
-// The entry of `npm run test:matrix`: works in a fresh checkout, where nothing is installed yet.
+// The entry of `npm run test:matrix`. Works in a fresh checkout, where nothing is installed yet.
 import { bootstrap } from '../../deploy/local/bootstrap.mjs';
 
 await bootstrap();

@@ -94,7 +94,7 @@ async function runRow(row: Row, { suites, short = false }: MatrixFlags): Promise
 }
 
 /**
- * `npm test` with these arguments, in a process of its own.
+ * Runs `npm test` with these arguments in a separate process.
  * @param node folder of another Node, or null
  */
 async function runTests(
@@ -128,7 +128,7 @@ function commit(): string {
     const git = (...args: string[]): string => execFileSync('git', args, { cwd: REPO_DIR, encoding: 'utf8' }).trim();
     return git('rev-parse', '--short=8', 'HEAD') + (git('status', '--porcelain') === '' ? '' : '+');
   } catch {
-    return '?'; // no checkout of git
+    return '?'; // not a git checkout
   }
 }
 

@@ -5,7 +5,7 @@ import { DEFAULT_ARTIFACTS_DIR } from '../../deploy/local/stack/paths.js';
 import { runCommand } from '../../deploy/local/stack/run-command.js';
 import { StackError } from '../../deploy/local/stack/stack-error.js';
 
-/** The oldest Node that we promise, and the newest of each line; the program alone, as npm packages have it. */
+/** The oldest Node that we support, and the newest of each line. The program alone, as npm packages contain it. */
 const NODES = {
   '20.19': { version: '20.19.6', sum: '524dbfc08a5889db72d813affbd188459cf4bd423f0767e195e351728de0f9a7' },
   '22': { version: '22.23.3', sum: 'a2f0b870592c313aa9365fb72c6ee66abcb4935ff32aae3e623d678b359a09c9' },
@@ -18,7 +18,7 @@ export const NODE_VERSIONS = Object.keys(NODES) as NodeVersion[];
 const FETCH_MAX_MS = 10 * 60_000;
 
 /**
- * Makes sure that a Node is there, beside the servers.
+ * Makes sure that a Node is installed, next to the servers.
  * @returns the folder of its program, for PATH
  * @throws StackError
  */
@@ -38,7 +38,7 @@ export async function ensureNode(node: NodeVersion, onText: (text: string) => vo
     const got = sumOf(work, packed);
     if (got !== sum) throw new StackError(`The download of Node ${version} has a wrong SHA-256 (${got}).`);
     await must('tar', ['-xzf', join(work, packed[0] as string), '-C', work]);
-    if (!existsSync(home)) renameSync(join(work, 'package'), home); // another process may have been quicker
+    if (!existsSync(home)) renameSync(join(work, 'package'), home); // another process may have been faster
     return join(home, 'bin');
   } finally {
     rmSync(work, { recursive: true, force: true });

@@ -4,9 +4,9 @@ import { nameOf, SUITES, type Row, type Suite } from './rows.js';
 /** The result of a row. */
 export interface RowResult {
   readonly row: Row;
-  /** The MySQL contracts and one purchase, and not whole suites. */
+  /** Runs the MySQL contracts and one purchase instead of whole suites. */
   readonly short: boolean;
-  /** Commit of the checkout; `+` where it has changes that are not committed. */
+  /** Commit of the checkout, followed by `+` if it has uncommitted changes. */
   readonly commit: string;
   /** Unix ms of its end. */
   readonly endedAtMs: number;
@@ -17,16 +17,16 @@ export interface RowResult {
   readonly failures: readonly { readonly title: string; readonly reason: string }[];
 }
 
-/** The result of one start of `npm test`. */
+/** The result of one call of `npm test`. */
 export interface TestRun {
   readonly title: string;
   /** Null if the run wrote no results. */
   readonly results: RunResults | null;
-  /** The reason for missing results. */
+  /** Why there are no results. */
   readonly reason: string;
 }
 
-/** Joins the runs of a row. A run without results counts as a failure. */
+/** Merges the runs of a row. A run without results counts as a failure. */
 export function resultOf(
   runs: readonly TestRun[],
   about: Pick<RowResult, 'row' | 'short' | 'commit' | 'endedAtMs' | 'tookMs'>,
@@ -49,7 +49,7 @@ export function resultOf(
   return { ...about, versions, suites, failures };
 }
 
-/** A failure that belongs to no test, such as a server that did not start, counts as one. */
+/** A failure that belongs to no test, such as a server that did not start, counts as one failure. */
 export function countsOf(rows: readonly RowResult[]): { passed: number; failed: number; skipped: number } {
   const counts = { passed: 0, failed: 0, skipped: 0 };
   for (const { suites, failures } of rows) {
@@ -77,7 +77,7 @@ function cellsOf({ row, short, versions, suites, failures, tookMs, endedAtMs, co
   ];
 }
 
-/** `612`, `612 of 615, 3 FAILED`, `612, 2 skipped`; a line for what is not part of the row. */
+/** `612`, `612 of 615, 3 FAILED`, `612, 2 skipped`; a dash if the suite is not part of the row. */
 function cellOf(result: FolderResult | undefined): string {
   if (result === undefined) return '–';
   const { passed, failed, skipped } = result;
@@ -85,7 +85,7 @@ function cellOf(result: FolderResult | undefined): string {
   return skipped === 0 ? good : `${good}, ${skipped} skipped`;
 }
 
-/** For docs/servers.md. */
+/** Formats the table for docs/servers.md. */
 export function markdownTable(rows: readonly RowResult[]): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
   const rule = HEADER.map((_, column) => (column === 0 ? '---' : '---:'));

@@ -11,7 +11,7 @@ import {
 } from '../../deploy/local/stack/versions.js';
 import type { NodeVersion } from './node-versions.js';
 
-/** A row of the matrix: servers, and the Node that runs tests and programs. */
+/** A row of the matrix: the servers, and the Node that runs tests and programs. */
 export interface Row extends Versions {
   /** `this` means the Node that runs the command. */
   readonly node: NodeVersion | 'this';
@@ -20,7 +20,8 @@ export interface Row extends Versions {
 const BASE: Row = { ...DEFAULT_VERSIONS, node: 'this' };
 
 /**
- * The rows without a choice: the servers of `npm test`, then each other server in its place, then the newest of all.
+ * The rows that run without a choice: the servers of `npm test`, then each other server in place of its default, then
+ * the newest of all.
  */
 export const ROWS: readonly Row[] = [
   BASE,
@@ -46,7 +47,7 @@ export function settingsOf(row: Row, env: NodeJS.ProcessEnv): NodeJS.ProcessEnv 
   for (const server of VERSIONED_SERVERS) {
     if (row[server] === OWN) continue;
     settings[VERSION_SETTINGS[server]] = row[server];
-    delete settings[OWN_SERVERS[server]]; // it would come first
+    delete settings[OWN_SERVERS[server]]; // otherwise it would be found first
   }
   return settings;
 }
@@ -57,11 +58,11 @@ export type Suite = (typeof SUITES)[number];
 /** A quick scenario for the death of each program, and for the death or silence of each server. */
 const SCENARIOS = ['T3/after_deduct', 'M9', 'C3/outbox_after_publish', 'R1', 'D1', 'M1/sales'] as const;
 
-/** The suites of a row: unit tests meet no server, so they are run for a Node that was chosen. */
+/** The suites of a row. Unit tests use no server, so they run only if a Node was chosen. */
 export const suitesOf = ({ node }: Row): readonly Suite[] =>
   SUITES.filter((suite) => suite !== 'unit' || node !== 'this');
 
-/** Arguments of `npm test`, once for each run that the suites take. */
+/** Returns arguments of `npm test`, one list for each call that the suites need. */
 export function runsOf(suites: readonly Suite[], isShort: boolean): string[][] {
   if (isShort) return [['contract', 'integration', '--files', ...mysqlContracts(), ONE_PURCHASE]];
   const together = suites.filter((suite) => suite !== 'scenario');
@@ -72,13 +73,13 @@ export function runsOf(suites: readonly Suite[], isShort: boolean): string[][] {
   ];
 }
 
-/** The suites that the short part is of. */
+/** The suites from which the short part is taken. */
 export const SHORT_SUITES: readonly Suite[] = ['contract', 'integration'];
 
-/** One purchase from the request to the order, with the programs. */
+/** One purchase, from the request to the order, through the real programs. */
 const ONE_PURCHASE = 'test/integration/one-purchase.test.ts';
 
-/** The contracts that MySQL has to hold: of all repositories, of the pool and of the schema. */
+/** The contracts that MySQL must fulfil: of all repositories, of the pool and of the schema. */
 function mysqlContracts(): string[] {
   const folder = 'test/contract';
   return readdirSync(join(REPO_DIR, folder))

@@ -18,7 +18,7 @@ import type { MutantResult } from './report.js';
 /** Longer than any step of a scenario takes without a bug. */
 const WAIT_MS = 40_000;
 
-/** Servers that all mutants share, and what else a run needs. */
+/** The servers that all mutants share, and what else a run needs. */
 export interface ChaosSite {
   readonly stack: StackControls;
   /** Environment of the programs. */
@@ -26,7 +26,7 @@ export interface ChaosSite {
   readonly signal: AbortSignal;
 }
 
-/** Runs `work` on servers of its own, which end with it, as does their data. */
+/** Runs `work` on separate servers, which end with it together with their data. */
 export async function onOwnServers<T>(signal: AbortSignal, work: (site: ChaosSite) => Promise<T>): Promise<T> {
   const { stack, stop } = await showProgress(progressStyle(false), ['artifacts', ...SERVER_NAMES], (onProgress) =>
     bootOwnStack(MUTANTS_DIR, onProgress, signal, { timing: 'test' }),
@@ -48,7 +48,7 @@ export async function onOwnServers<T>(signal: AbortSignal, work: (site: ChaosSit
   }
 }
 
-/** Runs the scenarios of a mutant on programs that have it, until one catches it. Scenarios and checks are unchanged. */
+/** Runs the scenarios of a mutant on its programs, until one catches it. Scenarios and checks are unchanged. */
 export async function runByChaos(mutant: Mutant, site: ChaosSite): Promise<MutantResult> {
   const { chaos } = mutant;
   if (chaos === undefined) throw new Error(`${mutant.name} is not for chaos`);
@@ -67,7 +67,7 @@ export async function runByChaos(mutant: Mutant, site: ChaosSite): Promise<Mutan
   return last;
 }
 
-/** The same scenario on programs without a bug. @returns why it is not green; null when it is */
+/** Runs the same scenario on programs without a bug. @returns why it is not green; null if it is */
 export async function runControl(name: string, seed: number, site: ChaosSite): Promise<string | null> {
   const { result } = await runScenario(undefined, name, seed, site);
   return result.outcome === 'red' ? saidBy(result) : null;
@@ -104,7 +104,7 @@ async function runScenario(
   }
 }
 
-/** @throws Error when there is no such scenario */
+/** @throws Error if there is no such scenario */
 function scenarioNamed(name: string): Scenario {
   const scenario = SCENARIOS.find((one) => one.name === name);
   if (scenario === undefined) throw new Error(`there is no scenario ${name}`);

@@ -10,7 +10,10 @@ import { plantInSimulation } from './plant.js';
 /** Most mutants are noticed within 100 seeds, the rarest within a few thousand. */
 const RUNS_MAX = 20_000;
 
-/** The first seed, from `fromSeed` on, at which the simulation notices the mutant; null when none of `RUNS_MAX` does. */
+/**
+ * Returns the first seed, from `fromSeed` on, at which the simulation notices the mutant, or null if none of `RUNS_MAX`
+ * seeds does.
+ */
 export async function catchInSimulation(mutant: Mutant, signal?: AbortSignal): Promise<Broken | null> {
   const { fromSeed = 1 } = mutant.simulation ?? {};
   return catchFrom(mutant, fromSeed, RUNS_MAX, signal);
@@ -36,7 +39,7 @@ export async function findSeed(mutant: Mutant, signal?: AbortSignal): Promise<nu
 
 const LIST = join(REPO_DIR, 'test/mutants/mutants.ts');
 
-/** Writes into the list of the planted bugs where the search for one begins. */
+/** Writes where the search for a mutant begins into the list of planted bugs. */
 export function keepSeed({ name }: Mutant, seed: number): void {
   const text = readFileSync(LIST, 'utf8');
   const entry = new RegExp(`(name: '${name}',(?:(?!\\n  },\\n)[^])*?simulation: \\{ fromSeed: )\\d+`);
@@ -44,18 +47,18 @@ export function keepSeed({ name }: Mutant, seed: number): void {
   writeFileSync(LIST, text.replace(entry, `$1${seed}`));
 }
 
-/** The trace of one seed with the mutant. */
+/** Returns the trace of one seed with the mutant. */
 export const traceMutant = (mutant: Mutant, seed: number, signal?: AbortSignal): Promise<string> =>
   simulateMutant(mutant, ['--seed', String(seed), '--trace'], signal);
 
-/** Simulates in a process of its own, which loads the modules of the copy. @returns its output */
+/** Simulates in a separate process, which loads the modules of the copy. @returns its output */
 async function simulateMutant(mutant: Mutant, args: readonly string[], signal?: AbortSignal): Promise<string> {
   const main = await plantInSimulation(mutant);
   const options = { cwd: REPO_DIR, signal, maxBuffer: 64 * 1024 * 1024 };
   return new Promise((resolve, reject) => {
     execFile(process.execPath, [main, ...args], options, (error, stdout, stderr) => {
       rmSync(dirname(main), { recursive: true, force: true });
-      // It exits with 1 when a promise was broken, as it should be.
+      // It exits with 1 if a promise was broken, as it should be.
       if (error === null || (error.code === 1 && stdout !== '')) resolve(stdout);
       else reject(new Error(`${mutant.name} cannot be simulated: ${stderr || error.message}`, { cause: error }));
     });

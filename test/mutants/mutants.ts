@@ -3,27 +3,27 @@ import type { Finding } from '../invariants/check-sale.js';
 /** A change of one file. */
 export interface Edit {
   /**
-   * Below `src/` or `lua/`. The simulation has no scripts and no MySQL: a rule that they keep is broken in their models in
-   * `test/helpers/memory/`, too.
+   * Path below `src/` or `lua/`. The simulation has no scripts and no MySQL, so a rule that these enforce must be
+   * broken in their models in `test/helpers/memory/` too.
    */
   readonly file: string;
-  /** Must be in the file exactly once, or the mutant is stale. */
+  /** Must occur in the file exactly once, or the mutant is stale. */
   readonly find: string;
   readonly replace: string;
 }
 
-/** How chaos has to notice a mutant: a scenario goes red. */
+/** How chaos must notice a mutant: a scenario fails. */
 interface CaughtByChaos {
   /**
-   * Names of scenarios, the most likely one first; the next is tried only when it stays green. An edit of a script must not
-   * change its first line, by which `atScriptCall` recognises it.
+   * Names of scenarios, the most likely one first. The next is tried only if the previous stays green. An edit of a
+   * script must not change its first line, by which `atScriptCall` recognises it.
    */
   readonly scenarios: readonly string[];
-  /** Invariants that break; none: all hold, but the sale sells nothing any more. */
+  /** Invariants that break. Empty: all hold, but the sale no longer sells anything. */
   readonly invariants: readonly Finding['invariant'][];
-  /** Must be in the reason or in a finding. A scenario that is red for another reason proves nothing. */
+  /** Text that the reason or a finding must contain. A scenario that is red for another reason proves nothing. */
   readonly says: RegExp;
-  /** Tried one after the other; default 1. */
+  /** Number of seeds, tried one after another; default 1. */
   readonly seeds?: readonly number[];
 }
 
@@ -34,16 +34,16 @@ export interface Mutant {
   readonly breaks: string;
   readonly edits: readonly Edit[];
   /**
-   * Some seed breaks a promise. The search starts at a seed that did. After a change of the code another seed may be
-   * the first, which the search finds within minutes and `npm run mutants -- --find-seeds` writes down here.
+   * A seed at which a promise was broken, where the search starts. After a change of the code, another seed may be the
+   * first one. The search then finds it within minutes, and `npm run mutants -- --find-seeds` writes it here.
    */
   readonly simulation?: { readonly fromSeed: number };
   readonly chaos?: CaughtByChaos;
 }
 
 /**
- * Chaos runs them in this order. Scenarios that restart Redis come first, or the keeper would rebuild every sale of the
- * others.
+ * Chaos runs them in this order. Scenarios that restart Redis come first, because otherwise the keeper would have to
+ * rebuild every sale of the others.
  */
 export const MUTANTS: readonly Mutant[] = [
   {
@@ -254,7 +254,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'const INSERT_LIVE = `INSERT IGNORE INTO orders',
       },
       {
-        // this assertion would end the worker first
+        // otherwise this assertion would end the worker first
         file: 'src/mysql/insert-orders.ts',
         find: '  assert(written === orders.length, `${written} rows were written for ${orders.length} purchases`);\n',
         replace: '  assert(written >= 0, `${written} rows`);\n',

@@ -4,7 +4,7 @@ import { build, type Plugin } from 'esbuild';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import type { Edit, Mutant } from './mutants.js';
 
-/** The text of an edit is not in its file exactly once: the code has changed. */
+/** The text of an edit does not occur in its file exactly once, because the code has changed. */
 export class StaleMutant extends Error {
   constructor(mutant: Mutant, { file, find }: Edit, times: number) {
     super(`${mutant.name} is stale: its text is ${times} times in ${file}, not once:\n${find}`);
@@ -12,16 +12,16 @@ export class StaleMutant extends Error {
   }
 }
 
-/** Copies of the programs that may be deleted at any time. Below the checkout, so that its packages are found. */
+/** Copies of the programs, which may be deleted at any time. Inside the checkout, so that its packages are found. */
 export const MUTANTS_DIR = join(REPO_DIR, '.stack-mutants');
 
-/** Files of a checkout that the built programs read, besides their bundle. */
+/** Files of a checkout that the built programs read in addition to their bundle. */
 const BESIDE = ['lua', 'config', 'deploy/prometheus', 'package.json'];
 /** The command of the simulation. A mutant of the simulation must be among its direct or indirect imports. */
 const SIMULATION = 'test/simulation/main.ts';
 
 /**
- * The text of every file that a mutant changes, by its path in the checkout.
+ * Returns the text of every file that a mutant changes, by its path in the checkout.
  * @throws StaleMutant
  */
 export function editedFiles(mutant: Mutant): ReadonlyMap<string, string> {
@@ -36,7 +36,7 @@ export function editedFiles(mutant: Mutant): ReadonlyMap<string, string> {
 }
 
 /**
- * Bundles the programs with the texts of a mutant in place of the originals.
+ * Bundles the programs with the texts of a mutant instead of the originals.
  * @returns the entry of the broken programs
  * @throws StaleMutant
  */
@@ -50,7 +50,7 @@ export async function plantInBuild(mutant: Mutant): Promise<string> {
 }
 
 /**
- * Bundles the simulation with the texts of a mutant in place of the originals.
+ * Bundles the simulation with the texts of a mutant instead of the originals.
  * @returns the command `simulate` of the copy
  * @throws StaleMutant
  */

@@ -11,20 +11,20 @@ export interface MutantResult {
   readonly mutant: Mutant;
   readonly by: 'simulation' | 'chaos';
   readonly verdict: Verdict;
-  /** The scenario that decided; for the simulation the promise that was broken. */
+  /** The scenario that decided, or for the simulation the promise that was broken. */
   readonly where: string;
   readonly seed: number | null;
-  /** Reason and findings; empty when nothing was noticed. */
+  /** Reason and findings. Empty if nothing was noticed. */
   readonly said: string;
   readonly tookMs: number;
-  /** Ends of the logs of the programs of a scenario. */
+  /** The last lines of the logs of a scenario's programs. */
   readonly logs: string;
 }
 
-/** Characters of the reason that are shown; more would only repeat it. */
+/** Number of characters of the reason that are shown. More would only repeat it. */
 const SAID_SHOWN = 300;
 
-/** The part of the reason that proves the mutant, with as much text around it as fits. */
+/** Returns the part of the reason that proves the mutant, with as much text around it as fits. */
 export function saidShown({ mutant, by, said }: MutantResult): string {
   const at = by === 'chaos' ? said.search(mutant.chaos?.says ?? '') : 0;
   const from = at < SAID_SHOWN / 2 ? 0 : at;

@@ -39,7 +39,7 @@ async function load(): Promise<CommandLines> {
   };
 }
 
-/** Stops the program at its call of parse. */
+/** Stops the program when it calls parse. */
 async function definedBy(importIt: () => Promise<unknown>): Promise<Command> {
   const found: Command[] = [];
   const parse = sinon.stub(Command.prototype, 'parse').callsFake(function (this: Command) {
@@ -105,7 +105,7 @@ const SCRIPTS = (
   JSON.parse(readFileSync(join(REPO_DIR, 'package.json'), 'utf8')) as { scripts: Readonly<Record<string, string>> }
 ).scripts;
 
-/** Replaces placeholders for values of the reader. Every id and number of ours may be 1, and two names are times. */
+/** Replaces placeholders for the reader's own values. Every id and number may be 1, and two names are times. */
 const asTyped = (text: string): string =>
   text
     .replace(/<[A-Za-z]+>/g, '1')

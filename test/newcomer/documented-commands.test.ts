@@ -12,12 +12,12 @@ describe('documented commands', () => {
   const isListed = ({ text, inline }: DocumentedCommand): boolean =>
     rows.some((row) => isCoveredBy(row, text) || (inline && isPartOf(row, text)));
 
-  it('are all in the table of how commands are tried', () => {
+  it('each have a row in the table that says how they are tried', () => {
     const missing = commands.filter((command) => !isListed(command)).map(({ page, text }) => `${page}: ${text}`);
     expect(missing, 'not in test/newcomer/how-commands-run.ts').to.deep.equal([]);
   });
 
-  it('are on a page if the table names them, as are the tests that run them', () => {
+  it('are on a page if the table names them, and so are the tests that run them', () => {
     const unused = rows.filter((row) => !commands.some(({ text }) => isCoveredBy(row, text)));
     expect(unused, 'on no page').to.deep.equal([]);
     expect(Object.keys(RUN_BY).filter((file) => !existsSync(join(REPO_DIR, file)))).to.deep.equal([]);

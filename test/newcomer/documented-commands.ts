@@ -6,7 +6,7 @@ export interface DocumentedCommand {
   readonly page: string;
   /** The command on one line, without its comment, with `seckill` for both ways to start it. */
   readonly text: string;
-  /** Whether the command is in a sentence or a table, where it may be the beginning of several commands. */
+  /** True if the command is in a sentence or a table, where it may be the beginning of several commands. */
   readonly inline: boolean;
 }
 
@@ -14,8 +14,8 @@ const PROGRAM = /^(npm|npx|node|seckill) /;
 const FENCE = /^ *```(\w*)\n([\s\S]*?)^ *```$/gm;
 
 /**
- * Returns every command of README.md, docs/api.md (whose purchase others need), CONTRIBUTING.md, bench/README.md and
- * the other pages.
+ * Returns every command of README.md, docs/api.md (whose purchase other pages need), CONTRIBUTING.md, bench/README.md
+ * and the other pages.
  */
 export function documentedCommands(): DocumentedCommand[] {
   const found = pages().flatMap(({ page, text }) => [
@@ -37,11 +37,11 @@ const normalized = (text: string): string =>
     .replace(/npm run -s /g, 'npm run ')
     .trim();
 
-/** Whether a row of the table covers this command. A final `…` matches anything. */
+/** Returns whether a row of the table covers this command. A final `…` matches anything. */
 export const isCoveredBy = (row: string, text: string): boolean =>
   row.endsWith('…') ? text.startsWith(row.slice(0, -1)) : row === text;
 
-/** Whether the text is the beginning of the row and so covers several commands. */
+/** Returns whether the text is the beginning of the row and so covers several commands. */
 export const isPartOf = (row: string, text: string): boolean =>
   `${row} `.startsWith(`${text.replace(/ ?(…|<\w+>)$/, '')} `);
 

@@ -1,5 +1,5 @@
 // Lists how each documented command is tried. A row that ends in … covers all commands that begin like it. `seckill`
-// stands for `npm run -s seckill --` and for the built program as well.
+// stands for both `npm run -s seckill --` and the built program.
 
 /** Run by first-steps.test.ts, in one shell, in the order of the pages. */
 export const RUN_HERE: readonly string[] = [

@@ -15,7 +15,7 @@ import { loadCommandLines, runSeckill } from './command-lines.js';
 const SECKILL = `seckill() { printf '%s\\0' "$@" | curl -sS --fail-with-body --data-binary @- "$SECKILL_URL"; }`;
 
 /**
- * Runs commands one after the other in one shell and prints each command as `$ command` first. `seckill` runs in this
+ * Runs commands one after another in one shell, and prints each command as `$ command` first. `seckill` runs in this
  * process, because a separate process would take two seconds of CPU.
  * @param env environment of `seckill`
  * @returns the output

@@ -38,7 +38,7 @@ describe('npm start with traffic and faults', function () {
   afterEach(function () {
     if (this.currentTest?.state === 'failed') console.log(demo?.stderr.slice(-4_000));
   });
-  /** Adds the last output of the demo to the reason, because the rest may not be at hand. */
+  /** Adds the last output of the demo to the reason, because the rest may not be available. */
   const saying = async <T>(waiting: Promise<T>): Promise<T> =>
     waiting.catch((error: unknown) => {
       throw new Error(`${String(error)}\n${demo.stderr.slice(-2_000)}`, { cause: error });
@@ -85,7 +85,7 @@ describe('npm start with traffic and faults', function () {
     expect((await get('/rules')).json).to.have.nested.property('rules.queue.mode', 'on');
   });
 
-  it('leaves a dead letter for a purchase that MySQL refuses, a worker that dies and returns, and an open half message', async () => {
+  it('produces a dead letter for a purchase that MySQL refuses, a worker that dies and returns, and an open half message', async () => {
     const { key } = await saying(
       found('a purchase is refused', async () => demo.found('fault', { fault: 'poisoned_batch' }), {
         grantedMs: SEEN_WITHIN_MS,

@@ -8,20 +8,21 @@ import { StackError } from '../../deploy/local/stack/stack-error.js';
 /** Every test depends on these. */
 const READ_BY_ALL =
   /^(package(-lock)?\.json|tsconfig.*\.json|\.mocharc\.json|test\/helpers\/(global|counting-)|test\/run)/;
-/** Guards compare whole folders and pages with each other, so any change may be their business; they take seconds. */
+/** Guards compare whole folders and pages with each other, so any change may affect them. They take seconds. */
 const GUARD = 'test/guard/';
 
 export interface Affected {
-  /** Test files, from the root of the checkout. */
+  /** Test files, relative to the root of the checkout. */
   readonly files: ReadonlySet<string>;
-  /** Says for a person why each test was chosen. */
+  /** Explains to a person why each test was chosen. */
   readonly lines: readonly string[];
 }
 
 /**
- * The test files that a change can affect: they changed, or a file did that they import, read or start, at any distance.
- * @param ref what the working tree is compared with, from where the two parted
- * @throws StackError when `ref` is no commit
+ * Returns the test files that a change can affect: files that changed, or that import, read or start a changed file,
+ * directly or indirectly.
+ * @param ref compared with the working tree, starting from their common ancestor
+ * @throws StackError if `ref` is not a commit
  */
 export function affectedTests(ref: string): Affected {
   const changed = changedFiles(ref);
@@ -70,8 +71,9 @@ function git(...args: string[]): string[] {
 }
 
 /**
- * For each file that depends on a changed one: the next file on the shortest way there; null for the changed ones.
- * @param known every file below `root`, from there
+ * Returns for each file that depends on a changed one the next file on the shortest path to it; null for the changed
+ * files.
+ * @param known every file below `root`, relative to it
  */
 export function dependents(
   changed: readonly string[],
@@ -84,7 +86,8 @@ export function dependents(
   }
   const because = new Map<string, string | null>(changed.map((file) => [file, null]));
   for (const file of because.keys()) {
-    for (const user of users.get(file) ?? []) if (!because.has(user)) because.set(user, file); // found again by this loop
+    // this loop finds them again
+    for (const user of users.get(file) ?? []) if (!because.has(user)) because.set(user, file);
   }
   return because;
 }
@@ -96,9 +99,9 @@ function chainOf(file: string, because: ReadonlyMap<string, string | null>): str
 }
 
 /**
- * Returns the files that a file imports, also for types alone, and the files it names in `new URL('…',
- * import.meta.url)` or below `PACKAGE_ROOT`: programs that it starts, files and folders that it reads. A program of
- * `dist` stands for its source.
+ * Returns the files that a file imports, even only for types, and the files it names in `new URL('…', import.meta.url)`
+ * or below `PACKAGE_ROOT`: programs that it starts, files and folders that it reads. A program in `dist` stands for its
+ * source.
  */
 function usedBy(root: string, file: string, known: readonly string[]): string[] {
   const text = readFileSync(join(root, file), 'utf8');

@@ -6,13 +6,13 @@ import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 interface FolderNeeds {
   /** `secure`: servers with TLS and access control everywhere. */
   readonly servers: 'none' | 'plain' | 'secure';
-  /** Files that run beside each other; default 1. */
+  /** Number of files that run at the same time; default 1. */
   readonly jobs?: number;
-  /** Maximum number of test files in one process (a part); default all. The stacks of a run divide the parts. */
+  /** Maximum number of test files in one process (a part). Default: all. The stacks of a run divide the parts. */
   readonly partFiles?: number;
 }
 
-/** In the order in which a run takes them. */
+/** In the order in which a run processes them. */
 const FOLDERS = {
   unit: { servers: 'none' },
   guard: { servers: 'none' },
@@ -37,11 +37,11 @@ export const needsOf = (folder: Folder): FolderNeeds => FOLDERS[folder];
 /** A command that runs tests. */
 interface TestCommand {
   readonly about: string;
-  /** Folders and files below test/. A file belongs to the command that names it, or else its folder. */
+  /** Folders and files below test/. A file belongs to the command that names it, otherwise to that of its folder. */
   readonly has: readonly string[];
-  /** How many sets of servers share its work; default 1. */
+  /** Number of sets of servers that share its work; default 1. */
   readonly stacks?: number;
-  /** `npm run test:all` leaves it out. */
+  /** `npm run test:all` leaves this command out. */
   readonly onRequest?: boolean;
 }
 
@@ -94,7 +94,7 @@ export const isCommand = (name: string): name is CommandName => (COMMAND_NAMES a
 export const ALL_COMMANDS = COMMAND_NAMES.filter((name) => (COMMANDS[name] as TestCommand).onRequest !== true);
 export const stacksOf = (name: CommandName): number => (COMMANDS[name] as TestCommand).stacks ?? 1;
 
-/** Long files start first, so that parallel files end together. */
+/** Long files start first, so that parallel files end at about the same time. */
 const FIRST = [
   'delivery-source',
   'rocketmq-connection',
@@ -104,7 +104,7 @@ const FIRST = [
   'mysql-faults',
 ];
 
-/** Every test file, from the root of the checkout. */
+/** Returns every test file, relative to the root of the checkout. */
 export function testFiles(): string[] {
   const rank = (name: string): number => (FIRST.includes(name.slice(0, -'.test.ts'.length)) ? 0 : 1);
   return FOLDER_NAMES.flatMap((folder) => {
@@ -119,7 +119,7 @@ export function testFiles(): string[] {
 /** @param file `test/<folder>/…` */
 export const folderOf = (file: string): Folder => file.split('/')[1] as Folder;
 
-/** The commands that claim a file with the longest of their names for it: exactly one, which a guard proves. */
+/** Returns the commands that claim a file with the longest matching name. A guard proves that it is exactly one. */
 export function claimsOf(file: string): CommandName[] {
   const claims = COMMAND_NAMES.flatMap((name) =>
     (COMMANDS[name] as TestCommand).has

@@ -1,4 +1,4 @@
-/** Tests of a file, a command or a whole run. */
+/** Test counts of a file, a command or a whole run. */
 export interface Counts {
   readonly passed: number;
   readonly failed: number;
@@ -13,7 +13,7 @@ export const sumOf = (some: readonly Counts[]): Counts => {
 export const shown = ({ passed, failed, skipped }: Counts): string =>
   `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
 
-/** The last line of the form `N passed, N failed`; null where a program prints none. */
+/** Returns the last line of the form `N passed, N failed`, or null if a program printed none. */
 export function countsIn(output: string): Counts | null {
   const last = [...output.matchAll(/^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/gm)].at(-1);
   if (last === undefined) return null;

@@ -5,9 +5,9 @@ import { promisify } from 'node:util';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 
 /**
- * Coverage that unit and contract tests must reach in each room, in percent of lines and of branches, some points below
- * what they do reach. A room that is missing here fails. Other tests cover code that only whole programs run, such as
- * commands and wiring.
+ * Coverage that unit and contract tests must reach in each folder, in percent of lines and of branches, some points
+ * below what they reach today. A folder that is missing here fails. Other tests cover code that only whole programs
+ * run, such as commands and wiring.
  */
 const FLOORS: Readonly<Record<string, readonly [lines: number, branches: number]>> = {
   'src/admission': [92, 88],
@@ -21,7 +21,7 @@ const FLOORS: Readonly<Record<string, readonly [lines: number, branches: number]
   'src/orders': [94, 84],
   'src/payment': [94, 80],
   'src/process': [74, 86],
-  'src/programs': [44, 75], // they compose parts; test/integration starts them
+  'src/programs': [44, 75], // they compose parts, and test/integration starts them
   'src/purchase': [94, 88],
   'src/recovery': [94, 84],
   'src/redis': [94, 84],
@@ -50,7 +50,7 @@ export async function coverageByRoom(folder: string): Promise<{ table: string; m
   return judge(summary, FLOORS);
 }
 
-/** @param summary of c8: by the whole path of a file, and `total` */
+/** @param summary of c8: by the absolute path of a file, and `total` */
 function judge(summary: Summary, floors: typeof FLOORS): { table: string; missed: string[] } {
   const rooms = new Map<string, { lines: Share; branches: Share }>();
   const add = (a: Share, b: Share): Share => ({ covered: a.covered + b.covered, total: a.total + b.total });
@@ -76,7 +76,7 @@ function judge(summary: Summary, floors: typeof FLOORS): { table: string; missed
   return { table: [head, ...rows].join('\n'), missed };
 }
 
-/** Returns the folder that a floor is for: a folder of `src`, the client, or the pages. */
+/** Returns the folder to which a floor applies: a folder of `src`, the client, or the pages. */
 function roomOf(file: string): string {
   const [top = '', folder = ''] = file.split(sep);
   return top === 'src' || folder === 'client' ? `${top}/${folder}` : top;

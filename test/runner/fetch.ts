@@ -1,8 +1,8 @@
 import type { CommandName } from './commands.js';
 
 /**
- * Tools that commands need beside Node, a JDK, Maven and npm. Tests without their tool fail or skip with the same
- * sentence.
+ * Tools that commands need in addition to Node, a JDK, Maven and npm. Tests without their tool fail or skip with the
+ * same sentence.
  */
 const FETCHES: Partial<Record<CommandName, () => Promise<unknown>>> = {
   pages: async () => (await import('../helpers/chromium.js')).fetchChromium(),
@@ -11,8 +11,8 @@ const FETCHES: Partial<Record<CommandName, () => Promise<unknown>>> = {
 };
 
 /**
- * Begins to download what the commands need, in their order, so that no test waits for a registry.
- * @returns what to await before the first test of a command
+ * Starts to download what the commands need, in their order, so that no test waits for a registry.
+ * @returns a promise to await before the first test of a command
  */
 export function fetchToolsOf(names: readonly CommandName[]): ReadonlyMap<string, Promise<void>> {
   const fetched = new Map<string, Promise<void>>();

@@ -1,5 +1,5 @@
-// A reporter of mocha: a line for each file that has ended, and each failure at once. Where SECKILL_TEST_COUNTS names a file, it gets
-// a line of JSON per test file, so that a process that dies has still said which files it finished.
+// A reporter for mocha: prints a line for each finished file, and each failure at once. If SECKILL_TEST_COUNTS names a
+// file, it also gets a line of JSON per test file, so that even a process that dies has reported the files it finished.
 const { appendFileSync } = require('node:fs');
 const { relative } = require('node:path');
 const Mocha = require('mocha');
@@ -39,7 +39,7 @@ module.exports = class FileReporter extends Base {
     });
   }
 
-  /** The counts of the file that runs; the file before it has ended. */
+  /** The counts of the running file; the file before it has ended. */
   #fileOf(path) {
     const name = path === undefined ? (this.#current?.name ?? '') : relative(process.cwd(), path);
     if (this.#current?.name !== name) {
@@ -53,7 +53,8 @@ module.exports = class FileReporter extends Base {
     if (this.#current === null) return;
     const { name, passed, skipped, failures, testMs, beganMs } = this.#current;
     this.#current = null;
-    const tookMs = this.#isParallel ? testMs : Date.now() - beganMs; // a parallel run reports a file when it has ended
+    // a parallel run reports a file only when it has ended
+    const tookMs = this.#isParallel ? testMs : Date.now() - beganMs;
     const failed = failures.length;
     const counts = [
       `${passed} passed`,

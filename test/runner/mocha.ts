@@ -8,7 +8,7 @@ import { killTree } from './process-tree.js';
 
 /** The result of a test file. */
 export interface FileResult {
-  /** Path below the root of the checkout. */
+  /** Path relative to the root of the checkout. */
   readonly file: string;
   readonly passed: number;
   readonly failed: number;
@@ -22,26 +22,26 @@ export interface Failure {
   readonly reason: string;
 }
 
-// not bin/mocha.js, which starts this one as a child of its own: a process more
+// not bin/mocha.js, which would start this one as a child process: one more process
 const MOCHA = join(REPO_DIR, 'node_modules/mocha/lib/cli/cli.js');
 const REPORTER = join(REPO_DIR, 'test/runner/file-reporter.cjs');
-/** Makes mocha import test files. A module that is required here and imported there would exist twice, and V8 would mix up its coverage. */
+/** Makes mocha import test files. A module both required and imported would exist twice, and confuse coverage. */
 const IMPORT_ONLY = '--no-experimental-require-module';
-/** All tests have ended: a process that lives on then has left something open. */
+/** By then all tests have ended. A process that is still alive has left something open. */
 const EXIT_WAIT_MS = 60_000;
 const WATCH_EVERY_MS = 1_000;
-/** A program that a test has left behind keeps the pipes open. */
+/** If a test has left a program behind, that program keeps the pipes open. */
 const PIPES_WAIT_MS = 5_000;
 
 interface HowToRun {
-  /** Of mocha. */
+  /** Arguments of mocha. */
   readonly options: readonly string[];
   readonly env: NodeJS.ProcessEnv;
-  /** Ends the process, and all that it has started. */
+  /** Ends the process, and everything that it has started. */
   readonly signal: AbortSignal;
 }
 
-/** Runs test files in one process and shows its output as it comes. Never rejects: a file without a result has failed. */
+/** Runs test files in one process and shows its output as it arrives. Never rejects: a file without a result failed. */
 export async function runMocha(files: readonly string[], { options, env, signal }: HowToRun): Promise<FileResult[]> {
   const folder = mkdtempSync(join(tmpdir(), 'seckill-test-'));
   const countFile = join(folder, 'counts.ndjson');
@@ -56,7 +56,7 @@ export async function runMocha(files: readonly string[], { options, env, signal 
     if (child.pid !== undefined) killTree(child.pid);
   };
   signal.addEventListener('abort', stop, { once: true });
-  // whole lines, since other processes write to the same terminal
+  // whole lines, because other processes write to the same terminal
   for (const input of [child.stdout, child.stderr]) createInterface({ input }).on('line', (line) => console.log(line));
   let endedMs = Infinity;
   const watch = setInterval(() => {

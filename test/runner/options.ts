@@ -11,13 +11,13 @@ import {
 
 export interface TestOptions {
   readonly commands: readonly CommandName[];
-  /** All files of these run, whatever their command. */
+  /** All files of these folders run, whatever their command. */
   readonly folders: readonly Folder[];
   /** Passed on to mocha. */
   readonly mochaArgs: readonly string[];
   /** Parts of paths. Only files whose path contains one of them run. Empty: all files run. */
   readonly fileParts: readonly string[];
-  /** Ref that the working tree is compared with. Null: every test runs. */
+  /** Ref with which the working tree is compared. Null: every test runs. */
   readonly changedSince: string | null;
   /** Where unit and contract tests leave their coverage, for `npm run test:all`; null: nowhere. */
   readonly coverageInto: string | null;
@@ -35,7 +35,7 @@ function parseWebhooks(text: string): number {
 
 const isFolder = (name: string): name is Folder => (FOLDER_NAMES as readonly string[]).includes(name);
 
-/** @throws CommanderError for `--help` and for wrong use, with what there was to say already written */
+/** @throws CommanderError for `--help` and for wrong use; its message is already printed */
 export function readOptions(args: readonly string[], write?: (text: string) => void): TestOptions {
   const width = Math.max(...COMMAND_NAMES.map((name) => name.length));
   const list = COMMAND_NAMES.map((name) => `  ${name.padEnd(width)}  ${COMMANDS[name].about}`).join('\n');

@@ -2,11 +2,12 @@ import { readdirSync } from 'node:fs';
 import { identityOf, parentOf } from '../../deploy/local/stack/processes.js';
 
 /**
- * Ends a process and all that it has started, at once: servers and programs of a test know nothing of its end, and would live on.
- * Their data is thrown away by whoever starts them next.
+ * Kills a process and everything that it has started. The servers and programs of a test do not notice its end, and
+ * would otherwise live on. Whoever starts them next discards their data.
  */
 export function killTree(pid: number): void {
-  const all = [pid, ...descendantsOf(pid)]; // read before the first one dies: its children get another parent then
+  // read before the first process dies, because its children then get another parent
+  const all = [pid, ...descendantsOf(pid)];
   for (const one of all) {
     try {
       process.kill(one, 'SIGKILL');
@@ -16,7 +17,7 @@ export function killTree(pid: number): void {
   }
 }
 
-/** Returns the pids of all descendants that still run. */
+/** Returns the pids of all descendants that are still running. */
 function descendantsOf(pid: number): number[] {
   const pids = readdirSync('/proc')
     .map(Number)

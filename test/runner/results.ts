@@ -2,14 +2,14 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import type { Folder } from './commands.js';
 import type { Failure } from './mocha.js';
 
-/** Where `npm test` leaves what came out, for a program that started it: test/matrix does. */
+/** How `npm test` passes its results to a program that started it, such as test/matrix. */
 const FILE_SETTING = 'SECKILL_TEST_RESULTS';
 
 export interface FolderResult {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
-  /** Time of all runs of this folder, which may have run in parallel. */
+  /** Time of all runs of this folder, which may have been parallel. */
   readonly tookMs: number;
 }
 
@@ -17,11 +17,11 @@ export interface RunResults {
   readonly folders: Partial<Record<Folder, FolderResult>>;
   /** Failures of the whole run, including those that belong to no folder. */
   readonly failures: readonly Failure[];
-  /** Name → version, as the servers say it; Node alone where there was no stack. */
+  /** Name → version, as reported by the servers. Only Node if there was no stack. */
   readonly versions: Readonly<Record<string, string>>;
 }
 
-/** @param file what the run shall write */
+/** @param file the file that the run must write */
 export const resultsSetting = (file: string): Record<string, string> => ({ [FILE_SETTING]: file });
 
 export const isWanted = (): boolean => Boolean(process.env[FILE_SETTING]);
@@ -31,7 +31,7 @@ export function writeResults(results: RunResults): void {
   if (file) writeFileSync(file, `${JSON.stringify(results, null, 2)}\n`);
 }
 
-/** Null when the run ended before it could write any. */
+/** Null if the run ended before it could write its results. */
 export function readResults(file: string): RunResults | null {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as RunResults;
@@ -40,7 +40,7 @@ export function readResults(file: string): RunResults | null {
   }
 }
 
-/** The sum of two runs of one folder. */
+/** Adds up two runs of one folder. */
 export const addResults = (a: FolderResult | undefined, b: FolderResult): FolderResult => ({
   passed: (a?.passed ?? 0) + b.passed,
   failed: (a?.failed ?? 0) + b.failed,

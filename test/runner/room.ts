@@ -3,10 +3,13 @@ import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const POLL_MS = 1_000;
-/** Percent of the last ten seconds in which some process waited for a core. */
+/** Share of the last ten seconds, in percent, in which some process waited for a core. */
 const PRESSURE_MAX = 60;
 
-/** Waits until the machine has room for one more busy process, or until `signal` says that nothing else of ours runs. */
+/**
+ * Waits until the machine has room for one more busy process, or until `signal` says that nothing else of ours is
+ * running.
+ */
 export async function roomToRun(signal: AbortSignal): Promise<void> {
   while (!signal.aborted && !hasRoom()) await sleep(POLL_MS, undefined, { signal }).catch(() => undefined);
 }
@@ -14,7 +17,7 @@ export async function roomToRun(signal: AbortSignal): Promise<void> {
 function hasRoom(): boolean {
   const pressure = /some avg10=([\d.]+)/.exec(read('/proc/pressure/cpu') ?? '')?.[1];
   if (pressure !== undefined) return Number(pressure) < PRESSURE_MAX;
-  const runnable = /\d+(?=\/)/.exec(read('/proc/loadavg') ?? '')?.[0]; // a kernel without pressure figures
+  const runnable = /\d+(?=\/)/.exec(read('/proc/loadavg') ?? '')?.[0]; // the kernel has no pressure figures
   return runnable === undefined || Number(runnable) < 2 * availableParallelism();
 }
 

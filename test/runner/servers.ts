@@ -11,10 +11,10 @@ import { readFacts } from '../chaos/report.js';
 
 const STACK_DIR = join(REPO_DIR, '.stack-test');
 
-/** Which set of servers: `plain` and `plain-2` are alike. */
+/** The set of servers. `plain` and `plain-2` are alike. */
 export type ServersName = 'plain' | 'plain-2' | 'secure';
 
-/** The servers of a test run, on ports and in folders of their own. Each set boots when it is first asked for. */
+/** The servers of a test run, on their own ports and in their own folders. Each set boots when first requested. */
 export class TestServers {
   readonly #signal: AbortSignal;
   readonly #lock: { release: () => void };
@@ -38,7 +38,7 @@ export class TestServers {
     return booted;
   }
 
-  /** Kills the others: nothing needs their data again, and a broker is never quite idle. */
+  /** Kills the others, because nothing needs their data again and a broker is never completely idle. */
   async keepOnly(kept: ServersName | null): Promise<void> {
     const others = [...this.#stacks].filter(([name]) => name !== kept);
     await Promise.all(others.map(([, stack]) => stack.down({ signal: 'SIGKILL' })));
@@ -53,7 +53,7 @@ export class TestServers {
     this.#lock.release();
   }
 
-  /** Name → version, as the plain servers say it. */
+  /** Name → version, as reported by the plain servers. */
   async versions(): Promise<Readonly<Record<string, string>>> {
     const stack = this.#stacks.get('plain');
     if (stack === undefined) return {};
@@ -67,7 +67,7 @@ export class TestServers {
 
   async #boot(name: ServersName): Promise<NodeJS.ProcessEnv> {
     const dir = name === 'plain' ? STACK_DIR : `${STACK_DIR}-${name}`;
-    // no test depends on what an earlier run left
+    // no test depends on what an earlier run left behind
     await openStack({ dir, ports: 'free' }).down({ signal: 'SIGKILL' });
     rmSync(dir, { recursive: true, force: true });
     const taken = [...this.#stacks.values()].flatMap(({ ports }) => claimedPorts(ports));

@@ -2,12 +2,12 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 
-/** The shaky files of the last runs of this checkout, the newest last. */
+/** The shaky files of the last runs of this checkout, the newest run last. */
 const HISTORY = join(REPO_DIR, '.stack-shaky.json');
 const RUNS_KEPT = 10;
 
 /**
- * Notes the files that passed only at their second try.
+ * Records the files that passed only at their second attempt.
  * @returns the files that were also shaky in one of the nine runs before
  */
 export function noteShaky(files: readonly string[], path = HISTORY): string[] {

@@ -10,7 +10,7 @@ import { useSystem } from '../helpers/system.js';
 /** The promised time for breakers that agree. */
 const EVERYWHERE_MS = 1000;
 const OUTAGE_MS = 10_000;
-/** Pause between two requests of a buyer who keeps asking. */
+/** Pause between two requests of a buyer who keeps trying. */
 const ASK_PAUSE_MS = 50;
 /** A breaker that opens after a few seconds of failures and soon tries again. */
 const BREAKER = {
@@ -130,7 +130,7 @@ describe('overload: two APIs', () => {
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 
-  it('opens the breaker of a third API, which makes no call, within a second after two APIs fail on a stopped MySQL', async () => {
+  it('opens the breaker of a third API, which makes no calls, within a second after two APIs fail on a stopped MySQL', async () => {
     const third = await system.programs.start('api');
     // A query without a connection fails after six seconds, so the window is longer. Both breakers stay open long
     // enough to overlap.

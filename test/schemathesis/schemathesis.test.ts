@@ -12,9 +12,9 @@ import { openSale } from '../chaos/harness/sales.js';
 import { useSystem } from '../helpers/system.js';
 
 /**
- * Schemathesis reads the OpenAPI document of each listener and sends what it allows and what it forbids: an answer that is
- * not in the document, a 5xx that is not announced, an accepted request that it forbids, all fail. It comes from PyPI, into
- * a folder that git ignores: `npm test -- schemathesis`.
+ * Schemathesis reads the OpenAPI document of each listener and sends both what it allows and what it forbids. These all
+ * fail: an answer that is not in the document, a 5xx that it does not announce, an accepted request that it forbids.
+ * Schemathesis comes from PyPI, into a folder that git ignores: `npm test -- schemathesis`.
  */
 const VERSION = '4.32.5';
 const HOME = join(REPO_DIR, '.stack', 'schemathesis');
@@ -70,7 +70,7 @@ describe('the OpenAPI documents, by schemathesis', () => {
     });
   }
 
-  /** Ids are those of things that exist. */
+  /** Ids are those of existing objects. */
   const settings = (listener: keyof typeof EXPLAINED): string => `
 seed = 1
 continue-on-failure = true
@@ -96,29 +96,29 @@ const accepts = (...more: readonly string[]): string =>
 const refuses = (...more: readonly string[]): string =>
   `checks.negative_data_rejection.expected-statuses = ${JSON.stringify(['400', '401', '403', '404', '405', '409', '413', '415', '422', '429', '503', ...more])}`;
 
-/** What no schema says, each with its reason. */
+/** What no schema can express, each with its reason. */
 const EXPLAINED = {
   buyers: [
-    // a stream has no end, so schemathesis would wait for its time-out at each case; test/unit/http tests it
+    // a stream has no end, so schemathesis would wait for its time-out in each case; test/unit/http tests it
     { operation: 'followPurchase', settings: 'enabled = false' },
-    // 422: the key was used for another quantity before
+    // 422: the key was already used for another quantity
     { operation: 'buy', settings: accepts('422') },
-    // `after` is a place that an answer named
+    // `after` is a place that an earlier answer named
     { operation: 'listMyOrders', settings: accepts('400') },
   ],
   operators: [
-    // each takes as long as it is asked to, longer than a case may; test/integration/operations.test.ts runs them
+    // each takes as long as requested, which exceeds the limit of a case; test/integration/operations.test.ts runs them
     { operation: 'profileCpu', settings: 'enabled = false' },
     { operation: 'profileHeap', settings: 'enabled = false' },
-    // which filters go together, and `after`
+    // which filters may be combined, and `after`
     { operation: 'findOrders', settings: accepts('400') },
     { operation: 'exportOrders', settings: accepts('400') },
-    // it is there to say what is wrong, with 200
+    // it exists to say what is wrong, with 200
     { operation: 'checkRules', settings: refuses('200') },
-    // what a layer takes depends on its other fields
+    // the values that a layer accepts depend on its other fields
     { operation: 'publishRules', settings: accepts('400') },
     { operation: 'setSwitch', settings: accepts('400') },
-    // one of `userId` and `tokenId`, not both
+    // exactly one of `userId` and `tokenId`
     { operation: 'addRevocation', settings: accepts('400') },
     // a sale that closes before it opens
     { operation: 'createSale', settings: accepts('400') },

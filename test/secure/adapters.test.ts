@@ -31,7 +31,7 @@ describe('the adapters over TLS with the documented rights', () => {
     });
   };
 
-  it('take, find, take over, record and return units and notify a buyer through Redis', async () => {
+  it('take units, find them, take over, record, return units and notify a buyer through Redis', async () => {
     const sale = await openSale(redis, { stock: 10, limitPerBuyer: 4 });
     const bucket = firstBucket(sale);
     const [first, second] = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('bob'))];

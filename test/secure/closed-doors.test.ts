@@ -28,7 +28,7 @@ describe('the servers of the secure stack', () => {
       (error: Error) => error.message,
     );
 
-  it('refuse MySQL clients without TLS, without a certificate or with a certificate of another authority', async () => {
+  it('refuse MySQL clients without TLS, without a certificate or with a certificate from another authority', async () => {
     const right = mysqlIn(system.stack.env);
     const open = async (more: Partial<typeof right>): Promise<unknown> => {
       const connection = await createConnection(connectionOptions({ ...right, ...more }));
@@ -116,7 +116,7 @@ describe('the servers of the secure stack', () => {
     await new Promise((resolve) => grpc.once('close', resolve));
   });
 
-  it('present certificates of the authority of this instance', async () => {
+  it('present certificates from the authority of this instance', async () => {
     const { ports } = system.stack.servers;
     for (const port of [ports.redis, ports.namesrv, ports.broker, ports.grpc]) {
       const socket = connectByTls({ host: '127.0.0.1', port, ca: ca(), ALPNProtocols: ['h2'] });

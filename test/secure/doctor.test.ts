@@ -20,7 +20,7 @@ describe('seckill doctor on the secure stack', () => {
     return { code, wrong, lineOf: (id: string) => checks.find((one) => one.id === id) };
   };
 
-  it('reports no problem, every connection encrypted, and brokers that answer only by TLS', async () => {
+  it('reports no problem, every connection as encrypted, and brokers that accept only TLS', async () => {
     const { code, wrong, lineOf } = await doctor();
     expect(wrong).to.deep.equal([]);
     expect(code).to.equal(0);
@@ -29,7 +29,7 @@ describe('seckill doctor on the secure stack', () => {
     }
   });
 
-  it('does not report a name server as open that every host can reach but that requires a certificate', async () => {
+  it('does not report a name server as open if every host can reach it but it requires a certificate', async () => {
     const { port } = new URL(`tcp://${system.stack.env.NAMESRV_ADDR}`);
     const forwarder = createServer((from) => {
       const to = connect(Number(port), '127.0.0.1');

@@ -36,7 +36,7 @@ describe('a program with wrong settings', () => {
   };
   const strangersFile = (): string => file('stranger.pem', stranger.cert);
 
-  /** Returns the error line that a command ends with, and how long the command took. */
+  /** Returns the error line with which a command ends, and how long the command took. */
   async function sentenceOf(args: readonly string[], changes: Changes) {
     const startedMs = performance.now();
     const { code, stderr } = await runCommand(args, { ...system.stack.env, ...changes } as StackEnv);

@@ -22,7 +22,7 @@ describe('a service with the plain RocketMQ client, over TLS with a private auth
   });
   after(() => void example?.kill('SIGKILL'));
 
-  it('receives an order event with the authority set in the environment alone', async () => {
+  it('receives an order event when only the environment names the certificate authority', async () => {
     const { stack } = system;
     const { code, stderr } = await runCommand(['topics', '--group', 'shop-by-tls'], stack.env);
     expect(code, stderr).to.equal(0);
@@ -41,7 +41,7 @@ describe('a service with the plain RocketMQ client, over TLS with a private auth
 
     const { saleId } = await openSale(stack);
     const buyers = new Buyers(saleId, stack.env.JWT_SECRET, () => [api.url]);
-    // a new group begins with the newest message, so a buyer buys until an event arrives
+    // a new group starts with the newest message, so a buyer keeps buying until an event arrives
     let n = 0;
     const heard = async (): Promise<boolean> => {
       if (!output.includes('"type":"order.created"') && n < 10) await buyers.buy(`buyer-${n++}`);

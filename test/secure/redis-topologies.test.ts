@@ -38,11 +38,12 @@ describe('Redis with sentinels or as a cluster, over TLS with the documented rig
     await until('its scripts are loaded', async () => (await connection.scriptsLoaded()) === SCRIPT_NAMES.length);
     expect((await probeRedis(connection)).ok).to.equal(true);
     expect(await findRedisMisconfiguration(connection)).to.deep.equal([
-      'appendonly is no: a restart loses purchases that MySQL does not have. Set it to yes.', // these servers persist nothing on purpose
+      // these servers persist nothing on purpose
+      'appendonly is no: a restart loses purchases that MySQL does not have. Set it to yes.',
     ]);
   }
 
-  it('sells in each server of a cluster, and listens for notifications', async () => {
+  it('sells in each server of a cluster, and subscribes to notifications', async () => {
     const cluster = await startRedisCluster([], secure);
     try {
       const options = { url: cluster.url, ...secure.options, ...TIMES };
@@ -84,7 +85,7 @@ describe('Redis with sentinels or as a cluster, over TLS with the documented rig
         await connection.redis.get('sk:any');
         return portNow() === sentinel.replica.port;
       });
-      // soon after a failover, another reply may be lost: that purchase is undecided, the next is not
+      // soon after a failover, another reply may be lost: that purchase is undecided, but the next is not
       const sells = async (): Promise<boolean> => (await sell(connection)) === 'deducted';
       await until('it sells there', sells);
     } finally {
@@ -93,7 +94,7 @@ describe('Redis with sentinels or as a cluster, over TLS with the documented rig
     }
   });
 
-  it('names within seconds sentinels that are not trusted or that refuse us', async () => {
+  it('within seconds, names sentinels that are not trusted or that refuse us', async () => {
     const sentinel = await startSentinelRedis(secure);
     const failure = async (more: object): Promise<[string, boolean]> => {
       const startedMs = performance.now();

@@ -48,7 +48,7 @@ describe('settings files that change while a program runs', () => {
     const open = (more: Readonly<Record<string, string>>): MysqlPool => {
       const url = Object.assign(new URL(system.stack.env.MYSQL_URL), { username: USER }).href;
       const { mysql } = loadConfig(['mysql'], { ...system.stack.env, MYSQL_URL: url, ...more });
-      // one connection: after it is lost, the next statement needs a new login
+      // a single connection, so that after it is lost the next statement needs a new login
       pool = openMysqlPool({ ...mysql, poolMax: 1 });
       return pool;
     };
@@ -118,7 +118,7 @@ describe('settings files that change while a program runs', () => {
       }).redis,
     });
 
-    it('uses a new password of a single server after the connection is lost', async () => {
+    it('uses a new password for a single server after the connection is lost', async () => {
       server = await startPrivateRedis(redisServerOrSkip({ skip: () => undefined as never }), {
         args: secure.args,
         secure: secure.operator,

@@ -20,7 +20,7 @@ const AT_REST = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity, waitingMa
 
 type MarkerWord = 'deducted' | 'aborted';
 
-/** Final refusals. An accepted buyer never gets one for the same key and quantity. */
+/** Final refusals. An accepted buyer must never get one for the same key and quantity. */
 const REFUSALS: readonly string[] = [
   ...['sold_out', 'not_enough_left', 'limit_reached', 'not_open', 'closed', 'paused', 'refused_by_store'],
 ];
@@ -28,7 +28,7 @@ const REFUSALS: readonly string[] = [
 /** Reasons for which a purchase may fail although Redis lost nothing: an operator or the keeper gave it up. */
 const GIVEN_UP: readonly string[] = ['discarded', 'compensation_failed'];
 
-/** For this long a purchase may still take units after its client has given up. */
+/** For this long, a purchase may still take units after its client has given up. */
 const LATE_MAX_MS = 60_000;
 
 /** Checks the promises of docs/architecture.md after every call that acted, and once more at rest. */
@@ -37,17 +37,17 @@ export class InvariantMonitor {
   readonly #opLog = new Map<string, ClientOutcome>();
   /** `userId/requestId*quantity` → when it was first answered as accepted. */
   readonly #acceptedAtMs = new Map<string, number>();
-  /** `userId/requestId` → when the try began that was the first to be accepted. */
+  /** `userId/requestId` → when the first accepted attempt began. */
   readonly #acceptedTrySinceMs = new Map<string, number>();
   /** When units were last released. */
   #unitsReturnedMs = -Infinity;
-  /** Batches that are older than the epoch of the sale. */
+  /** Batches older than the epoch of the sale. */
   readonly #outlived = new Set<string>();
   readonly #markerWords = new Map<string, MarkerWord>();
   readonly #states = new Map<string, OrderState>();
   /** Units that are left or in transit, and since when. */
   readonly #unitsLeft: { readonly fromMs: number; readonly units: number }[] = [];
-  /** `userId/requestId` → its largest quantity, and when it was last tried. */
+  /** `userId/requestId` → its largest quantity, and when it was last attempted. */
   readonly #tries = new Map<string, { readonly quantity: number; readonly atMs: number }>();
   /** Order id → the state that an answer to a buyer confirmed. */
   readonly #confirmed = new Map<string, OrderState>();
@@ -57,14 +57,14 @@ export class InvariantMonitor {
     this.#checkRedis();
   }
 
-  /** A buyer begins a try. */
+  /** A buyer begins an attempt. */
   tryStarted({ userId, requestId, quantity }: Purchase): void {
     const key = purchaseKey({ userId, requestId });
     const most = Math.max(quantity, this.#tries.get(key)?.quantity ?? 0);
     this.#tries.set(key, { quantity: most, atMs: this.#system.scheduler.nowMs });
   }
 
-  /** A buyer got the answer to a try that began at `sinceMs`; null: no answer. */
+  /** A buyer got the answer to an attempt that began at `sinceMs`; null: no answer. */
   answered({ userId, requestId, quantity }: Purchase, answer: PurchaseOutcome | null, sinceMs: number): void {
     const key = purchaseKey({ userId, requestId });
     const word = answer?.outcome ?? 'outcome_unknown';
@@ -78,7 +78,8 @@ export class InvariantMonitor {
     const wish = `${key}*${quantity}`;
     const acceptedAtMs = this.#acceptedAtMs.get(wish);
     if (outcome === 'ok') {
-      const isOver = answer?.outcome === 'replayed' && answer.entry.state === 'released'; // says so, and promises nothing
+      // says so, and promises nothing
+      const isOver = answer?.outcome === 'replayed' && answer.entry.state === 'released';
       if (!isOver && !this.#acceptedTrySinceMs.has(key)) this.#acceptedTrySinceMs.set(key, sinceMs);
       if (!this.#mayHaveLostData && !this.#hasEntry(userId, key))
         this.#system.fail('I3', `${key}: accepted, and holds no units`);
@@ -95,8 +96,8 @@ export class InvariantMonitor {
   }
 
   /**
-   * Nobody gets `sold_out` when there were units all the time since their try began: enough for them and for all others
-   * whose purchases may be under way. A sold-out flag may be used until its life is over.
+   * Checks that nobody gets `sold_out` if there were units all the time since their attempt began: enough for them and
+   * for all others whose purchases may be under way. A sold-out flag may be used until its life is over.
    */
   #checkSoldOut(key: string, quantity: number, sinceMs: number): void {
     if (this.#system.past.restarts > 0) return; // the units of a sale in repair cannot be counted
@@ -110,24 +111,28 @@ export class InvariantMonitor {
     if (units >= quantity + others) this.#system.fail('SOLD_OUT', `${key} got sold_out, and ${units} units are left`);
   }
 
-  /** A sold-out flag knows whose purchases were accepted before it was set. Units released since may be sold during its life. */
+  /**
+   * A sold-out flag knows whose purchases were accepted before it was set. Units released since then may be sold during
+   * its life.
+   */
   #isExcused(word: string, sinceMs: number): boolean {
-    if (this.#mayHaveLostData) return true; // the units of an older batch may be gone, and its buyer be refused until it is recorded
+    // the units of an older batch may be gone, so its buyer may be refused until it is recorded
+    if (this.#mayHaveLostData) return true;
     return word === 'sold_out' && this.#unitsReturnedMs >= sinceMs - this.#system.shape.soldOutLifeMs;
   }
 
-  /** A buyer read the status of a purchase; they do so only after it was accepted. */
+  /** A buyer read the status of a purchase. Buyers do so only after it was accepted. */
   statusRead(who: Omit<Purchase, 'quantity'>, { status }: PurchaseStatus): void {
     if (status === 'not_found' && !this.#mayHaveLostData)
       this.#system.fail('I3', `${purchaseKey(who)}: not found, and was accepted`);
   }
 
-  /** A buyer got the answer that their order is paid or cancelled. */
+  /** A buyer was told that their order is paid or cancelled. */
   moveConfirmed(orderId: string, state: 'paid' | 'cancelled'): void {
     this.#confirmed.set(orderId, state);
   }
 
-  /** To be called after every call that acted. */
+  /** Must be called after every call that acted. */
   afterCall(call: string, args: readonly unknown[], value: unknown): void {
     switch (call) {
       case 'reacquire' satisfies CallName:
@@ -172,11 +177,11 @@ export class InvariantMonitor {
     this.#markerWords.set(batchId, now);
   }
 
-  /** A half message is committed where its batch is deducted, and rolled back where it never will be (rule 2). */
+  /** A half message is committed if its batch is deducted, and rolled back if it never will be (rule 2). */
   checkEnd(end: 'commit' | 'rollback', { batchId }: { batchId: string }): void {
     const word = this.#markerWords.get(batchId);
     if (end === 'commit' && this.#outlived.has(batchId)) return; // its marker may be lost (rule 13)
-    if (end === 'rollback' && word !== 'deducted' && this.#system.past.repairs > 0) return; // of another epoch
+    if (end === 'rollback' && word !== 'deducted' && this.#system.past.repairs > 0) return; // it has another epoch
     if (word !== (end === 'commit' ? 'deducted' : 'aborted')) {
       this.#system.fail('MARKER', `${end} of batch ${batchId.slice(0, 4)}, which is ${word ?? 'not resolved'}`);
     }
@@ -198,7 +203,7 @@ export class InvariantMonitor {
         if (held > limitPerBuyer) this.#system.fail('I2', `${userId} holds ${held} units in Redis`);
       }
     }
-    // While one bucket is rebuilt and another is not, units may be counted in both, or in none.
+    // While one bucket is rebuilt and another is not, units may be counted in both or in neither.
     const [epoch = 0, ...others] = all.map(({ sale }) => sale?.epoch ?? 0);
     if (epoch === 0 || others.some((other) => other !== epoch)) return;
     if (this.#unitsLeft.at(-1)?.units !== left)
@@ -206,7 +211,7 @@ export class InvariantMonitor {
     if (left + units !== stock) this.#system.fail('I4', `Redis has ${left + units} units of ${stock}`);
   }
 
-  /** Checks I1 and I2 in MySQL. While Redis loses nothing, only purchases that were given up fail. */
+  /** Checks I1 and I2 in MySQL. While Redis loses nothing, only purchases that were given up may fail. */
   #checkMysql(): void {
     const { repositories, shape } = this.#system;
     const { stock, limitPerBuyer } = shape.sale;
@@ -240,7 +245,9 @@ export class InvariantMonitor {
     }
   }
 
-  /** A row has that of its own purchase; it may be lost with the body of its batch, where only an entry was left. */
+  /**
+   * A row has the metadata of its own purchase. It may be lost with the body of its batch, if only an entry was left.
+   */
   #checkMetadata(): void {
     const { repositories } = this.#system;
     for (const order of repositories.allOrders) {
@@ -251,7 +258,7 @@ export class InvariantMonitor {
     }
   }
 
-  /** All promises, once nothing is under way any more. */
+  /** Checks all promises once nothing is under way any more. */
   async checkAtRest(): Promise<void> {
     this.#checkRedis();
     this.#checkMysql();
@@ -275,9 +282,7 @@ export class InvariantMonitor {
     this.#checkEvents();
   }
 
-  /**
-   * A server that has lost data accepts no buyer before it is repaired. Buyers that it accepts later keep their units.
-   */
+  /** A server that lost data must accept no buyer until its repair. Buyers whom it accepts later keep their units. */
   #checkAcceptedAfterLoss(): void {
     for (const order of this.#system.repositories.allOrders) {
       const sinceMs = this.#acceptedTrySinceMs.get(purchaseKey(order)) ?? -Infinity;
@@ -286,7 +291,7 @@ export class InvariantMonitor {
     }
   }
 
-  /** Reconcile, which compares in its own way, finds nothing either. */
+  /** Reconcile, which compares in its own way, must find nothing either. */
   async #reconcile(): Promise<void> {
     const { redis, repositories, deadLetters } = this.#system;
     const ports = {
@@ -299,7 +304,7 @@ export class InvariantMonitor {
     if (report.outcome !== 'match') this.#system.fail('RECONCILE', JSON.stringify(report));
   }
 
-  /** Every order, and every later state of one, was published as an event. */
+  /** Every order, and every later state of it, must have been published as an event. */
   #checkEvents(): void {
     const { broker, repositories } = this.#system;
     const published = new Set<string>();
@@ -319,7 +324,7 @@ export class InvariantMonitor {
     }
   }
 
-  /** Redis has lost data: the batch of an accepted purchase may be recorded late, and find no units any more. */
+  /** Redis has lost data, so the batch of an accepted purchase may be recorded late, and find no units any more. */
   get #mayHaveLostData(): boolean {
     return this.#system.past.lostWrites > 0;
   }
@@ -329,7 +334,7 @@ export class InvariantMonitor {
     return reason === 'units_lost' && this.#system.past.repairs > 0;
   }
 
-  /** During a reshard the entry may still be in the bucket that was the buyer's home before. */
+  /** During a reshard, the entry may still be in the bucket that was the buyer's home before. */
   #hasEntry(userId: string, key: string): boolean {
     const { redis, repositories } = this.#system;
     const homes = homesEver(userId, (repositories.saleOf(SALE_ID) as Sale).buckets);

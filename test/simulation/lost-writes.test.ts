@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { MemoryRedis } from '../helpers/memory/memory-redis.js';
 import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
 
-/** The simulation lets the Redis in memory lose writes. That it really loses them is shown here. */
+/** The simulation makes the Redis in memory lose writes. This file shows that it really loses them. */
 describe('simulation: a Redis in memory after a restart', () => {
   const open = async () => {
     const store = new MemoryRedis();
@@ -17,7 +17,7 @@ describe('simulation: a Redis in memory after a restart', () => {
     return { store, sale, deduct, snapshot: () => store.bucket({ ...sale, bucket: 0 }).snapshot() };
   };
 
-  it('loses its last writes as a whole, in every sale, when it restarts [R2]', async () => {
+  it('loses its last writes together, in every sale, when it restarts [R2]', async () => {
     const { store, deduct, snapshot, sale } = await open();
     store.keepHistory();
     const batch = await deduct('u1');
@@ -34,7 +34,7 @@ describe('simulation: a Redis in memory after a restart', () => {
     expect(snapshot().requests).to.deep.equal({});
   });
 
-  it('loses no call that only reads or is refused because of its marker', async () => {
+  it('loses no call that only reads or that is refused because of its marker', async () => {
     const { store, sale, deduct, snapshot } = await open();
     store.keepHistory();
     const batch = await deduct('u1');
@@ -45,7 +45,7 @@ describe('simulation: a Redis in memory after a restart', () => {
     expect(snapshot()).to.deep.include({ unitsLeft: 5, requests: {}, markers: {} });
   });
 
-  it('has all its data or none when it restarts [R1]', async () => {
+  it('keeps all its data or none when it restarts [R1]', async () => {
     const { store, deduct, snapshot } = await open();
     await deduct('u1');
     const before = snapshot();

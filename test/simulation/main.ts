@@ -7,7 +7,7 @@ import { JUDGED_FROM_RUNS, missingFrom } from './reached.js';
 import { firstBroken, hashOf, simulate } from './run.js';
 import { emptyTally, listed, merge, type Tally } from './tally.js';
 
-/** Seeds of one part: some seconds of work, so that progress is shown and the children end together. */
+/** Number of seeds in one part: some seconds of work, so that progress is shown and the children end together. */
 const PART_RUNS = 500;
 const CHILD = fileURLToPath(new URL('./run-part.ts', import.meta.url));
 

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { catchInSimulation } from '../mutants/by-simulation.js';
 import { MUTANTS } from '../mutants/mutants.js';
 
-/** Three bugs: of message signatures, of markers and of books. `npm run mutants` plants all bugs. */
+/** Three bugs: in message signatures, in markers and in bookkeeping. `npm run mutants` plants all bugs. */
 const PLANTED = ['signatures-are-not-checked', 'resolve-leaves-no-marker', 'rows-found-are-counted-again'];
 
 describe('simulation of programs with a planted bug', () => {

@@ -7,14 +7,14 @@ import { World, type Violation } from './world.js';
 export interface Outcome {
   readonly seed: number;
   readonly violation: Violation | null;
-  /** The trace; empty unless it was asked for. */
+  /** The trace. Empty unless it was requested. */
   readonly lines: readonly string[];
   readonly world: World;
 }
 
 /** Does one run inside `inSimulatedTime`. @param traced whether to keep its trace */
 export async function simulate(seed: number, traced = false): Promise<Outcome> {
-  Error.stackTraceLimit = traced ? 20 : 0; // a fault is an error, and its stack costs more than the call
+  Error.stackTraceLimit = traced ? 20 : 0; // a fault is an error, and capturing its stack would cost more than the call
   const world = new World(seed, traced);
   enter(world);
   await world.open();
@@ -26,11 +26,11 @@ export async function simulate(seed: number, traced = false): Promise<Outcome> {
   return { seed, violation: world.violation, lines: world.lines, world };
 }
 
-/** Equal for equal traces. */
+/** Equal traces have equal values. */
 export const hashOf = (lines: readonly string[]): string =>
   createHash('sha256').update(lines.join('\n')).digest('hex').slice(0, 16);
 
-/** Many runs, one after the other. */
+/** Does many runs, one after another. */
 export async function simulateSeeds(from: number, runs: number): Promise<Tally> {
   const tally = emptyTally();
   await inSimulatedTime(async () => {
@@ -39,7 +39,7 @@ export async function simulateSeeds(from: number, runs: number): Promise<Tally> 
   return tally;
 }
 
-/** The first of these seeds at which a promise is broken; null when all are kept. */
+/** Returns the first of these seeds at which a promise is broken, or null if all are kept. */
 export async function firstBroken(from: number, runs: number): Promise<Broken | null> {
   return inSimulatedTime(async () => {
     for (let seed = from; seed < from + runs; seed++) {

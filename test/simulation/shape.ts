@@ -6,7 +6,7 @@ import type { BatcherOptions } from '../../src/purchase/batcher.js';
 import type { Rng } from './engine/rng.js';
 import { START_MS } from './engine/scheduler.js';
 
-/** How large a run is and how it is set up, drawn from its seed. Small, so that many of them fit into a test. */
+/** The size and settings of a run, drawn from its seed. Runs are small, so that a test can do many of them. */
 export interface Shape {
   readonly sale: Sale;
   readonly apis: number;
@@ -14,7 +14,7 @@ export interface Shape {
   readonly keepers: number;
   readonly buyers: number;
   readonly batch: BatcherOptions;
-  /** Faults happen for this time from the start; then the run recovers. */
+  /** Faults occur for this time from the start. Then the run recovers. */
   readonly chaosMs: number;
   /** All purchases begin within this time. */
   readonly rushMs: number;
@@ -25,19 +25,19 @@ export interface Shape {
   readonly markRecordedAfterMs: number;
   /** The keeper finishes transfers between buckets that are older than this. */
   readonly transferAfterMs: number;
-  /** Pause between two runs of a job of the keeper. */
+  /** Pause between two runs of a keeper job. */
   readonly jobEveryMs: number;
-  /** Pause between two runs of reconcile and compensation while faults happen. Null: they do not run. */
+  /** Pause between two runs of reconcile and compensation while faults occur. Null: they do not run. */
   readonly reconcileEveryMs: number | null;
-  /** Reconcile does not judge what is younger. */
+  /** Reconcile does not judge anything younger. */
   readonly safeAgeMs: number;
   readonly compensateFirstMs: number;
   readonly outboxLeaseMs: number;
-  /** Retries of a batch before it is a dead letter. The real groups have 5; with fewer, dead letters are tested too. */
+  /** Retries of a batch before it becomes a dead letter. The real groups have 5. Fewer test dead letters too. */
   readonly retriesMax: number;
   readonly retryFirstMs: number;
   readonly invisibleMs: number;
-  /** Renewal of deliveries that are being written; null: a slow transaction may outlast their invisible time. */
+  /** Interval at which deliveries are renewed while they are written. Null: a slow transaction may outlast them. */
   readonly renewMs: number | null;
   readonly slotLeaseMs: number;
   readonly soldOutLifeMs: number;
@@ -47,7 +47,7 @@ export interface Shape {
   /** Whether the owner pauses and closes the sale during the run. */
   readonly pauses: boolean;
   readonly closes: boolean;
-  /** How Redis dies and comes back, and how often; null: it does not. */
+  /** How Redis dies and comes back, and how often. Null: it does not die. */
   readonly restarts: { readonly kind: RestartKind; readonly times: number; readonly after: CallName } | null;
   readonly repairEveryMs: number;
   readonly quietMs: number;
@@ -67,7 +67,7 @@ export type RestartKind = (typeof RESTART_KINDS)[number];
 
 /**
  * Calls after which Redis may restart: the gaps between two steps of a purchase, of a transfer or of a repair. Calls
- * that leave a batch which survives the loss are listed several times.
+ * that leave a batch that survives the loss are listed several times.
  */
 const RESTART_AFTER = [
   'precheck',
@@ -95,7 +95,7 @@ const RESTART_AFTER = [
 
 export const SALE_ID = '7';
 
-/** Every second buyer notes its own key on a purchase, so that no other purchase can have it. */
+/** Every second buyer puts its own key into the metadata of a purchase, so that no other purchase can have it. */
 export const metadataOf = (purchase: { readonly userId: string; readonly requestId: string }): Metadata | null =>
   Number(purchase.userId.slice(1)) % 2 === 1 ? { of: purchaseKey(purchase) } : null;
 

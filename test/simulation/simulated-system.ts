@@ -27,7 +27,7 @@ export interface Servers {
   readonly transfers: TransferStore;
   readonly batches: BatchStore;
   readonly repair: RepairStore;
-  /** MySQL as the workers write it; all others use `repositories`. */
+  /** MySQL as the workers write it. All others use `repositories`. */
   readonly orders: OrderRepository;
   readonly transitions: OrderTransitions;
   readonly outbox: Outbox;
@@ -36,15 +36,15 @@ export interface Servers {
 /** Restarts and losses of Redis in this run. */
 export interface RedisHistory {
   restarts: number;
-  /** Restarts and reshards: after each of them the sale is rebuilt, in a new epoch. */
+  /** Restarts and reshards. After each of them, the sale is rebuilt in a new epoch. */
   repairs: number;
-  /** Writes that are gone; 0 while Redis lost nothing. */
+  /** Number of lost writes; 0 while Redis lost nothing. */
   lostWrites: number;
   /** When it last lost data. */
   lostAtMs: number;
 }
 
-/** Parts that the programs of one run share: the servers in memory, the faults, the clock and the trace. */
+/** What the programs of one run share: the servers in memory, the faults, the clock and the trace. */
 export interface SimulatedSystem extends ProcessWorld {
   readonly shape: Shape;
   readonly redis: MemoryRedis & SaleStore;
@@ -64,13 +64,13 @@ export interface SimulatedSystem extends ProcessWorld {
   readonly log: Log;
   /** Counts an event: `kind: word`. */
   readonly count: (what: string) => void;
-  /** A bug of a program, or a broken promise: the run ends here. */
+  /** Reports a bug of a program, or a broken promise, which ends the run. */
   readonly fail: (code: string, what: string) => void;
   /** Resolves when the broker may have something for the group, or after some seconds. */
   readonly arrival: (topic: string, group: string) => Promise<void>;
 }
 
-/** Reports an error that is no fault of a dependency. */
+/** Reports an error that is not a fault of a dependency. */
 export function onBug(system: SimulatedSystem): (error: unknown) => void {
   return (error) => system.fail('BUG', error instanceof Error ? (error.stack ?? error.message) : String(error));
 }

@@ -4,13 +4,13 @@ import { missingFrom } from './reached.js';
 import { hashOf, simulate, simulateSeeds } from './run.js';
 import { emptyTally, type Tally } from './tally.js';
 
-/** A few seconds of work. `npm run simulate` runs 20,000 seeds and checks that every fault and event happens among them. */
+/** A few seconds of work. `npm run simulate` runs 20,000 seeds and checks that every fault and event occurs. */
 const RUNS = 300;
-/** Most of them happen in the first 100 runs. */
+/** Most of them occur in the first 100 runs. */
 const KINDS_MIN = 10;
 
-describe('simulation of the programs on servers in memory', () => {
-  it('gives the same run, call by call, when the seed is the same', async () => {
+describe('simulation of the programs with in-memory servers', () => {
+  it('produces the same run, call by call, from the same seed', async () => {
     const seeds = [1, 2, 3, 4711, 123_456_789];
     const traces = (): Promise<string[][]> =>
       inSimulatedTime(async () => {
@@ -24,7 +24,7 @@ describe('simulation of the programs on servers in memory', () => {
     expect(first.every((lines) => lines.length > 20)).to.equal(true);
   });
 
-  it('runs the same with and without a trace', async () => {
+  it('behaves the same with and without a trace', async () => {
     await inSimulatedTime(async () => {
       for (const seed of [11, 12, 13]) {
         const [plain, traced] = [await simulate(seed), await simulate(seed, true)];
@@ -41,7 +41,7 @@ describe('simulation of the programs on servers in memory', () => {
     expect(Object.keys(tally.faults), 'kinds of faults that happened').to.have.length.above(KINDS_MIN);
   });
 
-  it('names events that no run reached', () => {
+  it('names events that no run has reached', () => {
     const nothing = missingFrom(emptyTally());
     expect(nothing).to.include('the event "answer: sold_out" never happened');
     expect(nothing).to.include('no fault hit the call "deduct"');

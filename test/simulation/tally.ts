@@ -14,7 +14,7 @@ export interface Tally {
   events: number;
   /** Virtual time of all runs together. */
   virtualMs: number;
-  /** How many runs broke a promise; the first of them stand in `broken`. */
+  /** Number of runs that broke a promise. `broken` has the first of them. */
   brokenRuns: number;
   broken: Broken[];
   /** How often each fault happened. */
@@ -65,7 +65,7 @@ function addAll(into: Record<string, number>, more: Iterable<readonly [string, n
   for (const [name, count] of more) into[name] = (into[name] ?? 0) + count;
 }
 
-/** Names in alphabetical order with their counts, for a person. */
+/** Returns names in alphabetical order with their counts, for a person. */
 export function listed(counts: Readonly<Record<string, number>>): string {
   return Object.entries(counts)
     .sort(([a], [b]) => (a < b ? -1 : 1))

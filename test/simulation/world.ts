@@ -56,16 +56,16 @@ interface Waiter {
 const INTRUDER_EVERY = 16;
 /** Every n-th run has a purchase with which the scripts of Redis fail. */
 const POISON_EVERY = 8;
-/** In every n-th run operators refund orders. */
+/** In every n-th run, operators refund orders. */
 const TILL_EVERY = 4;
 /** In every n-th run an operator changes the clock of MySQL and corrects it again. */
 const CLOCK_JUMP_EVERY = 8;
 const CLOCK_JUMPS_MINUTES = [20, -20, 50, 120, -120] as const;
-/** Share of the calls after which Redis restarts, where the run has restarts. */
+/** Share of the calls after which Redis restarts, in runs that have restarts. */
 const RESTART_RATE = 0.6;
 const ARRIVAL_WAIT_MS = 8_000;
 const REST_CHECK_EVERY_MS = 400;
-/** The longest time to recover from the faults: several retries of a minute, with invisible times and leases between. */
+/** The longest time to recover from the faults: several retries of a minute, invisible times and leases. */
 const HEAL_MAX_MS = 30 * 60_000;
 /** Groups that have no message left when the run is at rest. */
 const DRAINED_GROUPS = [GROUPS.writer, GROUPS.redriveWriter].flatMap((group) => [
@@ -106,7 +106,7 @@ export class World implements SimulatedSystem {
   #intruder: Intruder | null = null;
   #till: Till | null = null;
   readonly #seed: number;
-  /** The clock of MySQL less the true one. */
+  /** How far the clock of MySQL is ahead of the true time. */
   #mysqlAheadMs = 0;
   #waiting: Waiter[] = [];
 
@@ -255,12 +255,12 @@ export class World implements SimulatedSystem {
     return null;
   }
 
-  /** @param rng of its own: runs without a poison stay as they are */
+  /** @param rng a separate one, so that runs without a poison purchase stay the same */
   #poison(rng: Rng): void {
     this.redis.poisoned.add(purchaseKey({ userId: `u${rng.range(1, this.shape.buyers)}`, requestId: 'k1' }));
   }
 
-  /** Redis restarts at once; a call that is still under way reaches the new server. */
+  /** Restarts Redis at once. A call that is still under way reaches the new server. */
   #restart(kind: RestartKind): void {
     const lose = kind === 'tail' ? this.rng.range(1, 12) : 0;
     const lost = this.redis.restart({ lose, empty: kind === 'empty' });
@@ -272,7 +272,7 @@ export class World implements SimulatedSystem {
     this.trace?.('world', `Redis restarts ${kind}${lost > 0 ? `, the last ${lost} writes are gone` : ''}`);
   }
 
-  /** Changes the clock at the start or later. The slots of order ids stay on the true clock. */
+  /** Changes the clock at the start or later. The slots of order ids stay on the true time. */
   #jumpClock(rng: Rng): void {
     const jumpMs = rng.pick(CLOCK_JUMPS_MINUTES) * 60_000;
     this.scheduler.after(rng.pick([0, rng.range(1, this.shape.chaosMs)]), () => {
@@ -293,7 +293,7 @@ export class World implements SimulatedSystem {
     this.trace?.('world', 'no more faults');
     const untilMs = this.scheduler.nowMs + HEAL_MAX_MS;
     const check = (): void => {
-      // Buyers ask for what they bought, also in a closed sale, which is rebuilt only then.
+      // Buyers ask for their purchases even in a closed sale, which is rebuilt only then.
       if (!this.#isLoadedEverywhere() && this.#sale.state === 'closed') void this.redis.askForRepair(SALE_ID);
       const left = this.whatIsLeft();
       if (left === null) return void this.#end();
@@ -303,7 +303,7 @@ export class World implements SimulatedSystem {
     check();
   }
 
-  /** Every bucket is loaded on the present server, in the epoch and state of MySQL. */
+  /** Asserts that every bucket is loaded on the current server, in the epoch and state of MySQL. */
   #isLoadedEverywhere(): boolean {
     const { saleId, buckets, epoch, state } = this.#sale;
     for (let bucket = 0; bucket < buckets; bucket++) {

@@ -17,7 +17,7 @@ describe('unpaid orders', () => {
     keeper = await programs.start('keeper');
   });
 
-  it(`end at their deadline and return all units of ${ORDERS} orders for sale within 30 s [C3]`, async function () {
+  it(`end at their deadline, and all units of ${ORDERS} orders are for sale again within 30 s [C3]`, async function () {
     const { stack } = system;
     await expectPromise(this, BACK_WITHIN_MS, async () => {
       const { sale } = await soldToUnpaid(stack, { count: ORDERS, paymentWindowMs: 900_000 });

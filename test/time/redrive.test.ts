@@ -66,7 +66,7 @@ describe('keeper: speed of the re-drive after an outage', () => {
     return batches;
   }
 
-  it('publishes the batches of an hour of outage within five minutes, by two keepers, and hardly any batch twice [M11]', async () => {
+  it('lets two keepers publish the batches of an hour of outage within five minutes, and hardly any batch twice [M11]', async () => {
     const sale = saleOf();
     const keepers = await Promise.all(Array.from({ length: KEEPERS }, connect));
     const batches = await deductedLongAgo(keepers[0] as RedisConnection, sale.saleId);
@@ -117,7 +117,7 @@ describe('keeper: speed of the re-drive after an outage', () => {
     for (const count of counts) expect(count, 'both did their part').to.be.greaterThan(BATCHES / 10);
   });
 
-  /** Takes the published messages off the topic, so that no worker of another test receives them. */
+  /** Removes the published messages from the topic, so that no worker of another test receives them. */
   async function drain(saleId: string): Promise<string[]> {
     const source = await createDeliverySource({
       ...brokerOf(env),

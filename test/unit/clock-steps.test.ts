@@ -22,8 +22,8 @@ const turns = async (): Promise<void> => {
 };
 
 /**
- * Sets the clock of the machine back by an hour in the middle of every wait. Each wait still lasts as long as it
- * should [T12]. Some parts have such a test of their own.
+ * Sets the clock of the machine back by an hour in the middle of every wait. Each wait must still last as long as it
+ * should [T12]. Some parts have such a test in their own file.
  */
 describe('a clock that is set back by an hour [T12]', () => {
   it('lets no purchase wait longer in the batcher', async () => {
@@ -48,7 +48,7 @@ describe('a clock that is set back by an hour [T12]', () => {
     expect(await Promise.race([answer, turns()])).to.deep.equal({ outcome: 'overloaded' });
   });
 
-  it('lets a sold-out flag end in time', async () => {
+  it('lets a sold-out flag end on time', async () => {
     const clock = new ManualClock();
     const sale = { state: 'open', epoch: 1, nowMs: 0, closesAtMs: 1, unitsLeft: 0 } as never;
     const flags = new SoldOutFlags(
@@ -74,7 +74,7 @@ describe('a clock that is set back by an hour [T12]', () => {
     expect(flags.isSoldOut(home)).to.equal(false);
   });
 
-  it('reads in time for a waiting buyer', async () => {
+  it('reads on time for a waiting buyer', async () => {
     const clock = new SteppedClock();
     const notifications = new MemoryPurchaseNotifications();
     const purchase = { saleId: '7', userId: 'u', requestId: 'k' };
@@ -88,7 +88,7 @@ describe('a clock that is set back by an hour [T12]', () => {
     watch.close();
   });
 
-  it('renews a sale snapshot in time', async () => {
+  it('renews a sale snapshot on time', async () => {
     const clock = new ManualClock();
     const sale = saleOf({ title: 'before' }, clock.nowMs());
     let title = sale.title;
@@ -107,7 +107,7 @@ describe('a clock that is set back by an hour [T12]', () => {
     expect(snapshots.peek(sale.saleId)).to.equal(undefined);
   });
 
-  it('keeps a sale hot for ten seconds only', () => {
+  it('keeps a sale hot for only ten seconds', () => {
     const clock = new ManualClock();
     const hot = new HotSales(clock);
     for (let i = 0; i < 100; i++) hot.countAttempt('7');
@@ -134,7 +134,7 @@ describe('a clock that is set back by an hour [T12]', () => {
     expect(await take()).to.equal('allowed');
   });
 
-  it('keeps an even stream flowing', () => {
+  it('keeps the leaky bucket flowing', () => {
     const clock = new SteppedClock();
     const bucket = new LeakyBucket(clock);
     const limit = { ratePerSecond: 10, waitMaxMs: 0 };
@@ -144,7 +144,7 @@ describe('a clock that is set back by an hour [T12]', () => {
     expect(bucket.enter(limit)).to.equal(null);
   });
 
-  it('still outdates an old answer', () => {
+  it('still makes an old answer expire', () => {
     const clock = new ManualClock();
     const cache = new FallbackCache({ rules: () => ({ ttlMs: 1000, factor: 0.5, ttlMinMs: 100 }), clock, max: 10 });
     cache.put('k', { an: 'answer' });

@@ -67,7 +67,7 @@ describe('npm test --changed', () => {
   const testsOf = (...changed: string[]): string[] =>
     [...dependents(changed, Object.keys(files), root).keys()].filter((file) => file.endsWith('.test.ts')).sort();
 
-  it('finds tests that import a file, also for types, or start a program that uses it', () => {
+  it('finds tests that import a file, even only for types, or start a program that uses it', () => {
     const everything = ['test/b.test.ts', 'test/child.test.ts', 'test/program.test.ts'];
     expect(testsOf('src/a.ts')).to.deep.equal(everything);
     expect(testsOf('src/main.ts')).to.deep.equal(['test/program.test.ts']);
@@ -82,7 +82,7 @@ describe('npm test --changed', () => {
     expect(testsOf('deploy/local/start.ts')).to.deep.equal(['test/start.test.ts']);
   });
 
-  it('finds a changed test itself, and no test when no test uses the file', () => {
+  it('finds a changed test itself, and no test if no test uses the file', () => {
     expect(testsOf('test/sql.test.ts')).to.deep.equal(['test/sql.test.ts']);
     expect(testsOf('src/alone.ts', 'README.md')).to.deep.equal([]);
   });

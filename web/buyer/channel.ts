@@ -50,9 +50,9 @@ export const SILENT_MS = 70_000;
 export const LONG_POLL_SECONDS = 25;
 
 /**
- * Returns the range of the wait before listening again, ms, from and to.
+ * Returns the shortest and the longest wait before listening again, ms.
  * @param retryMs requested by a stream; null if no stream requested a wait
- * @param isPending whether the order is still to come, and the buyer looks at nothing else
+ * @param isPending whether the buyer still waits for the order
  */
 export function listenAgainIn(
   { channel, faults }: Listening,

@@ -8,7 +8,7 @@ export interface CouponChoice {
   readonly discountCents: number;
 }
 
-/** Reads the coupons that the order can use, best first. The API decides again at the payment. */
+/** Reads the coupons that the order can use, best first. The API checks the chosen one again at the payment. */
 export function readCoupons(body: Success['body'], order: OrderView): readonly CouponChoice[] {
   const coupons = Array.isArray(body?.coupons) ? (body.coupons as readonly CouponBody[]) : [];
   return coupons

@@ -13,7 +13,7 @@ export function exactSleep(): Browser['sleep'] {
       const started = new Worker(new URL('./background-timer.ts', import.meta.url), { type: 'module' });
       started.addEventListener('message', ({ data }: MessageEvent<number>) => waiting.get(data)?.());
       started.addEventListener('error', () => {
-        worker = null; // the page's own timer still ends the pending sleeps
+        worker = null; // the page's own timers still end the pending sleeps
       });
       return started;
     } catch {

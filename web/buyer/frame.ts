@@ -6,18 +6,18 @@ const TOKEN = 'seckill:token';
 const SIGN_IN_ENDED = 'seckill:sign-in-ended';
 const ORDER = 'seckill:order';
 
-/** Pause before the page asks the shop for another token, after a new token was refused too. It doubles each time. */
+/** Pause before the page asks the shop for another token, if the new token was refused too. It doubles each time. */
 const ASK_AGAIN_MS = 1000;
 const ASK_AGAIN_MAX_MS = 60_000;
-/** After a sign-in that lasted this long, the number of asks starts at 1 again. */
+/** After a sign-in that lasted this long, the count of requests for a token starts at 1 again. */
 const LASTED_MS = 120_000;
 
 export interface Frame {
-  /** Tells the shop about changes. Call this with each change, and each second. */
+  /** Tells the shop about changes. Must be called at each change and every second. */
   tell(state: PageState): void;
 }
 
-/** The methods used of a window. */
+/** The methods of a window that are used here. */
 export interface FrameWindow {
   readonly parent: FrameWindow;
   postMessage(message: unknown, targetOrigin: string): void;

@@ -57,7 +57,7 @@ function takeFragment(): { readonly signIn: SignIn | null; readonly lang: string
   return { signIn: token === null ? null : readToken(token), lang };
 }
 
-/** Loads the words. After a failed load only a reload of the page makes the browser request the file again. */
+/** Loads the words. Once a load has failed, the browser requests the file again only after a reload of the page. */
 async function firstWords(): Promise<Words> {
   try {
     return await languageOf(storage.read(LANGUAGE) ?? navigator.language).load();
@@ -67,7 +67,7 @@ async function firstWords(): Promise<Words> {
   }
 }
 
-/** Fills the sale into an address template of the shop. Null if the shop has given no template. */
+/** Fills the sale into an address template of the shop. Null if the shop has set no template. */
 function filledIn(template: string): string | null {
   if (template === '') return null;
   const sku = encodeURIComponent(page.state.sale?.sku ?? '');
@@ -78,7 +78,7 @@ async function setLanguage(lang: string): Promise<void> {
   const other = await languageOf(lang)
     .load()
     .catch(() => null);
-  if (other === null) return; // the page keeps its present language
+  if (other === null) return; // the page keeps its current language
   words = other;
   storage.write(LANGUAGE, lang);
   draw();
@@ -103,7 +103,7 @@ function draw(): void {
     if (screen.name === 'countdown') hasCountedDown = true;
     else if (!KEEPS_CLOCK.includes(screen.name)) hasCountedDown = false;
   }
-  const { language } = navigator; // the browser's language also tells how the country writes times
+  const { language } = navigator; // the browser's language also says how the country writes times
   const isOurs = language.slice(0, 2) === words.lang.slice(0, 2);
   const format = formatFor(isOurs ? language : words.lang, state.order?.currency ?? state.sale?.currency ?? 'EUR');
   const isSlow = screen.name === 'held' && performance.now() - heldSinceMs > SLOW_MS;

@@ -20,9 +20,9 @@ export interface OrderView {
   readonly createdAtMs: number | null;
   /** Deadline for the payment. Null for a failed order. */
   readonly expiresAtMs: number | null;
-  /** Money received that goes back to the buyer. */
+  /** Received money that goes back to the buyer. */
   readonly refundCents: number;
-  /** The part of the amount that went back after the order was paid. */
+  /** The part of the amount that was returned after the order was paid. */
   readonly refundedCents: number;
 }
 
@@ -71,7 +71,8 @@ const sumOf = (refunds: readonly { readonly amountCents?: unknown }[]): number =
   refunds.reduce((sum, { amountCents }) => sum + Number(amountCents ?? 0), 0);
 
 /**
- * Returns the state of the order that an event of the stream means, or null if the event does not concern the state.
+ * Returns the state of the order that an event of the stream stands for, or null if the event does not concern the
+ * state.
  */
 export function stateInEvent(word: string): OrderState | null {
   if (word === 'ordered') return 'pending_payment';

@@ -16,12 +16,15 @@ export interface Browser {
   readonly fetch: typeof globalThis.fetch;
   readonly monotonicMs: () => number;
   readonly wallMs: () => number;
-  /** Ends early, without an error, when the signal aborts. `exact`: also while the tab is in the background. */
+  /**
+   * Ends early, without an error, when the signal aborts. `exact`: ends on time even while the tab is in the
+   * background.
+   */
   readonly sleep: (ms: number, signal: AbortSignal, exact?: boolean) => Promise<void>;
   /** Returns a number from 0 up to 1. */
   readonly random: () => number;
   readonly newKey: () => string;
-  /** Storage of the tab: it survives a reload, and nothing else. */
+  /** Storage of the tab, which survives only a reload. */
   readonly storage: TabStorage;
 }
 
@@ -64,28 +67,30 @@ const ANSWER_MAX_MS = 15_000;
 const FIRST_BYTES_MS = 6000;
 /** A stream that was open for less time was cut on its way. */
 const OPEN_MS = 1000;
-/** A payment goes through a provider. */
+/** A payment takes longer, because it goes through a provider. */
 const MOVE_MAX_MS = 30_000;
 /** How long after its click a purchase is sent again. After that the buyer decides. */
 const ASK_MAX_MS = 120_000;
-/** How long a lost attempt may take until a look-up can find it. */
+/** How long a lost attempt may take to arrive; until then a look-up may miss it. */
 const LOST_MS = 2000;
 /** How long before the opening the page joins the waiting room and fetches a token. */
 const PREPARE_MS = 600_000;
 /**
- * Readings that no cache answers, one after the other, until the time of the server is known to CLOCK_ERROR_MS. They
- * begin PREPARE_MS before the opening.
+ * Number of reads past all caches, in a row, until the time of the server is known to CLOCK_ERROR_MS. They begin
+ * PREPARE_MS before the opening.
  */
 const FRESH_LOOKS_MAX = 4;
 const FRESH_LOOK_MS = 250;
 const CLOCK_ERROR_MS = 40;
 /**
- * Number of reads of the buyer's orders, within half a minute. A buyer who is told to have bought enough, but has no
- * order, may have a purchase whose order is still being written.
+ * Number of reads of the buyer's orders, within half a minute. A buyer who is told to have bought the maximum, but has
+ * no order, may have a purchase whose order is still being written.
  */
 const ORDERS_READ_MAX = 6;
 
-/** What a buyer who returns after the sale is told. */
+/**
+ * Limits for the news of a buyer who returns after the sale: items shown, tries, and the spread of the first read, ms.
+ */
 const NEWS_SHOWN = 5;
 const NEWS_TRIES_MAX = 5;
 const NEWS_SPREAD_MS = 20_000;
@@ -93,9 +98,9 @@ const NEWS_SPREAD_MS = 20_000;
 const SIGN_IN = 'seckill:token';
 
 /**
- * The page without its view. It holds the state, keeps the data that must survive a reload, and performs the tasks that
- * the state asks for. All decisions are pure functions of the state (`state.ts`, `purchase.ts`, `channel.ts`). This
- * class does only what takes time.
+ * The page without its view. It holds the state, stores the data that must survive a reload, and performs the tasks
+ * that the state asks for. All decisions are pure functions of the state (`state.ts`, `purchase.ts`, `channel.ts`).
+ * This class only does what takes time.
  */
 export class Page {
   readonly #browser: Browser;
@@ -142,7 +147,7 @@ export class Page {
   }
 
   /**
-   * Takes the sign-in of a link. Anyone can make such a link, so the present buyer confirms before the page switches to
+   * Takes the sign-in of a link. Anyone can make such a link, so the current buyer confirms before the page switches to
    * another buyer.
    */
   handOver(signIn: SignIn): void {
@@ -151,7 +156,7 @@ export class Page {
     else this.#dispatch({ type: 'sign_in_offered', signIn });
   }
 
-  /** Decides whether the buyer of a link replaces the present buyer. */
+  /** Decides whether the buyer of a link replaces the current buyer. */
   decideOffer(isTaken: boolean): void {
     const { offeredSignIn } = this.#state;
     if (offeredSignIn !== null && isTaken) this.signIn(offeredSignIn);
@@ -181,7 +186,7 @@ export class Page {
     this.#dispatch({ type: 'gave_up' });
   }
 
-  /** Chooses a coupon for the payment. @param code empty: no coupon */
+  /** Chooses a coupon for the payment. @param code empty for no coupon */
   chooseCoupon(code: string): void {
     this.#dispatch({ type: 'coupon', code });
   }
@@ -190,7 +195,7 @@ export class Page {
     this.#dispatch({ type: 'move', move, key: move === 'pay' ? this.#payKey() : '' });
   }
 
-  /** Marks what the page shows, and all before it, as read. If the request is lost, it is shown again. */
+  /** Marks the shown notifications, and all older ones, as read. If the request is lost, they are shown again. */
   newsSeen(): void {
     const [newest] = this.#state.news;
     if (newest === undefined) return;
@@ -213,7 +218,7 @@ export class Page {
     this.watchClocks();
   }
 
-  /** Call this regularly: the clocks reveal a browser that slept. */
+  /** Must be called regularly: it compares the clocks to notice that the browser slept. */
   watchClocks(): void {
     const now = { monotonicMs: this.#browser.monotonicMs(), wallMs: this.#browser.wallMs() };
     const parted = clocksParted(this.#moment, now);
@@ -221,7 +226,7 @@ export class Page {
     if (parted) this.#dispatch({ type: 'clocks_parted' });
   }
 
-  /** Handles the passing of time. Call this at each second that is shown. */
+  /** Handles the passing of time. Must be called at each second that is shown. */
   tick(): void {
     const { place } = this.#state;
     if (place.status === 'admitted' && !isLetIn(place, this.nowMs())) this.#dispatch({ type: 'pass_ended' });
@@ -329,7 +334,8 @@ export class Page {
       const isFresh = fresh < FRESH_LOOKS_MAX && this.#needsTime();
       if (isFresh) fresh++;
       const path = this.#path(isFresh ? '?fresh=1' : '');
-      const answer = await ask({ path }, ANSWER_MAX_MS, signal, this.#browser); // everyone's answer: without the token
+      // everyone gets the same answer, so no token is sent
+      const answer = await ask({ path }, ANSWER_MAX_MS, signal, this.#browser);
       if (signal.aborted) return;
       this.#dispatch({ type: 'sale_read', answer });
       const isRead = answer.ok && this.#state.sale !== null; // a degraded API may say nothing
@@ -339,7 +345,7 @@ export class Page {
     }
   }
 
-  /** True if the opening is near and the time of the server is not known well enough for it. */
+  /** True if the opening is near and the server's time is not yet known well enough. */
   #needsTime(): boolean {
     const { sale, clock } = this.#state;
     if (sale === null || clock === null) return false;
@@ -354,7 +360,7 @@ export class Page {
     return sale.pollAfterMs * (1 + random / 2);
   }
 
-  /** Sends the purchase until an answer counts. */
+  /** Sends the purchase until it gets a usable answer. */
   async #ask(signal: AbortSignal): Promise<void> {
     const { monotonicMs, sleep, random } = this.#browser;
     const untilMs = monotonicMs() + ASK_MAX_MS;
@@ -429,7 +435,7 @@ export class Page {
     let [events, bytes] = [0, 0];
     try {
       const response = await send(this.#streamRequest(heard), this.#browser.fetch, connection.signal);
-      if (response.status === 204) return 'worked'; // its end was seen before
+      if (response.status === 204) return 'worked'; // the end of the purchase was already seen
       if (!response.ok || response.body === null || !/event-stream/.test(response.headers.get('content-type') ?? '')) {
         if ((await failureIn(response)).code === 'unauthorized') this.#dispatch({ type: 'signed_out' });
         return 'refused';
@@ -455,7 +461,7 @@ export class Page {
       signal.removeEventListener('abort', cut);
       cut();
     }
-    // A stream that resumes where the last stream ended may have nothing to report until its end.
+    // A stream that resumes where the last one ended may have nothing to report until it ends.
     const wasOpen = bytes > 0 && this.#browser.monotonicMs() - beganMs >= OPEN_MS;
     return events > 0 || wasOpen ? 'worked' : 'cut';
   }
@@ -565,8 +571,8 @@ export class Page {
       if (signal.aborted) return;
       this.#dispatch({ type: 'purchase_token', answer });
       if (answer.ok || answer.code === 'token_limit_reached') return;
-      // The server does not say when tokens become available. So the wait is half of the time left until the opening,
-      // then half of the rest, and so on.
+      // The server does not say when tokens become available, so the page waits half of the time left until the
+      // opening, then half of the rest, and so on.
       const untilOpenMs = (this.#state.sale?.opensAtMs ?? 0) - this.nowMs();
       const halfMs = answer.code === 'not_open' ? Math.max(0, untilOpenMs / 2) : 0;
       await sleep(Math.max(halfMs, backOffMs(failed, answer.retryAfterMs, random())), signal, true);
@@ -611,13 +617,16 @@ export class Page {
   }
 }
 
-/** Returns the activities that should run now, each with a name. An activity runs on while its name stays the same. */
+/**
+ * Returns the activities that should run now, each with a name. An activity keeps running while its name stays the
+ * same.
+ */
 function activitiesOf(state: PageState, nowMs: number): Readonly<Partial<Record<Activity, string>>> {
   const { isOnline, isVisible, purchase, order, move, sale, signIn, signInEnded, place, purchaseToken } = state;
   if (!isOnline) return {};
   const { step, key, orderId } = purchase;
   const isBusy = !signInEnded && (step === 'asking' || step === 'checking' || step === 'held');
-  // In the background it reads on before the opening, to learn when to join the waiting room or fetch a token.
+  // In the background it keeps reading until the opening, to learn when to join the waiting room or fetch a token.
   const mayPrepare = signIn !== null && sale !== null && isBeforeOpening(sale);
   const isIdle = isBusy || !(isVisible || mayPrepare);
   const look = isIdle && sale !== null ? {} : { look: String(state.looks) };
@@ -649,7 +658,7 @@ function activitiesOf(state: PageState, nowMs: number): Readonly<Partial<Record<
   };
 }
 
-/** True if the result of a purchase is unknown, or another purchase exists: the buyer's orders tell. */
+/** True if the result of a purchase is unknown, or another purchase exists. The buyer's orders then give the answer. */
 const isLookedForAmongOrders = ({ step, problem, clickedAtMs }: Purchase): boolean =>
   step === 'ready' && problem !== null && (problem.code === 'limit_reached' || clickedAtMs !== null);
 

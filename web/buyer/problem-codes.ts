@@ -1,9 +1,9 @@
 /**
  * The meaning of a problem for a purchase that was sent.
  * - `again`: send it again, with the same key
- * - `again_soon`: same as `again` if the moment is near; otherwise it is too early to send
- * - `unsure`: same as `again`, but the purchase may have been accepted
- * - `look`: look up this key first: another purchase has it, or the buyer has to sign in again
+ * - `again_soon`: like `again` if the opening is near; otherwise it is too early to send
+ * - `unsure`: like `again`, but the purchase may have been accepted
+ * - `look`: look up this key first, because another purchase has it or the buyer has to sign in again
  * - `over`: this attempt leads to no order
  */
 type Meaning = 'again' | 'again_soon' | 'unsure' | 'look' | 'over';
@@ -61,6 +61,6 @@ export const MEANINGS = {
 
 export type ProblemCode = keyof typeof MEANINGS;
 
-/** Returns the code, or a server error for a code of a newer server that the page does not know. */
+/** Returns the code. Returns a server error for a code that the page does not know, from a newer server. */
 export const knownCode = (code: string): ProblemCode =>
   Object.hasOwn(MEANINGS, code) ? (code as ProblemCode) : 'internal';

@@ -3,13 +3,13 @@ import { knownCode, MEANINGS, type ProblemCode } from './problem-codes.js';
 
 /**
  * A purchase, from the key that is made before the click to its order. The transitions are pure functions. `Page`
- * decides what is sent when and how often, and keeps the key in the storage of the tab before it sends anything.
+ * decides what is sent when and how often, and stores the key in the tab before it sends anything.
  * - `ready`: nothing is under way; `problem` says why the last click failed, if there was a click
- * - `asking`: the buyer has clicked; the purchase is sent again, with the same key, until an answer counts
+ * - `asking`: the buyer has clicked; the purchase is sent again, with the same key, until it gets a usable answer
  * - `checking`: the purchase may have been accepted without our knowledge, so its status is read first. If the server
- *   refuses to tell, the purchase is `ready` again with `clickedAtMs`, and its order is looked for
- * - `held`: 202; units are held for this buyer, and an order will come
- * - `ordered`, `failed`: its end, as stated by the order
+ *   refuses to tell, the purchase becomes `ready` again, keeps `clickedAtMs`, and the page looks for its order
+ * - `held`: 202; units are held for this buyer, and an order will follow
+ * - `ordered`, `failed`: the purchase has ended, as its order says
  */
 export interface Purchase {
   readonly step: 'ready' | 'asking' | 'checking' | 'held' | 'ordered' | 'failed';
@@ -31,7 +31,7 @@ export interface Purchase {
 
 export interface Problem {
   readonly code: ProblemCode;
-  /** Delay that the server asks for. Null if the server names none. */
+  /** Delay that the server asks for. Null if the server asks for none. */
   readonly retryAfterMs: number | null;
 }
 
@@ -48,7 +48,7 @@ export const newPurchase = (key: string, quantity = 1): Purchase => ({
 });
 
 /**
- * A click before the opening is repeated if the opening is this near, ms. The server says how near with `Retry-After`.
+ * If the opening is this near, ms, a click before it is repeated. The server says how near it is with `Retry-After`.
  */
 const SOON_MS = 5000;
 
@@ -84,7 +84,7 @@ export function answered(purchase: Purchase, answer: Answer): Purchase {
   }
 }
 
-/** Stands for a success without a status: something on the way has answered in place of the server. */
+/** Stands for a success without a status, which came from something between page and server. */
 const NOTHING_SAID: Answer = { ok: false, code: 'no_answer', retryAfterMs: null };
 
 /** Ends the click without a purchase, so a reloaded page does not resume it. */
@@ -96,10 +96,10 @@ const refused = (purchase: Purchase, problem: Problem): Purchase => ({
   problem,
 });
 
-/** How long after a click a reloaded page resumes the click on its own, ms. After that the buyer decides. */
+/** How long after a click a reloaded page resumes it on its own, ms. After that the buyer decides. */
 const STILL_WANTED_MS = 30_000;
 
-/** Codes that stop the look-up. The click is kept for a page that is loaded when the server would answer. */
+/** Codes that stop the look-up. The click is kept for a page that is loaded once the server answers again. */
 const REFUSED_FOR_GOOD: readonly ProblemCode[] = ['denied', 'bad_signature', 'not_found'];
 
 /** Handles the status of a purchase that may have been accepted. */
@@ -116,7 +116,7 @@ export function checked(purchase: Purchase, answer: Answer, wallMs: number): Pur
   return { ...purchase, step: isWanted ? 'asking' : 'ready', isUnsure: false };
 }
 
-/** Handles an attempt whose answer will not arrive: the connection is gone, or the buyer signs in again. */
+/** Handles an attempt whose answer will not arrive, because the connection is gone or the buyer signs in again. */
 export const interrupted = (purchase: Purchase): Purchase =>
   purchase.step === 'asking' ? { ...purchase, isUnsure: true } : purchase;
 
@@ -125,7 +125,7 @@ const LONG_AGO_MS = 0;
 
 /**
  * Gives up after too many attempts. An attempt may have arrived, so the purchase is looked up. If the server knows no
- * purchase, the buyer decides, also on a reloaded page. The key stays, so the next click repeats the same purchase.
+ * purchase, the buyer decides, even on a reloaded page. The key stays, so the next click repeats the same purchase.
  */
 export const gaveUp = (purchase: Purchase): Purchase =>
   purchase.step === 'asking' ? { ...interrupted(purchase), step: 'checking', clickedAtMs: LONG_AGO_MS } : purchase;
@@ -161,7 +161,7 @@ export interface KeptPurchase {
 
 export const keptOf = ({ key, quantity, clickedAtMs }: Purchase): KeptPurchase => ({ key, quantity, clickedAtMs });
 
-/** Restores the purchase of a reloaded page. A click may be on its way, or completed. */
+/** Restores the purchase of a reloaded page. Its click may be on its way, or already completed. */
 export function restored({ key, quantity, clickedAtMs }: KeptPurchase): Purchase {
   const purchase = newPurchase(key, quantity);
   return clickedAtMs === null ? purchase : { ...purchase, clickedAtMs, step: 'checking' };

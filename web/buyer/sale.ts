@@ -27,15 +27,15 @@ export interface SaleView {
   readonly pollAfterMs: number;
 }
 
-/** For an api that does not say how long to wait. */
+/** Used if the api does not say how long to wait. */
 const POLL_AFTER_MS = 10_000;
 
 /**
  * Reads the body of a sale. A degraded API returns fewer fields, and missing fields stay as they were.
- * @returns null if the body says nothing that could be shown
+ * @returns null if the body contains nothing to show
  */
 export function readSale(body: Success['body'], before: SaleView | null): SaleView | null {
-  if (body === null) return before; // 204: nothing right now
+  if (body === null) return before; // 204: no data at the moment
   const text = (name: string, otherwise: string): string => {
     const value = body[name];
     return typeof value === 'string' ? value : otherwise;
@@ -68,9 +68,9 @@ export function readSale(body: Success['body'], before: SaleView | null): SaleVi
 }
 
 /**
- * The offer of a sale at a moment.
+ * What a sale offers at a moment.
  * - `opening`: its time has come, but the shop has not opened it yet
- * - `loading`: its state is unknown for a moment
+ * - `loading`: its state is temporarily unknown
  */
 export type Offer = 'not_open' | 'opening' | 'open' | 'sold_out' | 'paused' | 'loading' | 'closed';
 
@@ -88,5 +88,5 @@ export function offerOf(sale: SaleView, serverNowMs: number): Offer {
   return sale.stock === 'none' ? 'sold_out' : 'open';
 }
 
-/** An announced sale is not loaded yet, which makes no difference to a buyer who waits for its opening. */
+/** An announced sale is not loaded yet. To a buyer who waits for its opening this makes no difference. */
 export const isBeforeOpening = ({ state }: SaleView): boolean => state === 'announced' || state === 'not_open';

@@ -9,9 +9,9 @@ export interface ShownPlace {
   readonly estimateMs: number | null;
 }
 
-/** The content of the page, with its button. Remaining times are in ms. */
+/** What the page shows, with its button. Remaining times are in ms. */
 export type Screen =
-  /** Nothing is known of the sale yet, or any more. */
+  /** Nothing is known of the sale, either not yet or not any more. */
   | { readonly name: 'loading' | 'missing' | 'order_loading' }
   | { readonly name: 'unreachable'; readonly code: ProblemCode }
   | {
@@ -87,7 +87,7 @@ export function screenOf(state: PageState, nowMs: number): Screen {
 }
 
 /**
- * Lower bound of the shown time to pay while only the browser's clock is known. That clock may be wrong, so it ends
+ * Lower limit of the shown time to pay while only the browser's clock is known. That clock may be wrong, so it ends
  * nothing.
  */
 const LEAST_LEFT_MS = 1000;
@@ -107,7 +107,7 @@ function screenOfPurchase({ purchase, order, signInEnded, clock }: PageState, no
       if (order === null) return { name: signInEnded ? 'signed_out' : 'order_loading' };
       if (order.state === 'failed') return { name: 'failed', reason: purchase.reason ?? '' };
       if (order.state === 'returned') return { name: 'refunded', order };
-      if (order.state === 'disputed') return { name: 'paid', order }; // its bank tells the buyer more
+      if (order.state === 'disputed') return { name: 'paid', order }; // the buyer's bank tells the reason
       if (order.state !== 'pending_payment') return { name: order.state, order };
       return {
         name: 'to_pay',
@@ -129,7 +129,7 @@ function passMsOf(state: PageState, nowMs: number): number | null {
   return place.status === 'admitted' && asksFor(state, 'queue_pass') ? place.endsAtMs - nowMs : null;
 }
 
-/** The state of the sale in a word, beside its title. */
+/** The state of the sale in one word, next to its title. */
 export type Chip = 'not_open' | 'opening' | 'open' | 'few' | 'back' | 'sold_out' | 'paused' | 'closed' | 'loading';
 
 export function chipOf({ sale, isBack }: PageState, nowMs: number): Chip {
@@ -151,7 +151,7 @@ export function clockParts(leftMs: number): Readonly<Record<'days' | 'hours' | '
   };
 }
 
-/** Returns the time until the next second is shown, ms: not a moment before the present second is over. */
+/** Returns how long to wait until the next second is shown, ms: never less than the rest of the current second. */
 export const untilNextSecondMs = (leftMs: number): number =>
   leftMs <= 0 ? 1000 : leftMs - (Math.ceil(leftMs / 1000) - 1) * 1000;
 

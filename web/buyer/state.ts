@@ -45,7 +45,7 @@ interface OrderMove {
   readonly tries: number;
 }
 
-/** What happened to an order of the buyer since they last looked. */
+/** A change of one of the buyer's orders since their last visit. */
 export interface News {
   readonly id: string;
   readonly type: Notification['type'];
@@ -60,24 +60,24 @@ export interface PageState {
   readonly sale: SaleView | null;
   /** Why the last read of the sale failed. */
   readonly saleProblem: ProblemCode | null;
-  /** A purchase found no units. Answers read before this moment are not believed to have units. */
+  /** When a purchase found no units. Answers that were read before are not trusted if they claim units. */
   readonly soldOutUntilMs: number;
-  /** The sale was sold out before, and units have come back. */
+  /** The sale was sold out before, and units have returned. */
   readonly isBack: boolean;
   readonly clock: ServerClock | null;
   readonly signIn: SignIn | null;
   /** The server no longer accepts the token. */
   readonly signInEnded: boolean;
-  /** A link has brought the sign-in of another buyer. The present buyer has to confirm the switch. */
+  /** A link has brought the sign-in of another buyer. The current buyer has to confirm the switch. */
   readonly offeredSignIn: SignIn | null;
-  /** Proofs that the sale has asked for although its page did not say so. */
+  /** Proofs that the API has asked for although the sale did not list them. */
   readonly alsoAsksFor: readonly Proof[];
   readonly place: Place;
   readonly purchaseToken: PurchaseToken;
   /** Why the place in the waiting room or the token is still missing. */
   readonly proofProblem: Problem | null;
   readonly purchase: Purchase;
-  /** When the buyer may buy again, after orders that they did not pay. */
+  /** When the buyer may buy again after unpaid orders. */
   readonly pausedUntilMs: number;
   readonly order: OrderView | null;
   /** Coupons that the order can use. */
@@ -90,7 +90,7 @@ export interface PageState {
   readonly news: readonly News[];
   readonly isOnline: boolean;
   readonly isVisible: boolean;
-  /** Increases when the sale should be read at once. */
+  /** Increases whenever the sale should be read at once. */
   readonly looks: number;
 }
 
@@ -221,14 +221,14 @@ function onlineChanged(state: PageState, isOnline: boolean): PageState {
 
 function saleRead(state: PageState, answer: Answer): PageState {
   if (!answer.ok) {
-    // Keeps showing the last known sale. Only the news that a sale does not exist replaces it.
+    // Keeps showing the last known sale, unless the sale turns out not to exist.
     const code = knownCode(answer.code);
     return code === 'not_found' ? { ...state, sale: null, saleProblem: code } : { ...state, saleProblem: code };
   }
   const { body, sentMs, receivedMs, keptMs } = answer;
   const read = readSale(body, state.sale);
   const serverMs = Date.parse(String(body?.serverTime));
-  const isKept = typeof body?.ageMs === 'number'; // kept by the API, for as long as it says
+  const isKept = typeof body?.ageMs === 'number'; // the API has kept this answer for as long as it says
   const sample = { serverMs, sentMs, receivedMs, keptMs: keptMs + (isKept ? Number(body?.ageMs) : 0) };
   const clock = Number.isNaN(serverMs) ? state.clock : learnTime(state.clock, sample);
   if (read === null) return { ...state, clock, saleProblem: 'degraded' };
@@ -259,7 +259,7 @@ function withoutOutdated(purchase: Purchase, sale: SaleView, wasSoldOut: boolean
 
 /** Starts afresh for another buyer in the same tab. */
 function signedIn(state: PageState, signIn: SignIn, purchase: Purchase): PageState {
-  // The same token again is no news: a server that has refused the token would refuse it again.
+  // The same token again changes nothing: a server that has refused it would refuse it again.
   if (state.signIn?.token === signIn.token)
     return state.offeredSignIn === null ? state : { ...state, offeredSignIn: null };
   const known = { ...state, signIn, signInEnded: false, offeredSignIn: null };
@@ -277,7 +277,8 @@ function signedIn(state: PageState, signIn: SignIn, purchase: Purchase): PageSta
 }
 
 /**
- * Handles a press of the button. After a refusal this press drops the last problem, so that the other hindrances count.
+ * Handles a press of the button. A press after a refusal drops the last problem, so that only the other obstacles
+ * count.
  */
 function buyPressed(state: PageState, wallMs: number, nowMs: number): PageState {
   const { purchase } = state;
@@ -286,7 +287,7 @@ function buyPressed(state: PageState, wallMs: number, nowMs: number): PageState 
   return hindrance(next, nowMs) === null ? { ...next, purchase: clicked(purchase, wallMs) } : next;
 }
 
-const SOLD_OUT_BELIEVED_MS = 1500; // an API process reads the stock of its page again after a second
+const SOLD_OUT_BELIEVED_MS = 1500; // an API process reads the stock again after a second
 
 function purchaseAnswered(state: PageState, answer: Answer, nowMs: number): PageState {
   const purchase = answered(state.purchase, answer);
@@ -345,7 +346,8 @@ function orderRead(state: PageState, answer: Answer): PageState {
 }
 
 /**
- * True for an outdated order. An ended order never reopens, so an open state comes from a cache or an earlier moment.
+ * True if the order is outdated. An ended order never reopens, so an open state comes from a cache or an earlier
+ * moment.
  */
 const isOlder = (order: OrderView, known: OrderView | null): boolean =>
   known !== null && known.orderId === order.orderId && isOpen(order.state) && !isOpen(known.state);
@@ -374,7 +376,7 @@ const NEWS_TYPES: readonly News['type'][] = [
 function newsRead(state: PageState, answer: Answer): PageState {
   if (!answer.ok) return refusedSignIn(state, answer);
   const { notifications = [] } = (answer.body ?? {}) as { readonly notifications?: readonly Notification[] };
-  const known = notifications.filter(({ type }) => NEWS_TYPES.includes(type)); // a newer api may know more
+  const known = notifications.filter(({ type }) => NEWS_TYPES.includes(type)); // a newer API may send other states
   const news = known.map(({ notificationId: id, type, orderId, at }) => ({
     ...{ id, type, orderId },
     atMs: Date.parse(at),
@@ -404,7 +406,7 @@ function moved(state: PageState, answer: Answer): PageState {
   const code = knownCode(answer.code);
   const tries = state.move.tries + 1;
   if (TRIED_AGAIN.includes(code) && tries < MOVE_TRIES_MAX) return { ...state, move: { ...state.move, tries } };
-  // A coupon that was refused is no choice any more.
+  // A refused coupon can no longer be chosen.
   const coupons = code === 'coupon_refused' ? state.coupons.filter((one) => one !== state.coupon) : state.coupons;
   const coupon = code === 'coupon_refused' ? null : state.coupon;
   return refusedSignIn({ ...state, coupons, coupon, move: null, moveProblem: code }, answer);
@@ -464,7 +466,7 @@ export const asksFor = ({ sale, alsoAsksFor }: PageState, proof: Proof): boolean
 /** Refusals that another click would not change. */
 const FINAL: readonly ProblemCode[] = ['denied', 'closed', 'not_found'];
 
-/** Why a buyer cannot buy at this moment, or null if they can. The page shows the first reason. */
+/** Returns why a buyer cannot buy at the moment, or null if they can. The page shows the first reason. */
 export type Hindrance =
   | 'no_sale'
   | Exclude<Offer, 'open'>

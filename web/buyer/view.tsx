@@ -10,9 +10,9 @@ import type { PageState } from './state.js';
 import { LANGUAGES } from './words/languages.js';
 import type { Words } from './words/words.js';
 
-/** A person's choices on the page, separate from the page's knowledge of the sale. */
+/** The choices of a person on the page. They are kept apart from what the page knows of the sale. */
 export interface Choices {
-  /** The question whether to cancel the order is open. */
+  /** The page is asking whether to cancel the order. */
   readonly isCancelling: boolean;
 }
 
@@ -136,7 +136,7 @@ const Blank = (): JSX.Element => (
   </div>
 );
 
-/** What happened to orders of the buyer since they last looked. */
+/** Shows the changes of the buyer's orders since their last visit. */
 function News({ state, words, format, page }: ViewProps): JSX.Element | null {
   if (state.news.length === 0) return null;
   return (
@@ -222,7 +222,7 @@ function partsOf(props: ViewProps): Parts {
   };
   switch (screen.name) {
     case 'loading':
-      return { title, go: null, hint: '' }; // there is nothing that would have to move
+      return { title, go: null, hint: '' }; // here nothing could move
     case 'order_loading':
     case 'checking':
       return simple(buttons.busy, { isBusy: true });
@@ -347,7 +347,7 @@ function again({ state, words, page }: ViewProps, isBought: boolean): Pick<Parts
 
 const priceOf = ({ sale, purchase }: PageState): number => (sale?.priceCents ?? 0) * purchase.quantity;
 
-/** Takes the focus when the focused element is gone. */
+/** Takes the focus if the focused element is gone. */
 function Heading({
   title,
   tone = 'calm',
@@ -390,8 +390,8 @@ const DOUBLE_CLICK_MS = 500;
 
 /**
  * The browser counts clicks that follow each other quickly. If the first click fell on the previous element in this
- * place, the following clicks were meant for that element. They do nothing for the length of a double click, and
- * nothing at all if they could not be undone.
+ * place, the clicks after it were meant for that element. They do nothing for the length of a double click, and nothing
+ * at all if they could not be undone.
  */
 abstract class Pressed<P extends PressProps> extends Component<P> {
   readonly #sinceMs = performance.now();
@@ -411,7 +411,7 @@ interface GoProps extends PressProps {
   /** Address to open instead. */
   readonly href?: string;
   readonly isBusy?: boolean;
-  /** The page asks something else at the moment. */
+  /** The page is asking something else at the moment. */
   readonly isQuiet?: boolean;
 }
 
@@ -480,8 +480,8 @@ function countdown(props: ViewProps, { leftMs, signedOut, place }: Named<'countd
 }
 
 /**
- * Shows the time until the opening, which screen readers do not read every second.
- * @param leftMs absent: the time is over, and it is shown to a person who saw it end
+ * Shows the time until the opening. Screen readers do not announce it every second.
+ * @param leftMs absent if the time is over; it is still shown to a person who saw it end
  */
 function Countdown({
   leftMs = 0,

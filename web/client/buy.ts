@@ -7,7 +7,7 @@ import type { BuyOptions, ClientOptions, Purchase, PurchaseResult, Refusal } fro
 export const newKey = (): string =>
   Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 
-/** How long a lost attempt may take until a look-up can find it. */
+/** How long a lost attempt may take to arrive; until then a look-up may miss it. */
 const LOST_MS = 2_000;
 
 /** @param sale the address of the sale */
@@ -59,7 +59,7 @@ function endOf({ status, orderId, orderState, reason }: Purchase, key: string): 
   return status === 'failed' ? { outcome: 'failed', key, reason: reason ?? 'unknown' } : null;
 }
 
-/** Waits for the end of a purchase whose units are held. It will end, sooner or later. */
+/** Waits for the end of a purchase whose units are held. Such a purchase always ends. */
 async function untilOrdered(
   path: string,
   key: string,

@@ -5,9 +5,9 @@ export interface StreamedEvent {
   readonly data: string;
 }
 
-/** Reads `text/event-stream` from a fetch, piece by piece. The browser's EventSource can send no token. */
+/** Reads `text/event-stream` from a fetch, piece by piece, because the browser's EventSource cannot send a token. */
 export class EventStreamReader {
-  /** How long the server asks to wait before the next connection, ms. Null if the server names no wait. */
+  /** How long the server asks to wait before the next connection, ms. Null if it asks for no wait. */
   retryMs: number | null = null;
   #rest = '';
   #id: string | null = null;
@@ -35,7 +35,7 @@ export class EventStreamReader {
   #line(line: string): StreamedEvent | null {
     if (line === '') return this.#end();
     const colon = line.indexOf(':');
-    const field = colon < 0 ? line : line.slice(0, colon); // the field of a comment is empty
+    const field = colon < 0 ? line : line.slice(0, colon); // a comment has an empty field name
     const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
     if (field === 'id') this.#id = value;
     else if (field === 'event') this.#event = value;

@@ -18,7 +18,10 @@ const timeUp = (): CannotFollow => new CannotFollow(without('time_up', 'The purc
 type Step = PurchaseStep['step'];
 const ENDS: ReadonlySet<string> = new Set<Step>(['failed', 'paid', 'cancelled', 'expired']);
 
-/** Time until the first bytes. A stream reports at once that it is open. A silent stream is held back on its way. */
+/**
+ * How long to wait for the first bytes. A stream reports at once that it is open, so a silent stream is being held back
+ * on its way.
+ */
 const FIRST_BYTES_MS = 6_000;
 /** Silence after which a stream is dead. Heartbeats come every 15 s, at most every 30 s. Two heartbeats may be lost. */
 const SILENT_MS = 70_000;
@@ -31,14 +34,14 @@ const RETRY_MS = 2_000;
 const LONG_POLL_SECONDS = 25;
 const LONG_POLL_TIMEOUT_MS = 40_000;
 
-/** How a stream ended. `held_back`: no byte came, and a second attempt would be no better. */
+/** How a stream ended. `held_back`: no byte came, and a second attempt would not help. */
 type Streamed = 'worked' | 'cut' | 'held_back' | 'end';
 
 /**
- * Yields every step of a purchase, from its present state to its end. The source is the stream of events, which resumes
- * after its last event when it was cut. Polls replace it when a proxy holds streams back or the API refuses them. A
- * step may be skipped when a later step is known.
- * @throws CannotFollow when the API refuses, or the patience ends before the purchase; the reason of an aborted signal
+ * Yields every step of a purchase, from its current state to its end. The source is the event stream, which resumes
+ * after its last event if it was cut. Polls replace the stream if a proxy holds it back or the API refuses it. A step
+ * may be skipped if a later step is known.
+ * @throws CannotFollow if the API refuses, or the patience ends before the purchase; the reason of an aborted signal
  */
 export async function* follow(
   path: string,
@@ -127,15 +130,15 @@ async function* poll(
 }
 
 /**
- * Returns the pause before the next poll. The server holds a poll of a pending purchase, unless it is too busy. A poll
- * of an order that waits for its payment is answered at once.
+ * Returns the pause before the next poll. The server holds a poll of a pending purchase, unless it is too busy. It
+ * answers at once if the order is waiting for its payment.
  */
 function pauseMs(step: Step | null, tookMs: number): number {
   if (step !== null && step !== 'pending') return 5_000 + Math.random() * 3_000;
   return tookMs > 1_000 ? Math.random() * 300 : 1_500 + Math.random() * 1_500;
 }
 
-/** Returns null if the step is unknown, while the API is degraded. */
+/** Returns null if a degraded API does not know the step. */
 function stepOf({ status, orderState }: Purchase): Step | null {
   if (status === 'ordered' && orderState !== undefined && ENDS.has(orderState)) return orderState as Step;
   return status === 'pending' || status === 'ordered' || status === 'failed' ? status : null;

@@ -38,7 +38,7 @@ export interface Client {
    * Buys, and waits for the order. Lost or temporarily refused attempts are sent again with the same key, at random
    * moments but never before the API allows. A refusal after a lost attempt counts only once the status of that key
    * says that there is no purchase.
-   * @returns never rejects unless the signal aborts; `patienceMs` (2 minutes) bounds the whole call
+   * @returns never rejects unless the signal aborts; `patienceMs` (2 minutes) limits the whole call
    */
   buy(saleId: string, options?: BuyOptions): Promise<PurchaseResult>;
   /**
@@ -53,32 +53,31 @@ export interface Client {
   /**
    * Yields each step of a purchase, until it is paid, cancelled, expired or failed. Leaving the loop ends the
    * connection.
-   * @throws CannotFollow while it is read: the API refuses, or `patienceMs` (an hour) has passed. Reading also rejects
+   * @throws CannotFollow, during reading, if the API refuses or `patienceMs` (an hour) has passed. Reading also rejects
    * with the reason of an aborted signal
    */
   events(saleId: string, key: string, options?: CallOptions): AsyncGenerator<PurchaseStep, void, undefined>;
   /**
    * Reads the sale.
-   * @param fresh asks past all caches: `serverTime` is the present time, else it may be some seconds old
+   * @param fresh bypasses all caches: then `serverTime` is current, otherwise it may be some seconds old
    */
   sale(saleId: string, options?: CallOptions & { readonly fresh?: boolean }): Promise<Answer<SaleRead>>;
   /**
    * Yields each read of the sale, as often as the API asks for, at random moments. A read may show the opening half a
-   * minute late, so count down to `opensAt`. Reads nothing while the page is
-   * hidden. Ends when its reader leaves the loop.
-   * @throws while it is read: the reason of an aborted signal
+   * minute late, so count down to `opensAt`. Reads nothing while the page is hidden. Ends when its reader leaves the
+   * loop.
+   * @throws during reading, the reason of an aborted signal
    */
   watchSale(saleId: string, options?: CallOptions): AsyncGenerator<Answer<SaleRead>, void, undefined>;
-  /** Reads the orders of the buyer, page by page. @param after `next` of the page before */
+  /** Reads the orders of the buyer, page by page. @param after `next` of the previous page */
   orders(options?: PageOptions): Promise<Answer<OrderPage>>;
-  /** Reads the coupons of the buyer, page by page. @param after `next` of the page before */
+  /** Reads the coupons of the buyer, page by page. @param after `next` of the previous page */
   coupons(options?: PageOptions): Promise<Answer<CouponPage>>;
   order(orderId: string, options?: CallOptions): Promise<Answer<Whole<OrderWithRefunds> | Degraded>>;
   /**
-   * @param key the name of this charge; use a new name after `payment_declined`. Absent: all attempts are the same
-   * charge
+   * @param key names this charge; make a new one after `payment_declined`. Absent: all attempts are the same charge
    * @param paymentMethod the card's name in the library of the payment provider, if the provider needs it
-   * @param coupon code of a coupon; send it with each repeat of this charge, and use a new key to change it
+   * @param coupon code of a coupon; send it with each repeat of this charge, and make a new key to change it
    */
   pay(
     orderId: string,
@@ -90,8 +89,8 @@ export interface Client {
   readTicket(saleId: string, ticket: string, options?: CallOptions): Promise<Answer<Place>>;
   /**
    * Joins the waiting room and stays until the buyer is admitted or refused, however long that takes. `patienceMs`
-   * bounds each request.
-   * @param onPlace called with each place on the way
+   * limits each request.
+   * @param onPlace called with each new place in the line
    */
   waitInQueue(
     saleId: string,
@@ -101,12 +100,12 @@ export interface Client {
   purchaseToken(saleId: string, options?: CallOptions): Promise<Answer<PurchaseToken>>;
 }
 
-/** Patience for a purchase, and for everything that is polled to its end. */
+/** Patience for a purchase, and for everything that is polled until it ends. */
 const BUY_MS = 120_000;
 const EVENTS_MS = 3_600_000;
-/** Patience for a single call: a person is waiting for it. */
+/** Patience for a single call, for which a person is waiting. */
 const CALL_MS = 30_000;
-/** A payment goes through a provider. */
+/** A payment takes longer, because it goes through a provider. */
 const PAY_TIMEOUT_MS = 30_000;
 
 /**

@@ -2,17 +2,17 @@ import type { Client } from './index.js';
 import { sleep } from './send.js';
 import type { Answer, CallOptions, Place } from './types.js';
 
-/** The end of waiting: a pass for the purchase, or null if the sale has no waiting room. */
+/** The result of waiting: a pass for the purchase, or null if the sale has no waiting room. */
 export interface LetIn {
   readonly pass: string | null;
   /** ISO 8601. */
   readonly passEndsAt: string | null;
 }
 
-/** A ticket ends when its holder stays away, so there is no point in hurrying. */
+/** Pause before joining again. A ticket ends because its holder stayed away, so there is no reason to hurry. */
 const JOIN_AGAIN_MS = 1_000;
 
-/** Asks as often as the waiting room demands, each time with the newest ticket. Replaces a ticket that has ended. */
+/** Polls as often as the waiting room asks for, each time with the newest ticket. Replaces a ticket that has ended. */
 export async function waitInQueue(
   saleId: string,
   client: Pick<Client, 'joinQueue' | 'readTicket'>,

@@ -21,15 +21,16 @@ export interface Patience {
   readonly signal?: AbortSignal | undefined;
   /** On the monotonic clock, ms. No attempt begins later. */
   readonly endMs: number;
-  /** Called after an attempt that may have been carried out although no answer says so. */
+  /** Called after an attempt that may have been carried out although no answer confirms it. */
   readonly onUnsure?: () => void;
 }
 
 const TIMEOUT_MS = 15_000;
 
 /**
- * Sends a request until an answer counts. Rejects only when the signal aborts.
- * @param says whether a success contains what was asked for: a degraded API, or something in its place, may not say it
+ * Sends a request until it gets a usable answer. Rejects only when the signal aborts.
+ * @param says whether a success contains the requested data: an answer of a degraded API, or of something else in its
+ * place, may lack it
  */
 export async function untilAnswered<T>(
   request: Request,
@@ -50,7 +51,8 @@ export async function untilAnswered<T>(
 }
 
 /**
- * True if an attempt may have been carried out all the same. `internal` does not tell what was done before the error.
+ * True if an attempt may have been carried out despite its failure. `internal` does not say what was done before the
+ * error.
  */
 export const isUnsure = ({ code }: Refusal): boolean =>
   code === 'no_answer' || code === 'outcome_unknown' || code === 'internal';
@@ -98,11 +100,11 @@ async function tokenOf({ token }: ClientOptions): Promise<string | null> {
   }
 }
 
-/** @throws NotSent for a name or a value that HTTP does not allow */
+/** @throws NotSent for a header name or value that HTTP does not allow */
 function headersOf(values: Readonly<Record<string, string | null | undefined>>): [string, string][] {
   const given = Object.entries(values).filter((header): header is [string, string] => typeof header[1] === 'string');
   try {
-    new Headers(given); // checks the headers: the error of `fetch` would look like a missing network
+    new Headers(given); // checks the headers, because the error of `fetch` would look like a missing network
     return given;
   } catch (error) {
     throw new NotSent(`A header cannot be written: ${sentenceOf(error)}`);
@@ -202,7 +204,7 @@ interface Timer {
   end(): void;
 }
 
-/** Returns a signal that aborts with the outer signal, or when no call of `more` or `end` comes for this time. */
+/** Returns a signal that aborts with the outer signal, or if neither `more` nor `end` is called for this time. */
 export function abortAfter(ms: number, outer?: AbortSignal): Timer {
   const own = new AbortController();
   const abort = (): void => own.abort(outer?.aborted ? outer.reason : new Error(`nothing came within ${ms} ms`));

@@ -7,13 +7,13 @@ export type { CouponBody as Coupon, CouponsOfBuyer as CouponPage } from '../../s
 export type { Degraded, Place, PurchaseToken } from '../../src/contract/purchases.js';
 export type { SalePage as Sale } from '../../src/contract/sales.js';
 export type { Problem, Purchase };
-/** A complete answer. `degraded` tells it from a degraded answer. */
+/** A complete answer. `degraded` distinguishes it from a degraded answer. */
 export type Whole<T> = T & { readonly degraded?: undefined };
-/** Null: an overloaded API has no data now. */
+/** Null if an overloaded API has no data at the moment. */
 export type SaleRead = Whole<SalePage> | Degraded | null;
 
 /**
- * Why a request failed: the `code` of a problem, which may be new to this version, or a code that no server sends.
+ * Why a request failed: the `code` of a problem, which may be newer than this version, or a code that no server sends.
  * - `no_answer`: no connection, too slow, or cut on the way; the request may have been carried out
  * - `not_seckill`: something else answered, such as a proxy, or a server at a wrong `baseUrl`
  * - `not_sent`: the source of tokens failed, or a header is invalid, such as a token with a line end
@@ -26,7 +26,7 @@ export interface Refusal {
   readonly code: Code;
   /** A sentence for a log. Write your own text for buyers. */
   readonly detail: string;
-  /** When the same request may succeed, ms. Null if it never will, or the time is unknown. */
+  /** How long to wait until the same request may succeed, ms. Null if it never will, or the time is unknown. */
   readonly retryAfterMs: number | null;
   /** The problem as received. Null if no answer came from Seckill. */
   readonly problem: Problem | null;
@@ -45,9 +45,9 @@ export type Answer<T> = Success<T> | Refusal;
  * The result of a purchase.
  * - `ordered`: there is an order; pay it
  * - `failed`: it was accepted and ended without an order to pay, for this reason
- * - `refused`: nothing was taken, for this code
- * - `pending`: the units are held and the order will come; time was up before it did
- * - `unknown`: no answer counts: the purchase may have been accepted. Buy again with the same key
+ * - `refused`: nothing was taken, for the reason in the code
+ * - `pending`: the units are held and an order will follow; the time was up before it came
+ * - `unknown`: no usable answer came, and the purchase may have been accepted. Buy again with the same key
  */
 export type PurchaseResult =
   | {
@@ -68,7 +68,7 @@ export interface PurchaseStep {
 export interface CallOptions {
   /** Ends the call early: it rejects with the reason of the signal. This does not undo a purchase under way. */
   readonly signal?: AbortSignal;
-  /** How long the call is tried again, ms. */
+  /** How long the call is retried, ms. */
   readonly patienceMs?: number;
 }
 
@@ -80,7 +80,7 @@ export interface BuyOptions extends CallOptions {
   readonly key?: string;
   /** Number of units. Default 1. */
   readonly quantity?: number;
-  /** Returned with the order and its events. At most 512 bytes as JSON. */
+  /** Metadata that is returned with the order and its events. At most 512 bytes as JSON. */
   readonly metadata?: Readonly<Record<string, string>>;
   /** The pass from `waitInQueue`, if the sale asks for it (`asksFor`). */
   readonly queuePass?: string | null;

@@ -1,10 +1,10 @@
 import { sleep } from './send.js';
 import type { Answer, SaleRead } from './types.js';
 
-/** For an answer that does not say how long to wait. */
+/** Used for an answer that does not say how long to wait. */
 const POLL_AFTER_MS = 10_000;
 
-/** @param read retries by itself */
+/** @param read must retry by itself */
 export async function* watchSale(
   read: () => Promise<Answer<SaleRead>>,
   signal: AbortSignal | undefined,

@@ -9,7 +9,7 @@ export interface Request {
   readonly body?: object;
 }
 
-/** The means to send a request. */
+/** The functions used to send a request. */
 export interface Line {
   readonly fetch: typeof globalThis.fetch;
   readonly monotonicMs: () => number;
@@ -27,8 +27,8 @@ export interface Success extends Times {
   /** Parsed JSON body. Null for 204. */
   readonly body: Readonly<Record<string, unknown>> | null;
   /**
-   * How old the answer may have been when it came, ms: an api gives the same answer for a second, and caches keep it. 0
-   * if nothing may keep it.
+   * Maximum age of the answer when it came, ms: an api gives the same answer for a second, and caches keep it. 0 if
+   * nothing may keep it.
    */
   readonly keptMs: number;
 }
@@ -37,7 +37,7 @@ export interface Failure {
   readonly ok: false;
   /** Code of the problem. `no_answer` if no answer came: no connection, too slow, cut off, or not from our server. */
   readonly code: string;
-  /** Delay that the server asks for. Null if the server names none. */
+  /** Delay that the server asks for. Null if the server asks for none. */
   readonly retryAfterMs: number | null;
 }
 
@@ -57,10 +57,10 @@ export async function ask(request: Request, timeoutMs: number, signal: AbortSign
   try {
     const sentMs = line.monotonicMs();
     const response = await send(request, line.fetch, stop.signal);
-    const receivedMs = line.monotonicMs(); // its time was read before its head was sent
+    const receivedMs = line.monotonicMs(); // the time in the body was read before the headers were sent
     const body = await bodyOf(response);
-    // Only 204 may have no body. Any other success without JSON comes from something on the way, such as a sign-in page
-    // of a network.
+    // Only 204 may have no body. Any other success without JSON comes from something on the way, such as the sign-in
+    // page of a network.
     if (!response.ok || (body === null && response.status !== 204)) return failureOf(response, body);
     return { ok: true, status: response.status, body, sentMs, receivedMs, keptMs: keptIn(response) };
   } catch {
@@ -71,7 +71,7 @@ export async function ask(request: Request, timeoutMs: number, signal: AbortSign
   }
 }
 
-/** Sends the request, also for callers that read the answer piece by piece. @throws what `fetch` throws */
+/** Sends the request, for callers that may read the answer piece by piece. @throws what `fetch` throws */
 export function send(
   { method = 'GET', path, token, headers = {}, body }: Request,
   fetch: typeof globalThis.fetch,
@@ -111,10 +111,12 @@ async function bodyOf(response: Response): Promise<Success['body']> {
   return typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : null;
 }
 
-/** Seconds for which a cache may keep the answer of a sale. nginx sends no `Age`, also to a CDN in front of it. */
+/** Seconds for which a cache may keep the answer of a sale. nginx sends no `Age`, even to a CDN in front of it. */
 const KEPT_MAX = 2;
 
-/** Returns the greatest age of the answer, ms: an api sends an answer that is up to a second old, and `Age` rounds down. */
+/**
+ * Returns the maximum age of the answer, ms. An api sends an answer that is up to a second old, and `Age` rounds down.
+ */
 function keptIn({ headers }: Response): number {
   const age = headers.get('age');
   const caching = headers.get('cache-control');

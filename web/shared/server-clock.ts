@@ -1,17 +1,15 @@
 /**
- * The clock of the server, as far as a page can know it: how far it is ahead of the monotonic clock of the browser, in
- * ms. Each answer that names the time bounds the offset on both sides, since the server read that time after the
- * request left and before the answer came. Several answers narrow the bounds together. The wall clock of the browser
- * plays no part.
+ * The server's clock, as far as a page can know it: how far it is ahead of the browser's monotonic clock, in ms. Each
+ * answer that names the time bounds this offset on both sides, because the server read the time after the request left
+ * and before the answer came. Several answers together narrow the bounds. The browser's wall clock plays no part.
  */
 export interface ServerClock {
   readonly aheadMinMs: number;
   readonly aheadMaxMs: number;
-  /** When the bounds were known, on the browser's clock, ms. */
+  /** When the bounds were determined, on the browser's clock, ms. */
   readonly atMs: number;
   /**
-   * True if the browser may have slept since, so that its clock may have stood still. Then the next answer counts
-   * alone.
+   * True if the browser may have slept since, so that its clock may have stood still. Then only the next answer counts.
    */
   readonly isSuspect: boolean;
 }
@@ -29,7 +27,7 @@ export interface TimeSample {
   readonly keptMs: number;
 }
 
-/** Upper bound for the drift between the two clocks: a quartz clock is off by 100 millionths at worst. */
+/** Upper limit for the drift between the two clocks: a quartz clock is off by 100 millionths at worst. */
 const DRIFT = 200e-6;
 
 export function learnTime(known: ServerClock | null, sample: TimeSample): ServerClock {
@@ -50,8 +48,8 @@ export function learnTime(known: ServerClock | null, sample: TimeSample): Server
 export const suspectTime = (known: ServerClock | null): ServerClock | null => known && { ...known, isSuspect: true };
 
 /**
- * Position of the estimate between the bounds. It is rather late than early: the request of the first answer also had
- * to open the connection, and a click that comes too early costs a second.
+ * Position of the estimate between the bounds. It tends to be late rather than early: the request of the first answer
+ * also had to open the connection, and a click that comes too early costs a second.
  */
 const BETWEEN = 1 / 4;
 
@@ -59,7 +57,7 @@ const BETWEEN = 1 / 4;
 export const serverTimeMs = ({ aheadMinMs, aheadMaxMs }: ServerClock, monotonicMs: number): number =>
   monotonicMs + aheadMinMs + (aheadMaxMs - aheadMinMs) * BETWEEN;
 
-/** Returns how far the truth may be from `serverTimeMs`, ms. */
+/** Returns the maximum error of `serverTimeMs`, ms. */
 export const clockErrorMs = ({ aheadMinMs, aheadMaxMs }: ServerClock): number =>
   (aheadMaxMs - aheadMinMs) * (1 - BETWEEN);
 
@@ -69,12 +67,12 @@ export interface Moment {
   readonly wallMs: number;
 }
 
-/** Exceeds the delay of a timer in a busy browser. A user who sets the clock also triggers a new reading. */
+/** Longer than a timer is delayed in a busy browser. A user who sets the clock also triggers a new reading. */
 const STEP_MS = 1000;
 
 /**
- * Returns true if the two clocks of the browser have diverged: the browser slept and a clock stood still, or the wall
- * clock was set.
+ * Returns whether the two clocks of the browser have diverged, because the browser slept while one of them stood still,
+ * or the wall clock was set.
  */
 export const clocksParted = (before: Moment, now: Moment): boolean =>
   Math.abs(now.wallMs - before.wallMs - (now.monotonicMs - before.monotonicMs)) > STEP_MS;

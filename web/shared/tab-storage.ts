@@ -1,11 +1,11 @@
-/** Stores texts that live as long as the tab, and so survive a reload of its page. */
+/** Stores texts that live as long as the tab, and therefore survive a reload of its page. */
 export interface TabStorage {
   read(name: string): string | null;
   write(name: string, value: string): void;
   remove(name: string): void;
 }
 
-/** The methods used of the browser's storage. */
+/** The methods of the browser's storage that are used here. */
 export interface BrowserStorage {
   getItem(name: string): string | null;
   setItem(name: string, value: string): void;
@@ -13,8 +13,8 @@ export interface BrowserStorage {
 }
 
 /**
- * Opens the storage of the tab. Texts are kept in memory, and live as long as the page, if the browser forbids storage,
- * as in a frame of an untrusted page, or has no room left.
+ * Opens the storage of the tab. If the browser forbids storage, as in a frame of an untrusted page, or has no room
+ * left, texts are kept in memory and live as long as the page.
  * @param storage throws if there is no storage
  */
 export function openTabStorage(storage: () => BrowserStorage): TabStorage {

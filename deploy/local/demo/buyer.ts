@@ -17,7 +17,7 @@ export interface BuyersWorld {
   readonly url: () => string;
   readonly token: (userId: string) => string;
   readonly webhookSecret: string;
-  /** Time until an order expires and its buyer stops waiting. Null if that is too long to wait for. */
+  /** Time until an order expires and its buyer stops waiting. Null if the buyer would have to wait too long. */
   readonly paymentWindowMs: number | null;
   readonly tally: Tally;
   readonly random: () => number;
@@ -33,7 +33,7 @@ export interface BuyersWorld {
 const TRIES_MAX = 6;
 /** After a worker is killed, an order may take long. A missing order is looked up again at the end. */
 const ORDER_WITHIN_MS = 180_000;
-/** No buyer is active at the end, so even a busy machine answers. */
+/** At the end no buyer is active, so even a busy machine answers within this time. */
 const LATE_ORDER_WITHIN_MS = 60_000;
 /** Duration of one long poll in seconds. */
 const WAIT_S = 10;
@@ -166,7 +166,7 @@ export class Buyer {
     return end === null;
   }
 
-  /** @returns null if the result is unknown by then: the purchase is pending, or no API answers */
+  /** @returns null if the result is still unknown after this time: the purchase is pending, or no API answers */
   async #follows(forMs: number): Promise<'ordered' | 'failed' | null> {
     const untilMs = performance.now() + forMs;
     while (performance.now() < untilMs) {
@@ -179,8 +179,7 @@ export class Buyer {
   }
 
   /**
-   * Returns the status of the purchase, and waits up to this many seconds while it is pending. Empty without an
-   * answer.
+   * Returns the status of the purchase, and waits up to this many seconds while it is pending. Empty if no answer came.
    */
   async standing(waitS = 0): Promise<Reply['body']> {
     const path = `/v1/sales/${this.#sale.saleId}/purchases/${this.key}?wait=${waitS}`;
@@ -218,7 +217,7 @@ export class Buyer {
     const { url, webhookSecret, tally } = this.#world;
     const orderId = this.#orderId;
     const order = await this.#asks(`/v1/orders/${orderId}`);
-    if (order?.code !== '') return; // without an answer the amount is unknown
+    if (order?.code !== '') return; // the answer did not arrive, so the amount is unknown
     const { amountCents, currency } = order.body;
     const paymentId = `simulated-${randomBytes(9).toString('hex')}`; // the simulator refunds these ids
     const event = { type: 'payment.succeeded', paymentId, orderId, amountCents, currency, live: false };

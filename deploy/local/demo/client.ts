@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto';
 /** The answer to a request. */
 export interface Reply {
   readonly status: number;
-  /** The code of a problem, or empty after success. */
+  /** The code of a problem. Empty after success. */
   readonly code: string;
   readonly body: Readonly<Record<string, unknown>>;
 }
@@ -18,7 +18,7 @@ export interface Ask {
 
 const ANSWER_TIMEOUT_MS = 10_000;
 
-/** Sends one request. @returns null without an answer */
+/** Sends one request. @returns null if no answer came */
 export async function ask(
   url: string,
   { method = 'GET', token, headers, body, timeoutMs }: Ask = {},

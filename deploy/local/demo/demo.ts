@@ -16,7 +16,7 @@ export interface DemoOptions {
   readonly api: SupervisedProgram;
   readonly worker: SupervisedProgram;
   readonly faults: boolean;
-  /** Reports a line with the time of day to people and a line to programs. */
+  /** Reports a line with the time of day for people, and a line for programs. */
   readonly report: (sentence: string) => void;
   readonly print: (line: { readonly result: string; readonly [fact: string]: unknown }) => void;
 }
@@ -25,10 +25,10 @@ export interface DemoOptions {
 const ACTOR = 'demo';
 const COUNTS_EVERY_MS = 30_000;
 const TOKEN_LIFE_MS = 3_600_000;
-/** A longer payment window is configured: then no buyer waits for an order to expire. */
+/** A longer payment window is configured, so no buyer waits for an order to expire. */
 const PAYMENT_WINDOW_MAX_MS = 120_000;
 
-/** Returns the settings of programs with traffic, for everything that the environment does not set. */
+/** Returns the settings of programs with traffic. The environment takes precedence over them. */
 export function demoEnv({ faults }: { readonly faults: boolean }): Record<string, string> {
   return { ...TRAFFIC_ENV, ...(faults ? FAULTS_ENV : {}) };
 }

@@ -125,7 +125,7 @@ export function nextSale(
   nowMs: number,
   lastClosedAtMs: number | null,
 ): { readonly announcedAtMs: number; readonly opensAtMs: number } {
-  // after a machine slept, the next sale is late: it is announced immediately
+  // if the machine slept, the next sale is late and is announced immediately
   const opensAtMs = Math.max(nowMs + announcedMs, lastClosedAtMs === null ? 0 : lastClosedAtMs + pauseMs);
   return { announcedAtMs: opensAtMs - announcedMs, opensAtMs };
 }

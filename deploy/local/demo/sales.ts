@@ -92,7 +92,7 @@ export class DemoSales {
     return this.#made;
   }
 
-  /** Creates the sales that are due. @throws Error when the API refuses a sale, which the next call tries again */
+  /** Creates the sales that are due. @throws Error if the API refuses a sale; the next call tries it again */
   async keepGoing(nowMs: number): Promise<void> {
     for (const name of Object.keys(SALE_KINDS) as SaleName[]) {
       const kind = SALE_KINDS[name];

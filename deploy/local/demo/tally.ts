@@ -1,8 +1,8 @@
 /**
  * Counts what simulated buyers saw, by word: `tries` to buy, then the code of each answer, or `accepted`, `replayed`
- * (the same key repeated) and `no_answer`; then the result: `ordered`, `failed` or, beyond all patience, `late`, and
- * for a late purchase at the end `ordered`, `failed` or `missing`; then `paid`, `cancelled`, `expired` and the codes
- * of refusals. Its size is bounded by the number of codes.
+ * (the same key repeated) and `no_answer`; then the result: `ordered`, `failed`, or `late` if the buyer lost patience,
+ * and for a late purchase at the end `ordered`, `failed` or `missing`; then `paid`, `cancelled`, `expired` and the
+ * codes of refusals. The number of codes limits its size.
  */
 export class Tally {
   readonly #all = new Map<string, number>();

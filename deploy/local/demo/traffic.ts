@@ -9,13 +9,13 @@ const STEP_MS = 200;
 /** Maximum of concurrent buyers. Further buyers stay away, so that a hanging system does not fill this process. */
 const BUYERS_MAX = 1_000;
 /**
- * Maximum of buyers without an answer to their click. More buyers stay away, because a busy machine answers a crowd
- * late or not at all.
+ * Maximum number of buyers without an answer to their click. Further buyers stay away, because a busy machine answers a
+ * crowd late or not at all.
  */
 const UNANSWERED_MAX = 100;
 /** Delay after a sale could not be created. */
 const SALES_RETRY_MS = 2_000;
-/** Maximum time to follow accepted purchases after buyers stop coming, in case no API answers. */
+/** Maximum time to follow accepted purchases once buyers have stopped coming, in case no API answers. */
 const FOLLOWED_MAX_MS = 60_000;
 
 /** Sends a steady stream of buyers to the sales of the demo. */

@@ -40,8 +40,8 @@ const POM = join(TEMPLATES_DIR, 'pom.xml');
 const DRAFT = '.part-';
 
 /**
- * Downloads the programs that are missing. The default servers share a folder that is valid only with its marker. The
- * marker is written before the folder gets its name, so a partial download is discarded and repeated.
+ * Downloads the programs that are missing. The default servers share a folder that is valid only if it contains its
+ * marker. The marker is written before the folder gets its name, so a partial download is discarded and repeated.
  * @throws StackError
  */
 export async function ensureArtifacts(
@@ -112,7 +112,7 @@ async function fill(cacheDir: string, home: string, options: FetchOptions): Prom
   });
 }
 
-/** Lets `work` fill a folder under a temporary name while no other process does. Removes its leftovers. */
+/** Lets `work` fill a folder under a temporary name while no other process does so. Removes what is left of it. */
 async function inDraft(
   cacheDir: string,
   home: string,

@@ -66,7 +66,7 @@ export function assertDiskSpace(dir: string, neededBytes: number): void {
 /** Servers that fail on a full disk often cannot log the reason. */
 const NEARLY_FULL_BYTES = 64 * MIB;
 
-/** Returns a part of a sentence if the disk is (nearly) full, otherwise an empty text. */
+/** Returns a part of a sentence if the disk is full or nearly full, otherwise an empty text. */
 export function fullDiskHint(dir: string): string {
   return freeSpaceBytes(dir) < NEARLY_FULL_BYTES ? `the disk of ${dir} is full: free some space` : '';
 }

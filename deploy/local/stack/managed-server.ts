@@ -173,13 +173,13 @@ const TAIL_BYTES = 16 * 1024;
 const LINE_LENGTH_MAX = 240;
 const CAUSE = /\b(error|fatal|exception|fail(ed|ure)?|denied|cannot|can't|in use|no space left|invalid|not found)\b/i;
 
-/** Marks of MariaDB and MySQL for lines that are not errors. */
+/** Markers that MariaDB and MySQL put on lines that are not errors. */
 const EVERYDAY = /\[(Note|Warning|System)\]/;
 /** If the log has at most this many lines, the last line is probably the cause. */
 const EARLY_DEATH_LINES = 3;
 
 /**
- * Returns the log line that most likely explains the death of a server: the last line with a word of an error,
+ * Returns the log line that most likely explains the death of a server: the last line that looks like an error,
  * otherwise the last line of a short log. Null for a killed server, which logs nothing.
  * @param from offset in bytes; earlier lines are from before this start
  */

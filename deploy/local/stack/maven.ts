@@ -55,8 +55,8 @@ function countJars(folder: string | undefined): number {
 }
 
 /**
- * SHA-256 of the tested files, as `sumOf` makes it. Maven checks downloads against sums in the same repository, while
- * these sums prove that the files are the tested files.
+ * SHA-256 of the tested files, as computed by `sumOf`. Maven checks downloads against sums in the same repository.
+ * These sums prove that the files are the tested ones.
  */
 const SUMS = {
   'RocketMQ 5.4.0': '67802d22b5f82fb5b3c92c67b71b5c10bd98ec2a89b919b9d094a92986e98676',

@@ -14,7 +14,7 @@ export interface MqadminResult {
 
 /** A JVM takes seconds to start on a busy machine, and the tool waits long for an absent broker. */
 const TIMEOUT_MS = 120_000;
-/** Output of a failed command, its only sign of failure. */
+/** Output that shows a failed command. The tool gives no other sign of failure. */
 const FAILED = /^(?:(?:org\.apache|java)\.[\w.]*Exception|The sub command .* not exist)/m;
 
 /**

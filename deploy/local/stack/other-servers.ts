@@ -6,7 +6,7 @@ import { TEMPLATES_DIR } from './paths.js';
 import { runCommand, versionOf } from './run-command.js';
 import { StackError } from './stack-error.js';
 
-/** A server besides the defaults, in its own folder, which is made when the server is first chosen. */
+/** A server that is not a default, in its own folder, which is created when the server is first chosen. */
 export interface OtherServer {
   /** Path in that folder of the program or of the folder with the jars. */
   readonly path: string;
@@ -70,7 +70,7 @@ async function fetchMysql8(folder: string, options: FetchOptions): Promise<void>
     `-DoutputDirectory=${folder}`,
   ];
   await runMaven([`${DEPENDENCY_PLUGIN}:unpack`, ...which], { ...options, what: 'MySQL 8.0.15', cwd: folder });
-  rmSync(join(folder, '${project.basedir}'), { recursive: true, force: true }); // there is no project
+  rmSync(join(folder, '${project.basedir}'), { recursive: true, force: true }); // unpack makes it, because there is no Maven project
   assertTried('MySQL 8.0.15', folder, [MYSQL_8_ARCHIVE]);
   const archive = join(folder, MYSQL_8_ARCHIVE);
   const unpacked = await runCommand('tar', ['-xzf', archive, '--no-same-owner', '-C', folder], {

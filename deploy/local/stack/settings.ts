@@ -27,8 +27,8 @@ export function loadPorts(instanceFile: string, choice: PortChoice): StackPorts 
 
 /**
  * Returns the servers that wrote the data of an instance, or null before its first start.
- * @param env a folder from before the choice existed may have been made with custom servers, which only the
- * environment names
+ * @param env used for a folder from before this choice existed: custom servers may have made it, and only the
+ * environment names them
  */
 export function loadVersions(
   { instanceFile, data }: Pick<StackPaths, 'instanceFile' | 'data'>,

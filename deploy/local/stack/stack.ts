@@ -194,7 +194,7 @@ interface StackParts {
   readonly tools: (signal?: AbortSignal) => Promise<Tools>;
   /** Whether the servers change to TLS or from TLS. Null if they do not change. */
   readonly changesTo: 'with' | 'without' | null;
-  /** Records how the servers are started. `isAll`: no server runs. */
+  /** Records how the servers were started. `isAll` is true if no server was running before. */
   readonly remember: (isAll: boolean) => Promise<void>;
   /** Null if topics are not requested. */
   readonly applyTopics: ((signal: AbortSignal) => Promise<ApplyOutcome>) | null;
@@ -259,7 +259,7 @@ async function startAll(
   const results = await Promise.allSettled(
     jobs.map((job) => job.catch((error: unknown) => (failure.abort(error), Promise.reject(error as Error)))),
   );
-  // the first error is the reason of the others
+  // the first error is the cause of the others
   if (failure.signal.aborted) throw failure.signal.reason;
   const failed = results.find((result) => result.status === 'rejected');
   if (failed !== undefined) throw failed.reason;

@@ -16,7 +16,7 @@ export const VERSIONS = {
 export type VersionedServer = keyof typeof VERSIONS;
 export const VERSIONED_SERVERS = Object.keys(VERSIONS) as VersionedServer[];
 
-/** Used instead of a version for the server that a setting of `OWN_SERVERS` names. */
+/** Stands for the version of a server that a setting of `OWN_SERVERS` names. */
 export const OWN = 'own';
 
 /** The servers of an instance. */

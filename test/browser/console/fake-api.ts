@@ -180,7 +180,7 @@ function answerOf(method: string, path: string, query: URLSearchParams, canned: 
 }
 
 /**
- * Returns all rows of a list as one page, as if the caller had scrolled to the end, or only a few newest rows if so
+ * Returns all rows of a list as one page, as if the caller had scrolled to the end, or only a few of the newest rows if
  * requested.
  */
 function firstOf<T>(rows: readonly T[], query: URLSearchParams): readonly T[] {

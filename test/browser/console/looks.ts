@@ -1,6 +1,6 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 
-/** Lists every screen of the console and each of its parts: the path after `/console/`, and its heading. */
+/** Every screen of the console and each of its parts: the path after `/console/`, and its heading. */
 export const SCREENS = {
   live: ['live', 'Live'],
   'sales-plan': ['sales/week', 'Sales plan'],
@@ -44,7 +44,7 @@ export const LOOKS = {
 export type Look = keyof typeof LOOKS;
 
 const TOKEN_KEY = 'seckill.console.token';
-/** Many pages are opened in turn on a machine that does other work. */
+/** Many pages are opened one after another while the machine does other work. */
 const WAIT_MAX_MS = 60_000;
 
 /** A page of the console in its own tab, and the faults found in it. */

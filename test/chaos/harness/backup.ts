@@ -5,20 +5,20 @@ import { brokerStore, startBroker } from './broker.js';
 import type { StackControls } from './stack-controls.js';
 import { until } from './wait.js';
 
-// Copies of MySQL, and servers that begin with nothing. For scenarios that run alone.
+// Copies MySQL, and replaces servers by empty ones. For scenarios that run alone.
 
 type Servers = Pick<StackControls, 'servers'>;
 
-/** The folder of its data. */
+/** The folder with the server's data. */
 export function dataOf({ servers }: Servers, server: 'mysql' | 'redis'): string {
   const { data } = stackPaths(servers.dir);
-  const isMariadb = server === 'mysql' && existsSync(data('mariadb')); // each has a folder of its name
+  const isMariadb = server === 'mysql' && existsSync(data('mariadb')); // each server has a folder named after it
   return data(isMariadb ? 'mariadb' : server);
 }
-/** The only one. */
+/** There is only one folder. */
 const copyOf = (stack: Servers): string => `${dataOf(stack, 'mysql')}-copy`;
 
-/** Copies the whole data folder of MySQL while it is stopped: the bundled server has no program that makes dumps. */
+/** Copies the whole data folder of MySQL while it is stopped, because the bundled server cannot make dumps. */
 export async function copyMysql(stack: StackControls): Promise<void> {
   const server = stack.servers.server('mysql');
   await server.stop();
@@ -27,7 +27,7 @@ export async function copyMysql(stack: StackControls): Promise<void> {
   await startMysql(stack);
 }
 
-/** MySQL is killed, and begins again with what it had when it was copied. */
+/** Kills MySQL and starts it again with the data of the copy. */
 export async function restoreMysql(stack: StackControls): Promise<void> {
   await stack.servers.server('mysql').stop({ signal: 'SIGKILL' });
   const [data, copy] = [dataOf(stack, 'mysql'), copyOf(stack)];
@@ -42,11 +42,11 @@ async function startMysql({ servers, mysql }: StackControls): Promise<void> {
   const server = servers.server('mysql');
   await server.start();
   await server.waitReady();
-  // every connection of ours that was open then fails once
+  // each of our open connections then fails once
   await until('we are connected to MySQL again', () => mysql.probe().then(() => true));
 }
 
-/** Redis is killed, and begins again with nothing. */
+/** Kills Redis and starts it again empty. */
 export async function emptyRedis(stack: StackControls): Promise<void> {
   const server = stack.servers.server('redis');
   await server.stop({ signal: 'SIGKILL' });
@@ -56,7 +56,7 @@ export async function emptyRedis(stack: StackControls): Promise<void> {
   await until('we are connected to Redis again', async () => (await stack.redis.redis.ping()) === 'PONG');
 }
 
-/** The broker is killed, and begins again with no message, no topic and no group. */
+/** Kills the broker and starts it again without messages, topics and groups. */
 export async function emptyBroker(stack: StackControls): Promise<void> {
   await stack.servers.server('proxy').stop({ signal: 'SIGKILL' });
   await rm(brokerStore(stack), { recursive: true });

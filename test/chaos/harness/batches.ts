@@ -16,7 +16,7 @@ import { openSale } from './sales.js';
 import { promisedReleasesOf, statesOf } from './sale-state.js';
 import type { StackControls } from './stack-controls.js';
 
-// Batches made by hand, step by step as an api and a worker would, without those programs.
+// Makes batches by hand, step by step as an api and a worker would, but without these programs.
 
 /** Makes a batch of one unit for each of these buyers, with the key `k1`. */
 export const batchOf = (saleId: string, users: readonly string[], batchId = newBatchId()): Batch =>
@@ -30,7 +30,7 @@ export const batchOf = (saleId: string, users: readonly string[], batchId = newB
     purchases: users.map((userId) => ({ userId, requestId: 'k1', quantity: 1 })),
   });
 
-/** Takes a unit for each of these buyers; no message follows, so only the re-drive finds the batch. */
+/** Takes a unit for each of these buyers. No message follows, so only the re-drive finds the batch. */
 export async function deductBatch(
   { redis }: Pick<StackControls, 'redis'>,
   saleId: string,
@@ -41,7 +41,7 @@ export async function deductBatch(
   return batch;
 }
 
-/** The same, and the re-drive does not find it either: a leak. */
+/** Does the same, but hides the batch from the re-drive too: a leak. */
 export async function leakBatch(
   stack: Pick<StackControls, 'redis'>,
   saleId: string,
@@ -129,7 +129,7 @@ const UNPAID_BATCH_SIZE = 500;
 const UNPAID_SLOT = 254;
 
 /**
- * A sale that is sold out to buyers who do not pay.
+ * Opens a sale that is sold out to buyers who do not pay.
  * @returns the sale, and when the last of its orders is due, Unix ms on the clock of the database
  */
 export async function soldToUnpaid(
@@ -154,7 +154,7 @@ export async function soldToUnpaid(
   return { sale, dueMs: (row?.due as Date).getTime() };
 }
 
-/** Every order has expired, and its units were promised back exactly once. */
+/** Asserts that every order has expired, and that its units were promised back exactly once. */
 export async function expectAllBack(stack: StackControls, saleId: string, count: number): Promise<void> {
   expectEqual(await statesOf(stack, saleId), { expired: count }, 'states of the orders');
   const promised = await promisedReleasesOf(stack, saleId);

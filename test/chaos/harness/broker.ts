@@ -30,7 +30,7 @@ import { readMetric } from './programs.js';
 import type { StackControls } from './stack-controls.js';
 import { until } from './wait.js';
 
-// The broker runs in one process with its proxy here. Only scenarios that run alone may break it.
+// Here the broker runs in one process with its proxy. Only scenarios that run alone may break it.
 
 type Broker = Pick<StackControls, 'servers'>;
 
@@ -57,14 +57,14 @@ export const brokerStore = ({ servers }: Broker): string => stackPaths(servers.d
 
 /**
  * Creates every topic and group of the product, and the group of the listener, because a broker with an empty store has
- * none.
+ * neither topics nor groups.
  */
 export async function createTopics(stack: Pick<Stack, 'applyTopics'>): Promise<void> {
   const { topics, groups } = readTopicLists();
   await stack.applyTopics({ topics, groups: [...groups, { groupName: LISTENER_GROUP, retryMaxTimes: 16 }] });
 }
 
-/** How many of these batches have a committed message at the broker. */
+/** Returns for how many of these batches the broker has a committed message. */
 export async function batchesAtBroker(broker: Broker, batchIds: readonly string[]): Promise<number> {
   let found = 0;
   for (const batchId of batchIds) if ((await timesIn(broker, TOPICS.purchase, batchId)).length > 0) found++;
@@ -72,7 +72,7 @@ export async function batchesAtBroker(broker: Broker, batchIds: readonly string[
 }
 
 /**
- * Runs `work` while the running broker has another number for a setting, then restores the number of its file.
+ * Runs `work` while the running broker has a different number for a setting, then restores the number of its file.
  * @throws Error if the broker does not answer
  */
 export async function withBrokerSetting<T>(
@@ -96,36 +96,36 @@ async function set(broker: Broker, name: string, value: string): Promise<void> {
 
 function settingInFile({ servers }: Broker, name: string): string {
   const text = readFileSync(stackPaths(servers.dir).conf('broker.conf'), 'utf8');
-  const value = [...text.matchAll(new RegExp(`^${name}=(\\d+)$`, 'gm'))].at(-1)?.[1]; // the last one counts
+  const value = [...text.matchAll(new RegExp(`^${name}=(\\d+)$`, 'gm'))].at(-1)?.[1]; // the last value counts
   if (value === undefined) throw new Error(`broker.conf has no number ${name}`);
   return value;
 }
 
-/** System topics, which clients cannot read: half messages, and half messages that the broker has given up. */
+/** System topics that clients cannot read: half messages, and half messages that the broker has given up. */
 const HALF = 'RMQ_SYS_TRANS_HALF_TOPIC';
 const GIVEN_UP = 'TRANS_CHECK_MAX_TIME_TOPIC';
 
-/** Whether the broker has given up the half message of a batch: no check-back follows any more. */
+/** Returns whether the broker has given up the half message of a batch, so that no check-back follows. */
 export async function isGivenUp(broker: Broker, batchId: string): Promise<boolean> {
   return (await timesIn(broker, GIVEN_UP, batchId)).length > 0;
 }
 
-/** How long the half message of a batch was open, ms on the clock of the broker; null while it is not committed. */
+/** Returns how long the half message of a batch was open, ms on the broker's clock; null while it is not committed. */
 export async function openForMs(broker: Broker, batchId: string): Promise<number | null> {
   const [halfAtMs] = await timesIn(broker, HALF, batchId);
   const [committedAtMs] = await timesIn(broker, TOPICS.purchase, batchId);
   return halfAtMs === undefined || committedAtMs === undefined ? null : committedAtMs - halfAtMs;
 }
 
-/** When messages of a batch were stored in a topic, Unix ms. */
+/** Returns when messages of a batch were stored in a topic, Unix ms. */
 const timesIn = async (broker: Broker, topic: string, batchId: string): Promise<number[]> =>
   (await readMessagesOfKey(addressOf(broker), topic, batchId)).map(({ storedAtMs }) => storedAtMs);
 
 const PARALLEL = 64;
 
 /**
- * Leaves half messages of one buyer each that are deducted and never committed, as apis do that die between the two.
- * Their producer is gone afterwards, so that other apis get the check-backs.
+ * Leaves half messages of one buyer each that are deducted but never committed, as an api would that dies between the
+ * two. Their producer is gone afterwards, so that other apis get the check-backs.
  */
 export async function leaveHalfMessagesOpen(stack: StackControls, saleId: string, count: number): Promise<void> {
   const store = createStockStore(stack.redis, silentLog);
@@ -144,11 +144,11 @@ export async function leaveHalfMessagesOpen(stack: StackControls, saleId: string
 
 /**
  * Makes the broker give up half messages of finished scenarios. Redis no longer knows their sales, so the broker would
- * check back on each in every round, for an hour. Tens of them fill the checks of an api, and with an even number one
- * of two apis would always get the same ones.
+ * check back on each of them in every round, for an hour. A few dozen of them would use up an api's check slots, and
+ * with an even number, each of two apis would always get the same ones.
  */
 export async function drainHalfMessages(stack: StackControls): Promise<void> {
-  const last = batchOf('0', ['nobody']); // those before it in the queue have had at least as many check-backs
+  const last = batchOf('0', ['nobody']); // earlier messages in the queue have had at least as many check-backs
   await withUnresponsiveProducer(stack, (channel) =>
     withBrokerSetting(stack, 'transactionCheckMax', 1, async () => {
       await sendUntilStored(last, channel);
@@ -186,14 +186,14 @@ async function sendUntilStored(batch: Batch, channel: PurchaseChannel): Promise<
 type Proxy = InstanceType<typeof services.MessagingServiceClient>;
 
 const CALL_TIMEOUT_MS = 5_000;
-/** The language that the Node client sends. The proxy does not know Node. */
+/** The language that the Node client claims. The proxy does not know Node. */
 const LANGUAGE = 'HTTP';
 
 /**
- * Unregisters apis that were killed and could not do it themselves. The broker keeps each for two minutes and tries three per
- * check-back: after scenarios that killed several, an api that lives might get none for as long.
+ * Unregisters apis that were killed and could not do it themselves. The broker keeps each for two minutes and tries
+ * three per check-back. So after scenarios that killed several, a live api might get no check-back for that time.
  * @param pids processes that have ended
- * @throws Error when broker or proxy does not answer, or refuses
+ * @throws Error if broker or proxy does not answer, or refuses
  */
 export async function unregisterProducers(
   { servers, env }: Pick<StackControls, 'servers' | 'env'>,
@@ -237,22 +237,23 @@ const NO_PRODUCER = 'not exist';
 
 /** Client ids of the producers that a broker knows, including producers killed up to two minutes ago. */
 async function producersOf(broker: RemotingAddress, topic: string): Promise<string[]> {
-  const frame = await exchange(broker, REQUEST.producerConnections, '', { producerGroup: topic }); // of gRPC clients
+  // ids of gRPC clients
+  const frame = await exchange(broker, REQUEST.producerConnections, '', { producerGroup: topic });
   if (frame.remark?.includes(NO_PRODUCER)) return [];
   if (frame.code !== 0) throw refusal(broker, frame);
   const { connectionSet = [] } = JSON.parse(frame.body) as { connectionSet?: readonly { clientId: string }[] };
   return connectionSet.map(({ clientId }) => clientId);
 }
 
-/** The client makes its id of host, pid, a counter and the time. */
+/** The client builds its id from host, pid, a counter and the time. */
 const pidOf = (clientId: string): number => Number(clientId.split('@')[1]);
 
-/** Longer than a delivery stays hidden that a dead worker had received. */
+/** Longer than a delivery to a dead worker stays hidden. */
 const HIDDEN_MS = 12_000;
 
 /**
- * Waits until no message is delivered again that a dead worker had, or whose ack a killed broker lost. For scenarios whose
- * worker is to die at a message of their own.
+ * Waits until no message of a dead worker, and no message whose ack a killed broker lost, is redelivered any more. For
+ * scenarios whose worker must die of their own message.
  */
 export async function drainDeliveries(context: ScenarioContext): Promise<void> {
   const worker = await context.start('worker');

@@ -12,13 +12,13 @@ import { found, until } from './wait.js';
 export interface PurchaseParts {
   readonly requestId?: string;
   readonly quantity?: number;
-  /** Tries with the same key, until one is final (2xx or 4xx). Default 1. */
+  /** Maximum attempts with the same key, until one is final (2xx or 4xx). Default 1. */
   readonly tries?: number;
-  /** Address of the api for this purchase; default: each in turn. */
+  /** Address of the api for this purchase. Default: each api in turn. */
   readonly url?: string;
   readonly traceparent?: string;
   readonly metadata?: Readonly<Record<string, string>>;
-  /** Of one try. */
+  /** Time limit of one attempt. */
   readonly timeoutMs?: number | undefined;
 }
 
@@ -26,18 +26,18 @@ const HOUR_MS = 3_600_000;
 const TRY_TIMEOUT_MS = 30_000;
 /** Length of one long poll of a client that waits for the end of a purchase. */
 const POLL_S = 10;
-/** Beyond the time that a long poll asks for: a busy machine answers late. */
+/** Allowed in addition to the time of a long poll, because a busy machine answers late. */
 const POLL_LATE_MS = 15_000;
 const RETRY_MS = 200;
 const RETRY_UNKNOWN_TRIES = 50;
 
-/** Ends every load of this process that still runs: a test that failed has not stopped its own. */
+/** Ends every load of this process that is still running, because a failed test has not stopped its own. */
 export async function stopLoads(): Promise<void> {
   await Promise.all([...loads].map((load) => load.stop()));
 }
 
 export interface Load {
-  /** No more buyers; waits for the last answers. */
+  /** Stops new buyers and waits for the last answers. */
   stop(): Promise<void>;
 }
 
@@ -46,13 +46,13 @@ interface LoadOptions {
   readonly pauseMs?: number;
   readonly tries?: number;
   readonly prefix?: string;
-  /** Of one try. */
+  /** Time limit of one attempt. */
   readonly timeoutMs?: number;
 }
 
 const loads = new Set<Load>();
 
-/** Buyers of one sale. Each try goes to the next api, and the op log records the answers. */
+/** Buyers of one sale. Each attempt goes to the next api, and the op log records the answers. */
 export class Buyers {
   readonly opLog: OpLog;
   readonly saleId: string;
@@ -60,14 +60,14 @@ export class Buyers {
   readonly #urls: () => readonly string[];
   readonly #sign: (claims: object) => string;
   #turn = 0;
-  /** How long ago the tokens were issued, ms: an api whose clock is behind takes none that seems to come from the future. */
+  /** How long ago the tokens were issued, ms. An api with a slow clock accepts no token from its future. */
   issuedAgoMs = 0;
-  /** Default timeout of one try to buy. */
+  /** Default time limit of one attempt to buy. */
   tryTimeoutMs = TRY_TIMEOUT_MS;
 
   /**
-   * @param secret the api checks tokens with it
-   * @param urls of every api that may be asked, read anew for each request
+   * @param secret the api verifies tokens with it
+   * @param urls of every api that may be used, read again for each request
    * @param opLogFile where the op log is written; null: only in memory
    */
   constructor(saleId: string, secret: string, urls: () => readonly string[], opLogFile: string | null = null) {
@@ -83,7 +83,7 @@ export class Buyers {
     return this.#sign({ sub: userId, roles, iat, exp });
   }
 
-  /** Makes one purchase. @returns its last answer, or null if the last try broke */
+  /** Makes one purchase. @returns its last answer, or null if the last attempt broke */
   async buy(userId: string, parts: PurchaseParts = {}): Promise<Answer | null> {
     const { requestId = 'k1', quantity = 1, tries = 1, metadata, timeoutMs = this.tryTimeoutMs } = parts;
     const token = this.token(userId);
@@ -103,7 +103,7 @@ export class Buyers {
     return answer;
   }
 
-  /** GET of a purchase. @param waitSeconds long poll */
+  /** Reads a purchase. @param waitSeconds length of a long poll */
   async status(userId: string, requestId = 'k1', waitSeconds = 0): Promise<Answer> {
     const key = purchaseKey({ userId, requestId });
     const url = `${this.#nextUrl()}/v1/sales/${this.saleId}/purchases/${requestId}?wait=${waitSeconds}`;
@@ -126,7 +126,7 @@ export class Buyers {
     });
   }
 
-  /** Keeps reading the status of these purchases, one after the other, until `stop`; the op log records each. */
+  /** Keeps reading the status of these purchases, one after the other, until `stop`. The op log records each status. */
   pollStatus(userIds: readonly string[], everyMs = 250): Load {
     return this.#loadOf(async (stopping) => {
       while (!stopping()) {
@@ -136,7 +136,7 @@ export class Buyers {
     });
   }
 
-  /** @returns null when no answer came */
+  /** @returns null if no answer came */
   async move(move: Move, userId: string, orderId: string): Promise<Answer | null> {
     const url = `${this.#nextUrl()}/v1/orders/${orderId}/${move}`;
     this.opLog.invoke(move, orderId);
@@ -149,7 +149,7 @@ export class Buyers {
     return ask(`${this.#nextUrl()}/v1/orders/${orderId}`, { token: this.token(userId) });
   }
 
-  /** Each buys once, `parallel` at a time. @returns answers in the order of the buyers */
+  /** Lets each buyer buy once, `parallel` at a time. @returns answers in the order of the buyers */
   async rush(userIds: readonly string[], parallel: number, parts: PurchaseParts = {}): Promise<(Answer | null)[]> {
     const answers: (Answer | null)[] = [];
     let next = 0;
@@ -162,7 +162,7 @@ export class Buyers {
     return answers;
   }
 
-  /** Every purchase whose outcome is unknown is sent again with the same key, until the answer is final. */
+  /** Sends every purchase with an unknown outcome again with the same key, until the answer is final. */
   async retryUnknown(parallel = 16): Promise<void> {
     const open = [...this.opLog.entries].filter(([, outcome]) => outcome === 'unknown').map(([key]) => key);
     const lane = async (): Promise<void> => {
@@ -174,7 +174,7 @@ export class Buyers {
     await Promise.all(Array.from({ length: parallel }, lane));
   }
 
-  /** New buyers keep coming until `stop`, which waits for the last of them. */
+  /** Makes new buyers arrive until `stop`, which waits for the last of them. */
   startLoad({ parallel = 16, pauseMs = 30, tries = 3, prefix = 'load', timeoutMs }: LoadOptions = {}): Load {
     let made = 0;
     return this.#loadOf(async (stopping) => {
@@ -188,7 +188,7 @@ export class Buyers {
     });
   }
 
-  /** The same. @returns once more than `accepted` further purchases were accepted */
+  /** Does the same. @returns once more than `accepted` further purchases were accepted */
   async startLoadUntil(options: LoadOptions, accepted: number): Promise<Load> {
     const load = this.startLoad(options);
     await this.untilAccepted(accepted, 'the load is on');
@@ -216,7 +216,7 @@ export class Buyers {
   #loadOf(work: (stopping: () => boolean) => Promise<void>): Load {
     let stopped = false;
     const end = work(() => stopped);
-    end.catch(() => undefined); // `stop` throws it
+    end.catch(() => undefined); // `stop` throws its error
     const load: Load = {
       stop: async () => {
         stopped = true;
@@ -241,7 +241,7 @@ export class Buyers {
 export const userIds = (count: number, prefix = 'u'): string[] =>
   Array.from({ length: count }, (_, index) => `${prefix}${index}`);
 
-/** A retry with the same key may get 200 instead of 202: the first answer was lost or came too late. */
+/** A retry with the same key may get 200 instead of 202 if the first answer was lost or came too late. */
 export const isAccepted = (answer: Answer | null | undefined): boolean => (answer?.status ?? 500) < 300;
 
 /** `accepted`, or the code of the refusal. */
@@ -250,7 +250,7 @@ export const outcomeOf = (answer: Answer | null | undefined): string =>
 
 export interface DisconnectingBuyers {
   readonly size: number;
-  /** They reset their connections before any answer. */
+  /** Sends purchases of buyers who reset their connections before any answer. */
   reset(): Promise<void>;
 }
 

@@ -6,15 +6,15 @@ import { StackError } from '../../../deploy/local/stack/stack-error.js';
 import type { Environment } from '../../../src/core/config/load.js';
 import { GRANTED_MS, until } from './wait.js';
 
-/** The command line, built. */
+/** The built command line. */
 export const BUILT_MAIN = join(REPO_DIR, 'dist/cli/main.js');
 
 /**
- * Builds the programs and the library unless the build is as new as the sources.
- * @throws StackError when the sources do not compile
+ * Builds the programs and the library unless the build is newer than the sources.
+ * @throws StackError if the sources do not compile
  */
 export async function buildIfOlder(): Promise<void> {
-  // imported here: a module of ESM alone would make mocha load each file that imports this one twice
+  // imported here, because an ESM-only module would make mocha load each importing file twice
   const { bundleIfOlder } = await import('../../../build.mjs');
   await bundleIfOlder().catch(({ message }: Error) => Promise.reject(new StackError(message)));
 }
@@ -24,11 +24,11 @@ export interface CommandEnd {
   readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
   readonly stderr: string;
-  /** stdout as JSON lines; the last line of a command that was killed may be half and is left out. */
+  /** stdout as JSON lines. If the command was killed, an incomplete last line is left out. */
   readonly lines: readonly Readonly<Record<string, unknown>>[];
 }
 
-/** `seckill <args>` as a process of its own. */
+/** Runs `seckill <args>` in a separate process. */
 export class RunningCommand {
   readonly end: Promise<CommandEnd>;
   readonly #child: ChildProcess;

@@ -17,18 +17,18 @@ import { join, resolve, sep } from 'node:path';
 import type { ScenarioContext } from '../context.js';
 import { dataOf } from './backup.js';
 
-// A volume of its own for one folder, in memory, so that a scenario can fill a disk without harm to the machine.
+// Gives one folder its own volume in memory, so that a scenario can fill a disk without harm to the machine.
 
 const FILLER = 'filler';
 const CHUNK = Buffer.alloc(1024 ** 2);
 
-/** Mounts an empty volume over a folder and hides what was in it until `unmountBelow`. @throws where that is forbidden */
+/** Mounts an empty volume over a folder, which hides its contents until `unmountBelow`. @throws if not permitted */
 export function mountVolume(dir: string, sizeBytes: number): void {
   mkdirSync(dir, { recursive: true });
   run('mount', ['-t', 'tmpfs', '-o', `size=${sizeBytes},mode=0700`, 'seckill-chaos', dir]);
 }
 
-/** Unmounts every volume on this folder or below it. A run that was killed may have left one. */
+/** Unmounts every volume on or below this folder. A killed run may have left one. */
 export function unmountBelow(dir: string): void {
   const whole = resolve(dir);
   for (const point of mountPoints().reverse()) {
@@ -36,7 +36,7 @@ export function unmountBelow(dir: string): void {
   }
 }
 
-/** A sentence why this process may not mount, or null. */
+/** Returns a sentence that says why this process may not mount, or null. */
 export function mountRefusal(): string | null {
   const dir = mkdtempSync(join(tmpdir(), 'seckill-mount-'));
   try {
@@ -50,13 +50,13 @@ export function mountRefusal(): string | null {
   }
 }
 
-/** Used part of a volume, 0 to 1. */
+/** Used share of a volume, 0 to 1. */
 function usedPart(dir: string): number {
   const { blocks, bfree } = statfsSync(dir);
   return (blocks - bfree) / blocks;
 }
 
-/** Writes a file that leaves the volume filled to this part; 1: not one block is left. */
+/** Writes a file that fills the volume to this share; 1: no block is left. */
 export function fillVolume(dir: string, part: number): void {
   const file = openSync(join(dir, FILLER), 'a');
   try {
@@ -68,12 +68,12 @@ export function fillVolume(dir: string, part: number): void {
   }
 }
 
-/** Removes that file. */
+/** Removes the filling file. */
 export const freeVolume = (dir: string): void => rmSync(join(dir, FILLER), { force: true });
 
 function mountPoints(): string[] {
   const lines = readFileSync('/proc/self/mounts', 'utf8').trim().split('\n');
-  // blanks and the like are written in octal
+  // blanks and similar characters are written in octal
   return lines.map((line) =>
     (line.split(' ')[1] ?? '').replace(/\\(\d{3})/g, (_, octal: string) => String.fromCharCode(parseInt(octal, 8))),
   );
@@ -88,7 +88,7 @@ function run(command: string, args: readonly string[]): void {
 export const VOLUME_BYTES = 1024 ** 3;
 
 /**
- * Moves the data of a server onto a small volume until the scenario is over. The server restarts with everything it had.
+ * Moves the data of a server to a small volume until the scenario is over. The server restarts with all its data.
  * @returns the folder, which can be filled
  */
 export async function moveToSmallVolume(context: ScenarioContext, name: 'redis' | 'mysql'): Promise<string> {

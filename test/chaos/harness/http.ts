@@ -18,11 +18,11 @@ export interface Ask {
   readonly timeoutMs?: number;
 }
 
-/** In granted time, as are the limits that a call names. */
+/** Measured in granted time, like the limits that a call names. */
 const TIMEOUT_MS = 30_000;
 const agent = new Agent({ keepAlive: true, maxSockets: 512 });
 
-/** Sends one request. @throws if no whole answer came */
+/** Sends one request. @throws if no complete answer came */
 export function ask(url: string, options: Ask = {}): Promise<Answer> {
   const { method = 'GET', token, headers = {}, body, timeoutMs = TIMEOUT_MS } = options;
   const text = body === undefined ? '' : JSON.stringify(body);
@@ -56,7 +56,7 @@ export function ask(url: string, options: Ask = {}): Promise<Answer> {
   });
 }
 
-/** Ends the connections that are kept alive, so that nothing keeps a test run open. */
+/** Ends the keep-alive connections, so that nothing keeps a test run open. */
 export const closeConnections = (): void => agent.destroy();
 
 function jsonOf(text: string): Record<string, unknown> {

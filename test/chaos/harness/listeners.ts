@@ -5,13 +5,13 @@ import { silentLog } from '../../helpers/silent-log.js';
 import { TOPICS } from '../../../src/core/topics.js';
 import { createDeliverySource, type OpenDeliverySource } from '../../../src/rocketmq/delivery-source.js';
 
-/** A group of its own, so that no program takes its messages; `createTopics` creates it. */
+/** A separate group, so that no program takes its messages. `createTopics` creates it. */
 export const LISTENER_GROUP = 'seckill-test-listener';
 const INVISIBLE_MS = 10_000;
-/** After a receive that failed: the test may have stopped the broker. */
+/** Pause after a failed receive, because the test may have stopped the broker. */
 const PAUSE_MS = 200;
 
-/** Receives every order event, as one more consumer group. */
+/** Receives every order event, as an additional consumer group. */
 export class OrderEventListener {
   readonly #source: OpenDeliverySource;
   readonly #events: OrderEvent[] = [];
@@ -29,7 +29,7 @@ export class OrderEventListener {
     return new OrderEventListener(await createDeliverySource({ ...topic, ...brokerOf(env), log: silentLog }));
   }
 
-  /** Events of one sale as they were published: one published twice appears twice, a redelivery does not. */
+  /** Events of one sale as they were published: an event published twice appears twice, a redelivery does not. */
   eventsOf(saleId: string): OrderEvent[] {
     return this.#events.filter((event) => event.saleId === saleId);
   }

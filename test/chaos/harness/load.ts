@@ -7,11 +7,11 @@ import { pendingCountOf } from './sale-state.js';
 import type { SaleParts } from './sales.js';
 import type { ProxiedServer } from './tcp-proxy.js';
 
-// Buyers under a fault, and what must hold for them afterwards.
+// Sends buyers during a fault, and checks what must hold for them afterwards.
 
 type Env = Readonly<Record<string, string>>;
 
-/** Environment of all programs, or of one. */
+/** Environment of all programs, or of a single one. */
 interface SystemEnv {
   readonly all?: Env;
   readonly api?: Env;
@@ -37,12 +37,13 @@ export async function startSystem(
   return { api, worker, keeper, saleId, buyers: context.buyers(saleId, [api]) };
 }
 
-/** How often a scenario may kill under load until it hits an open batch, which depends on chance. */
+/** How often a scenario may kill under load until it hits an open batch, because that depends on chance. */
 export const KILLS_MAX = 3;
 
 /**
- * New buyers keep coming; once `accepted` of them were accepted and a batch is open, `happens` hits those under way.
- * @param prefix starts their ids; never the same twice
+ * Makes new buyers arrive. Once `accepted` of them were accepted and a batch is open, `happens` affects those under
+ * way.
+ * @param prefix starts their ids; must differ each time
  * @returns how many got no answer
  */
 export async function underLoad(
@@ -54,14 +55,14 @@ export async function underLoad(
   const { opLog, saleId } = buyers;
   const unknownBefore = opLog.count('unknown');
   const load = await buyers.startLoadUntil({ parallel, pauseMs: 5, tries: 1, prefix }, accepted);
-  // a moment later it may not be open any more
+  // a moment later the batch may no longer be open
   await context.until('a batch is open', async () => (await pendingCountOf(context.stack, saleId)) > 0);
   await happens();
   await load.stop();
   return { unanswered: opLog.count('unknown') - unknownBefore };
 }
 
-/** Retries purchases without an answer. Then each accepted purchase has exactly one row. */
+/** Retries purchases without an answer. Then each accepted purchase must have exactly one row. */
 export async function expectRowPerAccepted(
   context: ScenarioContext,
   buyers: Buyers,
@@ -73,7 +74,7 @@ export async function expectRowPerAccepted(
   expectFields(figures, { rows: buyers.opLog.count('ok'), ...fields }, 'a row for each accepted purchase');
 }
 
-/** All of these buyers send the same key again, and each has exactly one order. */
+/** Makes all these buyers send the same key again, and asserts that each has exactly one order. */
 export async function expectOneOrderEach(
   context: ScenarioContext,
   buyers: Buyers,
@@ -89,11 +90,11 @@ export async function expectOneOrderEach(
   expectFields(figures, expected, 'one order each');
 }
 
-/** How long half messages take where something has to happen between precheck and deduct. */
+/** How long half messages take when something must happen between precheck and deduct. */
 export const HALF_MS = 1000;
-/** On a slow machine a try may time out; the same key is sent again then. */
+/** On a slow machine an attempt may time out. The same key is then sent again. */
 export const TRIES = { tries: 5 };
-/** Sends one batch at a time and leaves time for waiting batches. */
+/** Sends one batch at a time, so that waiting batches have time to fill. */
 const ONE_SLOT = { BATCH_IN_FLIGHT_MAX: '1', BATCH_WAIT_MAX_MS: '20000', ROCKETMQ_REQUEST_TIMEOUT_MS: '10000' };
 
 export const batchesInFlight = (apis: readonly Program[]): Promise<number> =>
@@ -101,7 +102,7 @@ export const batchesInFlight = (apis: readonly Program[]): Promise<number> =>
 export const queuedPurchases = (apis: readonly Program[]): Promise<number> =>
   sumMetric(apis, 'seckill_queue_purchases');
 
-/** Apis that send one batch at a time. Their connection to the broker can be held, so that purchases share a batch. */
+/** Apis that send one batch at a time. Their broker connection can be held back, so that purchases share a batch. */
 export class HeldApis {
   readonly apis: readonly Program[];
   readonly #context: ScenarioContext;
@@ -123,7 +124,7 @@ export class HeldApis {
     return new HeldApis(context, await Promise.all(Array.from({ length: count }, start)), broker);
   }
 
-  /** Fills the slot of each api with one buyer: until `proceed` all further purchases wait for the next batch. */
+  /** Occupies the slot of each api with one buyer. Until `proceed`, all further purchases wait for the next batch. */
   async hold(buyers: Buyers): Promise<void> {
     this.#broker.proxy.stall();
     this.apis.forEach(({ url }, index) => void buyers.buy(`ahead${index}`, { url, ...TRIES }));
@@ -143,6 +144,6 @@ export class HeldApis {
     proxy.resume();
     const isEmpty = async (): Promise<boolean> => (await queuedPurchases(this.apis)) === 0;
     await this.#context.until('the batches are under way', isEmpty, { everyMs: 10 });
-    proxy.requestDelayMs = 0; // for what follows the half messages
+    proxy.requestDelayMs = 0; // time for what follows the half messages
   }
 }

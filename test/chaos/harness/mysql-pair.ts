@@ -12,12 +12,12 @@ import { openControls, type StackControls } from './stack-controls.js';
 import { TcpProxy, withHost } from './tcp-proxy.js';
 import { until } from './wait.js';
 
-/** Longer than a busy machine needs for one answer: commits never stop waiting for the replica. */
+/** Longer than a busy machine needs for one answer, so that commits never stop waiting for the replica. */
 const SEMI_SYNC_TIMEOUT_MS = 120_000;
 
-/** A MySQL with a replica on a stack of its own, and one address that leads to the primary. Ends with the scenario. */
+/** A MySQL with a replica on its own stack, and one address that leads to the primary. Ends with the scenario. */
 export class MysqlPair {
-  /** Connected through the address. */
+  /** Uses the address. */
   readonly stack: StackControls;
   /** Environment of programs and commands. */
   readonly env: Environment & Readonly<Record<string, string>>;
@@ -44,14 +44,14 @@ export class MysqlPair {
     context.atEnd(() => replica.stop());
     const { servers, env } = await bootSecondStack(context, 'pair', { serverId: 1 });
     const primary = await mariadbAdministrator(servers);
-    primary.on('error', () => undefined); // it is killed
+    primary.on('error', () => undefined); // the primary is killed
     context.atEnd(() => primary.destroy());
     const { host, port, username, password } = new URL(env.MYSQL_URL);
     const address = await TcpProxy.open(host);
     context.atEnd(() => address.close());
     const run = (sql: string) => rowsOf(primary, sql);
 
-    // the replica has been made with another password
+    // the replica was created with another password
     await replica.admin('SET SESSION sql_log_bin = 0');
     await replica.admin(`SET PASSWORD FOR '${username}'@'127.0.0.1' = PASSWORD('${password}')`);
     await replica.admin('SET GLOBAL read_only = ON');
@@ -86,7 +86,7 @@ export class MysqlPair {
     });
   }
 
-  /** Reads the orders of a sale, without the address. The ids are in order. */
+  /** Reads the orders of a sale directly, without the address. The ids are in order. */
   async ordersOn(server: 'primary' | 'replica', saleId: string): Promise<string[]> {
     const database = new URL(this.stack.env.MYSQL_URL).pathname.slice(1);
     const sql = `SELECT id FROM \`${database}\`.orders WHERE sale_id = ${saleId} ORDER BY id`;
@@ -99,19 +99,19 @@ export class MysqlPair {
     await this.#replica.admin('STOP SLAVE IO_THREAD');
   }
 
-  /** kill -9. */
+  /** Kills the primary with kill -9. */
   async killPrimary(): Promise<void> {
     await this.stack.servers.server('mysql').stop({ signal: 'SIGKILL' });
   }
 
-  /** A planned switch: the old primary is read-only before the replica takes over. */
+  /** Does a planned switch: the old primary is read-only before the replica takes over. */
   async switchOver(): Promise<void> {
     await rowsOf(this.#primary, 'SET GLOBAL read_only = ON');
     await this.untilCaughtUp();
     await this.promote();
   }
 
-  /** Lets the replica apply what it has received, then take writes, and leads the address to it. */
+  /** Lets the replica apply everything that it has received, makes it writable, and leads the address to it. */
   async promote(): Promise<void> {
     await until('the replica has applied what it has', async () => {
       const [status] = await this.#replica.admin('SHOW SLAVE STATUS');

@@ -4,7 +4,7 @@ import type { ClientHistory, Move, SeenStatus } from '../../invariants/check-his
 import type { ClientOutcome } from '../../invariants/check-sale.js';
 import type { Answer } from './http.js';
 
-/** Lines are written together, because a write per line would be most of the work of a load. */
+/** Lines are written together, because one write per line would be most of the work of a load. */
 const LINES_AT_ONCE = 200;
 
 /** A line of the file, without its time. */
@@ -19,17 +19,17 @@ interface Entry {
 }
 
 /**
- * The requests of one client and the answers. Memory holds one entry per purchase of one sale (`userId/requestId` → ok,
- * fail or unknown). The file holds one line of JSON per event in the order of time, and stays after the run.
+ * The requests of one client and their answers. Memory holds one entry per purchase of one sale (`userId/requestId` →
+ * ok, fail or unknown). The file holds one line of JSON per event in order of time, and remains after the run.
  */
 export class OpLog implements ClientHistory {
   readonly entries = new Map<string, ClientOutcome>();
   readonly moves = new Map<string, Set<Move>>();
   readonly statuses = new Map<string, SeenStatus[]>();
   readonly soldOut = new Map<string, number>();
-  /** Purchases sent, tries with the same key counted each. */
+  /** Purchases sent, including retries with the same key. */
   requests = 0;
-  /** How often purchases were answered what: `202`, `409 sold_out`, `nothing` where the connection broke. */
+  /** How often each answer to a purchase came: `202`, `409 sold_out`, or `nothing` if the connection broke. */
   readonly answers = new Map<string, number>();
   readonly #file: string | null;
   #lines: string[] = [];
@@ -40,16 +40,17 @@ export class OpLog implements ClientHistory {
     if (file !== null) mkdirSync(dirname(file), { recursive: true });
   }
 
-  /** Before a request leaves. */
+  /** Records a request before it is sent. */
   invoke(op: Entry['op'], key: string): void {
     if (op === 'purchase') this.requests++;
     this.#write({ op, key, event: 'invoke' });
   }
 
   /**
-   * Records the answer to one try of a purchase: ok if any try was 2xx, fail if every one was refused, else unknown.
-   * @param answer null: the connection broke, or nothing came in time
-   * @param quantity units asked for
+   * Records the answer to one attempt of a purchase: ok if any attempt was 2xx, fail if every attempt was refused,
+   * otherwise unknown.
+   * @param answer null if the connection broke, or nothing came in time
+   * @param quantity requested units
    */
   recordAnswer(key: string, answer: Answer | null, quantity = 1): void {
     const outcome = outcomeOf(answer);
@@ -64,9 +65,7 @@ export class OpLog implements ClientHistory {
     this.#write({ op: 'purchase', key, event: outcome, ...detailsOf(answer) });
   }
 
-  /**
-   * Records the answer to a GET of a purchase. An answer that says nothing of the purchase (503, 429) adds no status.
-   */
+  /** Records the answer to a GET of a purchase. An answer without a status (503, 429) adds none. */
   recordStatus(key: string, answer: Answer | null): void {
     this.#write({ op: 'status', key, event: outcomeOf(answer), ...detailsOf(answer) });
     const status = statusIn(answer);
@@ -89,7 +88,7 @@ export class OpLog implements ClientHistory {
     return [...this.entries.values()].filter((entry) => entry === outcome).length;
   }
 
-  /** Writes what is not in the file yet. */
+  /** Writes everything that is not yet in the file. */
   flush(): void {
     if (this.#file !== null && this.#lines.length > 0) appendFileSync(this.#file, this.#lines.join(''));
     this.#lines = [];
@@ -127,16 +126,16 @@ function statusIn(answer: Answer | null): SeenStatus | null {
   return { status, orderId: typeof orderId === 'string' ? orderId : null };
 }
 
-/** The op logs of all clients of a sale, as one. */
+/** The op logs of all clients of a sale, merged into one. */
 export interface JoinedLogs {
   readonly entries: ReadonlyMap<string, ClientOutcome>;
   readonly history: ClientHistory;
 }
 
 /**
- * Joins the op logs of several clients. A purchase that two clients tried is ok if either got ok, fail if both got
- * fail, else unknown. Its `sold_out` counts only if no other client got another answer. Statuses of one purchase from
- * two clients have no common order, so only those of the first client are kept.
+ * Merges the op logs of several clients. A purchase that two clients tried is ok if either got ok, fail if both got
+ * fail, otherwise unknown. Its `sold_out` counts only if no other client got another answer. Statuses that two clients
+ * saw of one purchase have no common order, so only the first client's are kept.
  */
 export function joinLogs(logs: readonly OpLog[]): JoinedLogs {
   const entries = new Map<string, ClientOutcome>();

@@ -15,52 +15,52 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** More environment for one program, and modules that it loads before everything else. */
+/** Additional environment for one program, and modules that it loads first. */
 export interface ProgramOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly preload?: readonly string[];
   /** Options on its command line. */
   readonly args?: readonly string[];
-  /** Entry of another build than the others of its scenario run: of another release. */
+  /** Entry of another build than the rest of its scenario run uses, such as another release. */
   readonly main?: string;
   /** `FAILPOINT` of test/chaos/fail-points.ts. */
   readonly failPoint?: string;
 }
 
 /**
- * Uses free ports and a short time until redelivery. With the 30 s of production a check-back and one lost delivery
- * take longer than the heal time.
+ * Uses free ports and a short redelivery time. With the 30 s of production, a check-back and one lost delivery would
+ * take longer than the allowed recovery.
  */
 const HARNESS_ENV = {
   TEST_OVERRIDES: 'on',
   PORT: '0',
   OPERATORS_PORT: '0',
   METRICS_PORT: '0',
-  METRICS_CACHE_MS: '0', // a scenario reads what it has just caused
+  METRICS_CACHE_MS: '0', // so that a scenario can read at once what it has just caused
   OPERATORS_REQUESTS_PER_SECOND: '10000', // all come from one address
   LOG_LEVEL: 'info',
   WORKER_INVISIBLE_MS: '10000',
   MYSQL_QUERY_TIMEOUT_MS: '5000',
   ROCKETMQ_RECEIVE_WAIT_MS: '1000', // a program that stops waits for it
 };
-/** On a busy machine a server may answer late. A scenario or test about a server that does not answer sets its own. */
+/** On a busy machine a server may answer late. A test about a server that does not answer sets its own limit. */
 export const PATIENT_ENV = {
   REDIS_REPLY_TIMEOUT_MS: '10000',
   ROCKETMQ_REQUEST_TIMEOUT_MS: '10000',
   BATCH_WAIT_MAX_MS: '20000',
 };
-/** For an api whose Redis falls silent: buyers are answered while the scenario looks on. */
+/** For an api whose Redis falls silent: buyers get an answer while the scenario watches. */
 export const SHORT_TIMES = { REDIS_REPLY_TIMEOUT_MS: '500', BATCH_WAIT_MAX_MS: '2000' };
-/** Longer than any drain, in granted time. */
+/** Longer than any drain takes, in granted time. */
 const STOP_TIMEOUT_MS = 25_000;
 const LOG_LINES_SHOWN = 40;
-/** Characters; the rest is the stack of an error. */
+/** Number of characters; the rest is the stack of an error. */
 const LOG_LINE_SHOWN = 400;
 
-/** A real process: the api, a worker or the keeper. */
+/** A real process: api, worker or keeper. */
 export class Program {
   readonly name: ProgramName;
-  /** Its stdout and stderr. */
+  /** File of its stdout and stderr. */
   readonly logFile: string;
   readonly exit: Promise<Exit>;
   readonly #child: ChildProcess;
@@ -97,7 +97,7 @@ export class Program {
     return `http://127.0.0.1:${this.#facts.port}`;
   }
 
-  /** Where any program serves `/readyz` with reasons and `/metrics`, and the api its admin routes too. */
+  /** Where any program serves `/readyz` with reasons and `/metrics`, and where the api serves its admin routes too. */
   get operatorsUrl(): string {
     return `http://127.0.0.1:${this.#facts.operatorsPort ?? this.#facts.metricsPort}`;
   }
@@ -106,12 +106,12 @@ export class Program {
     return readFileSync(this.logFile, 'utf8');
   }
 
-  /** Whether its log says that it reached a fail point. */
+  /** Returns whether its log says that it reached a fail point. */
   hasReached(point: string): boolean {
     return this.log.includes(`"failPoint":"${point.replace(/(:\d+)?(=throw)?$/, '')}"`);
   }
 
-  /** @throws when it ends or stays silent instead */
+  /** @throws if it ends or stays silent instead */
   async ready(): Promise<this> {
     let cancel: (() => void) | undefined;
     this.#facts = await new Promise<Record<string, string | number>>((resolve, reject) => {
@@ -123,18 +123,18 @@ export class Program {
     return this;
   }
 
-  /** Only ever signals our own child. */
+  /** Only signals our own child. */
   signal(signal: NodeJS.Signals): void {
     if (this.running) this.#child.kill(signal);
   }
 
-  /** kill -9. */
+  /** Sends kill -9. */
   async crash(): Promise<Exit> {
     this.signal('SIGKILL');
     return this.exit;
   }
 
-  /** SIGTERM, then SIGKILL if it does not end. */
+  /** Sends SIGTERM, then SIGKILL if it does not end. */
   async stop(): Promise<Exit> {
     this.signal('SIGCONT');
     this.signal('SIGTERM');
@@ -144,7 +144,7 @@ export class Program {
     return exit;
   }
 
-  /** @throws when it does not end by itself in time */
+  /** @throws if it does not end by itself in time */
   async ended(): Promise<Exit> {
     await until(`the ${this.name} ends by itself`, () => !this.running);
     return this.exit;
@@ -163,7 +163,7 @@ export class Programs {
   #closed = false;
 
   /**
-   * @param env what points a program at its servers, and all else it runs with
+   * @param env points a program at its servers, and contains all its other settings
    * @param main entry of the build that they run; default: that of this checkout
    */
   constructor(env: Environment, stackDir: string, main: string = BUILT_MAIN) {
@@ -193,8 +193,8 @@ export class Programs {
   }
 
   /**
-   * Ends every running program for good. It sends SIGTERM, because messages of a killed worker return much later and
-   * the next file would have to wait for them.
+   * Ends every running program for good. Sends SIGTERM, because messages of a killed worker return much later and the
+   * next file would have to wait for them.
    */
   async close(): Promise<void> {
     this.#closed = true;
@@ -218,7 +218,7 @@ function envOf({ env = {}, failPoint }: ProgramOptions): Environment {
   return failPoint === undefined ? env : { ...env, FAILPOINT: failPoint };
 }
 
-/** A module that Node loads before a program (`--import`). It is plain JavaScript, because the program runs from `dist`. */
+/** A module that Node loads before a program (`--import`). Plain JavaScript, because the program runs from `dist`. */
 const preload = (file: string): URL => new URL(`../preload/${file}`, import.meta.url);
 
 /** Does nothing without `FAILPOINT`. */
@@ -230,7 +230,7 @@ export const COLLECT_GARBAGE = preload('collect-garbage.mjs').href;
 /** Makes a program plan wrong amounts, and lose metadata. */
 export const WRONG_ROWS = preload('wrong-rows.mjs').href;
 
-/** Changes the clock of a program by this time at each SIGUSR2, and with `atStart` also at its start. */
+/** Moves the clock of a program by this time at each SIGUSR2, and with `atStart` also at its start. */
 export function clockStep(ms: number, { atStart = false } = {}): string {
   const url = preload('clock-step.mjs');
   url.search = `ms=${ms}${atStart ? '&at=start' : ''}`;
@@ -244,7 +244,7 @@ export interface HealthyPrograms {
   readonly keeper: Program;
 }
 
-/** For keepers: turns off the re-drive, so that only a check-back or a delivery heals. */
+/** For keepers: turns off the re-drive, so that only a check-back or a delivery can repair. */
 export const NO_REDRIVE = { REDRIVE_AFTER_MS: '3600000' };
 
 /** Quick retries. */
@@ -259,14 +259,14 @@ export class SharedPrograms {
   #programs: Programs | null = null;
   #starting: Promise<HealthyPrograms> | null = null;
 
-  /** @param main entry of another build than that of this checkout */
+  /** @param main entry of a build other than that of this checkout */
   constructor(env: Environment, stackDir: string, main?: string) {
     this.#env = env;
     this.#stackDir = stackDir;
     this.#main = main;
   }
 
-  /** @throws if a program has died, because some scenario broke what it must not break */
+  /** @throws if a program has died, because a scenario broke what it must not break */
   async healthyPrograms(): Promise<HealthyPrograms> {
     this.#starting ??= this.#start();
     const programs = await this.#starting;
@@ -275,7 +275,7 @@ export class SharedPrograms {
     return programs;
   }
 
-  /** Ends them; the next `healthyPrograms` starts others. */
+  /** Ends them; the next `healthyPrograms` starts new ones. */
   async close(): Promise<void> {
     await this.#starting?.catch(() => undefined);
     await this.#programs?.close();
@@ -327,7 +327,7 @@ export async function complaintOf(
   return status === 503 && found?.ok === false ? found.detail : null;
 }
 
-/** The same metric, summed over several programs. */
+/** Sums the same metric over several programs. */
 export async function sumMetric(programs: readonly Program[], name: string): Promise<number> {
   const values = await Promise.all(programs.map((program) => readMetric(program, name)));
   return values.reduce((sum, value) => sum + value, 0);

@@ -8,9 +8,9 @@ import { bucketKeys } from '../../../src/redis/keys.js';
 import { expectAtMost } from './expect.js';
 import type { StackControls } from './stack-controls.js';
 
-/** Often enough for tenths of a second in the report; each check is a few cheap reads. */
+/** Often enough to report tenths of a second. Each check is a few cheap reads. */
 const EVERY_MS = 250;
-/** Buyers in one statement. */
+/** Number of buyers in one statement. */
 const BUYERS_PER_QUERY = 500;
 
 /** A sale of a scenario, and the purchases (`userId/requestId`) that were answered 2xx before its fault ended. */
@@ -20,17 +20,17 @@ interface Watched {
 }
 
 /**
- * Measures when the sales of a scenario have recovered from its fault: no bucket is locked, no batch from before the end of
- * the fault is pending, no release is due, every accepted purchase has its row and, unless there is newer load, Redis and
- * MySQL agree. It does not wait for what buyers did after the end of the fault.
+ * Measures when the sales of a scenario have recovered from its fault: no bucket is locked, no batch from before the
+ * end of the fault is pending, no release is due, every accepted purchase has its row and, unless there is newer load,
+ * Redis and MySQL agree. It does not wait for what buyers did after the end of the fault.
  */
 export class RecoveryWatch {
   readonly endedMs = Date.now();
-  /** Time that a busy machine took from the recovery does not count against the limit. */
+  /** Time that a busy machine took from the recovery does not count towards the limit. */
   readonly #sinceEnd = new GrantedTime();
   readonly #stack: StackControls;
   readonly #watched: ReadonlyMap<string, Watched>;
-  /** Sale id → purchases whose row was not seen yet. */
+  /** Sale id → purchases whose row was not found yet. */
   readonly #missing: ReadonlyMap<string, Set<string>>;
   readonly #recovered = new Map<string, { readonly atMs: number; readonly grantedMs: number }>();
   #stopped = false;
@@ -48,7 +48,10 @@ export class RecoveryWatch {
     return all && Math.max(this.endedMs, ...all.map(({ atMs }) => atMs)) - this.endedMs;
   }
 
-  /** Waits until these sales have recovered. @param maxMs granted time @throws when the last took longer, from the end of the fault */
+  /**
+   * Waits until these sales have recovered. @param maxMs granted time @throws if the last one took longer, from the end
+   * of the fault
+   */
   async within(maxMs: number, saleIds: readonly string[] = [...this.#watched.keys()]): Promise<void> {
     const haveRecovered = (): boolean => this.#recoveredOf(saleIds) !== null;
     if (!(await waitUntil(haveRecovered, { timeoutMs: maxMs, everyMs: EVERY_MS }))) {
@@ -58,7 +61,7 @@ export class RecoveryWatch {
     expectAtMost(tookMs, maxMs, 'ms from the end of the fault until recovery');
   }
 
-  /** @returns null while one has not recovered */
+  /** @returns null while a sale has not recovered */
   #recoveredOf(saleIds: readonly string[]) {
     const ends = saleIds.flatMap((saleId) => this.#recovered.get(saleId) ?? []);
     return ends.length < saleIds.length ? null : ends;
@@ -75,7 +78,7 @@ export class RecoveryWatch {
         const hasRecovered = await this.#hasRecovered(sale).catch(() => false); // a server may still be down
         if (hasRecovered) this.#recovered.set(saleId, { atMs: Date.now(), grantedMs: this.#sinceEnd.readMs() });
       }
-      this.#sinceEnd.readMs(); // a reading after each pause: it averages what runs
+      this.#sinceEnd.readMs(); // takes a reading after each pause, because it averages over running threads
       await sleep(EVERY_MS);
     }
   }
@@ -108,7 +111,7 @@ export class RecoveryWatch {
     return some.every((key) => !missing.has(key)) && this.#everyRowIsThere(saleId);
   }
 
-  /** Every unit is sold or for sale. */
+  /** Returns whether every unit is sold or for sale. */
   async #unitsAgree(saleId: string, keys: readonly { readonly stock: string }[]): Promise<boolean> {
     const left = await Promise.all(keys.map(({ stock }) => this.#stack.redis.redis.get(stock)));
     const sale = await this.#stack.audit.repository.findSale(saleId);

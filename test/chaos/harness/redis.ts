@@ -12,9 +12,9 @@ import { expectAtLeast } from './expect.js';
 import type { StackControls } from './stack-controls.js';
 import { until } from './wait.js';
 
-// Redis restarts, loses what it had confirmed, or fails over. For scenarios that run alone.
+// Redis restarts, loses writes that it had confirmed, or fails over. For scenarios that run alone.
 
-/** Kills a server and starts it again with its data; our own connections work again afterwards. */
+/** Kills a server and starts it again with its data. Returns once our own connections work again. */
 export async function restartRedis({ servers, redis }: StackControls): Promise<void> {
   const server = servers.server('redis');
   await server.stop({ signal: 'SIGKILL' });
@@ -23,7 +23,7 @@ export async function restartRedis({ servers, redis }: StackControls): Promise<v
   await until('we are connected again', async () => (await redis.redis.ping()) === 'PONG');
 }
 
-/** Size of the append-only file of Redis, in bytes, once everything that it has confirmed is in it. */
+/** Returns the size of the append-only file of Redis, in bytes, once it contains all that Redis has confirmed. */
 export async function endOfAof({ redis: { redis }, servers }: StackControls): Promise<number> {
   await until('the log is written', async () => /aof_buffer_length:0\r/.test(await redis.info('persistence')));
   return statSync(logFile(servers.dir)).size;
@@ -31,14 +31,14 @@ export async function endOfAof({ redis: { redis }, servers }: StackControls): Pr
 
 /**
  * Kills Redis and starts it again without what it wrote after `keepBytes` of its append-only file.
- * @returns how much is lost, in bytes
+ * @returns how many bytes are lost
  */
 export async function loseWritesAfter(stack: StackControls, keepBytes: number): Promise<number> {
   const server = stack.servers.server('redis');
   await server.stop({ signal: 'SIGKILL' });
   const file = logFile(stack.servers.dir);
   const lost = statSync(file).size - keepBytes;
-  expectAtLeast(lost, 1, 'bytes of the log after the cut'); // a file that was rewritten is shorter
+  expectAtLeast(lost, 1, 'bytes of the log after the cut'); // a rewritten file is shorter
   truncateSync(file, keepBytes);
   await server.start();
   await server.waitReady();
@@ -47,7 +47,7 @@ export async function loseWritesAfter(stack: StackControls, keepBytes: number): 
 }
 
 /**
- * Does the same and notes the proof, as `context.observed` does. It stops the keepers of the scenario, which would
+ * Does the same and records the proof, as `context.observed` does. Stops the keepers of the scenario, which would
  * repair before the loss is observed.
  */
 export async function observeLostWrites(
@@ -66,7 +66,7 @@ export async function observeLostWrites(
   }
 }
 
-/** State, epoch and stamp of the only bucket of a sale, as a repair reads them. */
+/** Reads state, epoch and stamp of the only bucket of a sale, as a repair does. */
 export async function bucketStatusOf({ redis }: StackControls, saleId: string): Promise<BucketStatus> {
   const [status] = await createRepairStore(redis).statusOf([{ saleId, bucket: 0 }]);
   return status as BucketStatus;
@@ -84,7 +84,7 @@ export async function untilRebuilt(stack: StackControls, saleId: string, afterEp
   return found;
 }
 
-/** Redis 7 keeps its append-only file in parts, Redis 6 in one file. */
+/** Redis 7 stores its append-only file in parts, Redis 6 in one file. */
 function logFile(stackDir: string): string {
   const dir = stackPaths(stackDir).data('redis');
   const files = readdirSync(dir, { recursive: true, encoding: 'utf8' });
@@ -93,7 +93,7 @@ function logFile(stackDir: string): string {
   return join(dir, file);
 }
 
-/** A second Redis beside that of the stack. Its scenario stops it. */
+/** A second Redis next to that of the stack. Its scenario stops it. */
 export interface SpareRedis {
   readonly host: string;
   readonly port: number;
@@ -150,7 +150,7 @@ export async function replicate({ masters }: RedisConnection, host: string, port
   await until('the replica is in step', isInStep);
 }
 
-/** Makes a replica a primary. */
+/** Turns a replica into a primary. */
 export async function promote({ masters }: RedisConnection): Promise<void> {
   await masters()[0]?.replicaof('NO', 'ONE');
 }

@@ -12,7 +12,7 @@ export async function unitsLeftOf({ audit }: Audit, saleId: string, bucket = 0):
   return (await audit.store.snapshot({ saleId, bucket }))?.unitsLeft ?? Number.NaN;
 }
 
-/** Ids of batches that Redis holds and that are not recorded. */
+/** Returns ids of batches that Redis holds and that are not recorded. */
 export async function pendingBatchesOf({ audit }: Audit, saleId: string): Promise<readonly string[]> {
   return (await audit.store.snapshot({ saleId, bucket: 0 }))?.pending ?? [];
 }
@@ -20,7 +20,7 @@ export async function pendingBatchesOf({ audit }: Audit, saleId: string): Promis
 export const pendingCountOf = ({ audit }: Audit, saleId: string): Promise<number> =>
   audit.store.pendingCount({ saleId, bucket: 0 });
 
-/** Every batch that Redis held is recorded. */
+/** Waits until every batch that Redis held is recorded. */
 export const isRecorded = async (stack: Audit, saleId: string): Promise<boolean> =>
   (await pendingCountOf(stack, saleId)) === 0;
 
@@ -32,7 +32,7 @@ export async function requestStateOf({ audit }: Audit, saleId: string, userId: s
 /** Batch id → `deducted`, `aborted` or `claimed`. */
 export type Markers = ReadonlyMap<string, string>;
 
-/** The markers of every batch of a sale that Redis knows. */
+/** Reads the markers of every batch of a sale that Redis knows. */
 export async function markersOf({ redis: { redis } }: Pick<StackControls, 'redis'>, saleId: string): Promise<Markers> {
   const { tx } = bucketKeys({ saleId, bucket: 0 });
   const markers = new Map<string, string>();
@@ -52,7 +52,7 @@ export async function abortedBatchesOf(stack: Pick<StackControls, 'redis'>, sale
   return [...(await markersOf(stack, saleId))].flatMap(([batchId, marker]) => (marker === 'aborted' ? [batchId] : []));
 }
 
-/** Rows of a sale in the orders table, the failed ones too; of these buyers only, if given. */
+/** Reads the rows of a sale in the orders table, including failed ones. If buyers are given, only theirs. */
 export async function rowsOf({ mysql }: Mysql, saleId: string, userIds?: readonly string[]): Promise<number> {
   const sql = 'SELECT COUNT(*) AS `rows` FROM orders WHERE sale_id = ?';
   const [row] = await (userIds === undefined
@@ -66,19 +66,19 @@ export async function batchesWithRows({ mysql }: Mysql, saleId: string): Promise
   return (await mysql.query<{ batch_id: string }>(sql, [saleId])).map(({ batch_id: batchId }) => batchId);
 }
 
-/** How many orders of a sale are in each state. */
+/** Counts the orders of a sale in each state. */
 export async function statesOf({ mysql }: Mysql, saleId: string): Promise<Record<string, number>> {
   const sql = 'SELECT state, COUNT(*) AS orders FROM orders WHERE sale_id = ? GROUP BY state';
   const rows = await mysql.query<{ state: string; orders: string }>(sql, [saleId]);
   return Object.fromEntries(rows.map(({ state, orders }) => [state, Number(orders)]));
 }
 
-/** Messages of a sale that used up their retries. */
+/** Returns messages of a sale that used up their retries. */
 export async function deadLettersOf({ mysql }: Mysql, saleId: string): Promise<number> {
   return (await mysql.query('SELECT id FROM dead_letters WHERE sale_id = ?', [saleId])).length;
 }
 
-/** Outbox rows of the batch that was recorded most often; 1 when each was recorded once. */
+/** Returns the number of outbox rows of the batch that was recorded most often; 1 if each was recorded once. */
 export async function recordedTimes({ mysql }: Mysql, saleId: string): Promise<number> {
   const rows = await mysql.query<{ copies: string }>(
     "SELECT COUNT(*) AS copies FROM outbox WHERE kind = 'batch_recorded' AND payload LIKE ? GROUP BY `key`",
@@ -87,7 +87,7 @@ export async function recordedTimes({ mysql }: Mysql, saleId: string): Promise<n
   return Math.max(0, ...rows.map(({ copies }) => Number(copies)));
 }
 
-/** Ids of orders whose units an outbox row gives back, one entry per promise; sorted. */
+/** Returns the ids of orders whose units an outbox row gives back, one entry per promise; sorted. */
 export async function promisedReleasesOf({ mysql }: Mysql, saleId: string): Promise<string[]> {
   const sql = "SELECT payload FROM outbox WHERE kind = 'release' AND payload LIKE ?";
   const rows = await mysql.query<{ payload: string }>(sql, [`%"saleId":"${saleId}"%`]);
@@ -96,7 +96,7 @@ export async function promisedReleasesOf({ mysql }: Mysql, saleId: string): Prom
     .sort();
 }
 
-/** Outbox rows of one kind and sale that are not done. */
+/** Counts outbox rows of one kind and sale that are not done. */
 export async function pendingOutboxRows({ mysql }: Mysql, kind: OutboxKind, saleId: string): Promise<number> {
   const [row] = await mysql.query<{ rows: string }>(
     'SELECT COUNT(*) AS `rows` FROM outbox WHERE kind = ? AND done_at IS NULL AND payload LIKE ?',
@@ -106,8 +106,8 @@ export async function pendingOutboxRows({ mysql }: Mysql, kind: OutboxKind, sale
 }
 
 /**
- * Counts work that earlier scenarios left for a keeper: outbox rows and unpaid orders past their deadline. Outbox rows
- * with three attempts or more were planted by a test and cannot succeed.
+ * Counts work that earlier scenarios left for a keeper: outbox rows, and unpaid orders past their deadline. Ignores
+ * outbox rows with three or more attempts, because a test planted them and they cannot succeed.
  */
 export async function keeperWorkLeft({ mysql }: Mysql): Promise<number> {
   const [row] = await mysql.query<{ readonly work: string }>(
@@ -119,7 +119,7 @@ export async function keeperWorkLeft({ mysql }: Mysql): Promise<number> {
 
 const PLANTED_BATCH = 'by-hand';
 
-/** A live order of this buyer that Redis does not know; one per sale. Its unit is counted in MySQL only. */
+/** Plants a live order of this buyer that Redis does not know; one per sale. Its unit is counted only in MySQL. */
 export async function plantOrder({ mysql }: Mysql, saleId: string, userId: string): Promise<void> {
   await mysql.execute(
     'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer)' +
@@ -129,7 +129,7 @@ export async function plantOrder({ mysql }: Mysql, saleId: string, userId: strin
   await mysql.execute('UPDATE sales SET sold = sold + 1 WHERE id = ?', [saleId]);
 }
 
-/** Ends it, so that Redis and MySQL agree. */
+/** Ends the planted order, so that Redis and MySQL agree. */
 export async function cancelPlanted({ mysql }: Mysql, saleId: string): Promise<void> {
   const sql = "UPDATE orders SET state = 'cancelled' WHERE sale_id = ? AND batch_id = ?";
   await mysql.execute(sql, [saleId, PLANTED_BATCH]);

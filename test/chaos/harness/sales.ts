@@ -7,12 +7,12 @@ import type { Program } from './programs.js';
 import type { StackControls } from './stack-controls.js';
 import { found } from './wait.js';
 
-/** Actor of every act on a sale, for the audit. */
+/** Actor of every action on a sale, for the audit log. */
 export const ACTOR = 'a-test';
 
 export type SaleParts = Partial<NewSale>;
 
-/** A sale in MySQL, not warmed: ten units, one per buyer, open from a minute ago for an hour. */
+/** Creates a sale in MySQL, not warmed: ten units, one per buyer, open since a minute ago, for an hour. */
 export async function draftSale(
   { admin }: { readonly admin: { create(sale: NewSale, actor: string): Promise<Sale | SaleCreated> } },
   parts: SaleParts = {},
@@ -38,7 +38,7 @@ export async function draftSale(
   return made.sale;
 }
 
-/** The same, warmed and open. */
+/** Does the same, and warms and opens the sale. */
 export async function openSale(stack: Pick<StackControls, 'admin'>, parts: SaleParts = {}): Promise<Sale> {
   const { saleId } = await draftSale(stack, parts);
   await stack.admin.warm(saleId, ACTOR);
@@ -47,7 +47,7 @@ export async function openSale(stack: Pick<StackControls, 'admin'>, parts: SaleP
   return opened.sale;
 }
 
-/** For programs, because the data that scenarios plant is seconds old. */
+/** For programs, because the data that scenarios plant is only seconds old. */
 export const RECONCILE_ENV = {
   RECONCILE_SAFE_AGE_MS: '1000',
   RECONCILE_MARKER_AGE_MS: '1000',
@@ -56,21 +56,21 @@ export const RECONCILE_ENV = {
 };
 
 const TTL_MS = 3_600_000;
-/** The first repair starts a client of the broker, which may need several tries. */
+/** The first repair starts a client of the broker, which may need several attempts. */
 const RECONCILE_TIMEOUT_MS = 100_000;
 const RETRY_MS = 200;
 
-/** The answer to one reconcile of a sale. */
+/** The answer to one reconcile run of a sale. */
 export interface Reconciled {
   /** `match`, `findings`, `partly`, or the code of a problem. */
   readonly outcome: unknown;
-  /** `leak ann`, `drift -2`: kind, and buyer or units; sorted. */
+  /** `leak ann`, `drift -2`: the kind, and the buyer or the units; sorted. */
   readonly found: readonly string[];
   /** `leak compensated`, sorted. */
   readonly jobs: readonly string[];
 }
 
-/** Reconciles a sale at an api, as an operator does; with `apply` it repairs what it finds and waits for the end of that. */
+/** Reconciles a sale at an api, as an operator does. With `apply` it repairs the findings and waits for the end. */
 export async function reconcileSale(
   { env }: Pick<StackControls, 'env'>,
   api: Program,
@@ -79,7 +79,8 @@ export async function reconcileSale(
 ): Promise<Reconciled> {
   const token = createTokenSigner(env.JWT_SECRET)({ userId: ACTOR, roles: ['admin'], ttlMs: TTL_MS });
   const url = `${api.operatorsUrl}/admin/v1/reconcile/sales/${saleId}${apply ? '?apply=true' : ''}`;
-  // a keeper reconciles every sale when it starts, and the lease of a killed one lasts a minute, also through a restore
+  // a keeper reconciles every sale when it starts, and the lease of a killed keeper lasts a minute, even through a
+  // restore
   const json = await found(
     `sale ${saleId} is reconciled`,
     async () => {

@@ -20,7 +20,7 @@ const REST_TIMEOUT_MS = 40_000;
 
 /**
  * Boots an empty second stack on free ports. It ends with the scenario.
- * @returns its controls; programs find it with `env`
+ * @returns its controls; programs use it with `env`
  */
 export async function bootSecondStack(
   context: ScenarioContext,
@@ -34,7 +34,7 @@ export async function bootSecondStack(
     over.abort(new Error('the scenario is over'));
     await booting.then(
       ({ stop }) => stop(),
-      () => undefined, // a stack that failed to boot has cleaned up after itself
+      () => undefined, // a stack that failed to boot has cleaned up already
     );
     rmSync(dir, { recursive: true, force: true });
   });
@@ -55,26 +55,26 @@ export async function checkSecondStack({ audit }: StackControls, buyers: Buyers)
   return figures;
 }
 
-/** Folder of a second stack: beside that of the first, so that git ignores it too. */
+/** Folder of a second stack: next to that of the first, so that git ignores it too. */
 export const siblingFolder = ({ stack }: ScenarioContext, name: string): string => `${stack.servers.dir}-${name}`;
 
-/** Written by idle programs too: the leases of workers. */
+/** Tables that even idle programs write: the leases of workers. */
 const LEASE_TABLE = 'worker_slots';
 
 /**
- * The content of a system: rows by table, keys without a time to live, messages by topic. Equal as long as nothing was
- * touched.
+ * A fingerprint of a system: rows by table, keys without a time to live, messages by topic. It stays equal as long as
+ * nothing is touched.
  */
 export interface Fingerprint {
-  /** Table → checksum of MySQL over all its rows. */
+  /** Table → MySQL's checksum over all its rows. */
   readonly tables: Readonly<Record<string, string>>;
-  /** Keys of Redis without a time to live: their number, and a hash over them and their values. */
+  /** Redis keys without a time to live: their number, and a hash over them and their values. */
   readonly keys: { readonly count: number; readonly hash: string };
-  /** Topic → messages ever stored; without delayed messages. */
+  /** Topic → messages ever stored, without delayed messages. */
   readonly messages: Readonly<Record<string, number>>;
 }
 
-/** Takes the fingerprint of a stack at rest, without a keeper: at work no two are equal. */
+/** Takes the fingerprint of a stack at rest, without a keeper. While it works, no two fingerprints are equal. */
 export async function fingerprintOf(stack: StackControls): Promise<Fingerprint> {
   const [tables, keys, messages] = await Promise.all([tablesOf(stack), keysOf(stack), messagesOf(stack)]);
   return { tables, keys, messages };
@@ -96,7 +96,7 @@ async function keysOf({ redis: { redis } }: StackControls): Promise<Fingerprint[
     const [next, keys] = await redis.scan(cursor, 'COUNT', 1000);
     cursor = next;
     for (const key of keys) {
-      if ((await redis.pttl(key)) !== -1) continue; // a cache, or what expires
+      if ((await redis.pttl(key)) !== -1) continue; // a cache, or a key that expires
       held.push(`${key} ${(await redis.dumpBuffer(key))?.toString('base64')}`);
     }
   } while (cursor !== '0');
@@ -111,7 +111,7 @@ async function messagesOf({ servers }: StackControls): Promise<Record<string, nu
   const counts = topics.map(async ({ topicName }): Promise<[string, number]> => {
     const { code, remark, body } = await exchange(broker, REQUEST.topicStats, '', { topic: topicName });
     if (code !== 0) throw new Error(remark ?? `the broker refused with code ${code}`);
-    // its keys are objects, which is not JSON; queues start at 0
+    // its keys are objects, which is not valid JSON; queues start at 0
     const offsets = [...body.matchAll(/"maxOffset":(\d+)/g)].map(([, offset]) => Number(offset));
     return [topicName, offsets.reduce((sum, offset) => sum + offset, 0)];
   });
@@ -120,7 +120,7 @@ async function messagesOf({ servers }: StackControls): Promise<Record<string, nu
 
 const LOCAL_MAIN = join(REPO_DIR, 'deploy/local/main.mjs');
 
-/** `npm run stack -- <verb>` on one folder; its last line is its result. */
+/** Runs `npm run stack -- <verb>` on one folder. Its last line is its result. */
 export class StackCommands {
   readonly paths: StackPaths;
   readonly #env: ScenarioContext['env'];

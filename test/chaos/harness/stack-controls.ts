@@ -15,12 +15,12 @@ import { createBucketAudit } from '../../invariants/redis-snapshot.js';
 const SNAPSHOT_CACHE_MS = 5000;
 /** The speed of our own connections proves nothing, and a machine that boots a broker is slow. */
 const REPLY_TIMEOUT_MS = 10_000;
-/** Not the fault that a scenario looks for: a machine with a dozen programs is slow. */
+/** A slow answer is not the fault that a scenario looks for: a machine with a dozen programs is slow. */
 const MYSQL_CONNECT_TIMEOUT_MS = 20_000;
 
-/** The servers of a run, with connections to break them and to read them. */
+/** The servers of a run, with connections to break and to read them. */
 export interface StackControls {
-  /** To stop, kill and start single servers. */
+  /** Stops, kills and starts single servers. */
   readonly servers: Stack;
   readonly env: StackEnv;
   readonly redis: RedisConnection;
@@ -30,14 +30,14 @@ export interface StackControls {
   close(): Promise<void>;
 }
 
-/** Makes every server run and answer again, whatever was stopped or killed. @throws StackError */
+/** Makes every server run and answer again, even after it was stopped or killed. @throws StackError */
 export async function restoreServers(servers: Stack): Promise<void> {
   for (const name of SERVER_NAMES) servers.server(name).kill('SIGCONT');
   await servers.up({ topics: false });
 }
 
 /**
- * Opens a stack that was started before. Servers that were stopped run again afterwards.
+ * Opens a stack that was already started. Servers that were stopped run again afterwards.
  * @param dir folder of the instance
  */
 export async function openControls(dir: string, env: StackEnv): Promise<StackControls> {

@@ -10,7 +10,7 @@ interface Pair {
 /** Sees a chunk before it passes. @returns false: it is lost */
 export type Intercept = (what: 'requests' | 'replies', chunk: Buffer) => boolean;
 
-/** A port that leads to a server, and can stop doing so the way networks do. */
+/** A port that leads to a server, and can fail in the ways networks do. */
 export class TcpProxy {
   /** `host:port` to connect to. */
   readonly address: string;
@@ -18,18 +18,18 @@ export class TcpProxy {
   bytes = 0;
   /** Connections accepted so far. */
   connections = 0;
-  /** While true, requests arrive at the server and its replies do not come back. */
+  /** While true, requests reach the server but its replies do not come back. */
   dropReplies = false;
-  /** Bytes of replies that were dropped. */
+  /** Bytes of dropped replies. */
   droppedBytes = 0;
-  /** How long requests, and replies, are under way, in ms; order is kept. */
+  /** How long requests, and replies, are delayed, in ms. Their order is kept. */
   requestDelayMs = 0;
   replyDelayMs = 0;
-  /** Bytes that arrived later than they were sent because of a delay. */
+  /** Bytes that arrived late because of a delay. */
   delayedBytes = 0;
-  /** Sees each chunk of a request before it passes; while its promise is open, the requests of that connection wait. */
+  /** Sees each chunk of a request before it passes. While its promise is open, the requests of that connection wait. */
   onRequest: ((chunk: Buffer) => void | Promise<void>) | null = null;
-  /** Sees each chunk of either direction, and may lose it; null: all of them pass. */
+  /** Sees each chunk of either direction, and may lose it. Null: all pass. */
   intercept: Intercept | null = null;
   /** Where new connections lead. */
   target: { readonly host: string; readonly port: number };
@@ -57,13 +57,13 @@ export class TcpProxy {
     return this.#pairs.size;
   }
 
-  /** Half-open: the connections that exist stay open and nothing passes any more. New ones are served. */
+  /** Half-open: existing connections stay open but nothing passes any more. New connections are served. */
   freeze(): void {
     for (const { client, server } of this.#pairs)
       for (const socket of [client, server]) socket.removeAllListeners('data').pause();
   }
 
-  /** Half-open for all: connections are accepted and stay open, and nothing passes until `resume`. */
+  /** Half-open for all: connections are accepted and stay open, but nothing passes until `resume`. */
   stall(): void {
     this.#stalled = true;
     for (const { client, server } of this.#pairs) for (const socket of [client, server]) socket.pause();
@@ -75,13 +75,13 @@ export class TcpProxy {
     for (const { client, server } of this.#pairs) for (const socket of [client, server]) socket.resume();
   }
 
-  /** Resets every connection that exists. */
+  /** Resets every existing connection. */
   reset(): void {
     for (const { client, server } of this.#pairs) for (const socket of [client, server]) socket.resetAndDestroy();
   }
 
   async close(): Promise<void> {
-    // No reset here: of a socket that is shutting down already, Node would never free the handle.
+    // No reset here: if a socket is already shutting down, Node would never free its handle.
     for (const { client, server } of this.#pairs) for (const socket of [client, server]) socket.destroy();
     await new Promise((resolve) => this.#server.close(resolve));
   }
@@ -114,7 +114,7 @@ export class TcpProxy {
       }
       if (what === 'requests' && (this.onRequest !== null || turn !== null)) {
         turn = (turn ?? Promise.resolve()).then(() => this.onRequest?.(chunk)).then(() => this.#pass(to, chunk));
-        turn.catch(() => from.destroy()); // a hook that throws is a broken connection
+        turn.catch(() => from.destroy()); // a hook that throws breaks the connection
         return;
       }
       if (what === 'replies' && this.dropReplies) {
@@ -138,7 +138,7 @@ export class TcpProxy {
 
 export type ProxiedName = 'redis' | 'mysql' | 'broker';
 
-/** A server with a proxy before it, and the environment that leads a program through that. */
+/** A server behind a proxy, and the environment that leads a program through it. */
 export class ProxiedServer {
   readonly name: ProxiedName;
   readonly proxy: TcpProxy;
@@ -172,7 +172,7 @@ function envThrough(name: ProxiedName, address: string, stack: StackEnv): Record
       return { REDIS_URL: withHost(stack.REDIS_URL, address) };
     case 'mysql':
       return { MYSQL_URL: withHost(stack.MYSQL_URL, address) };
-    case 'broker': // it returns its own address, which leads past the proxy
+    case 'broker': // it returns its own address, which bypasses the proxy
       return { ROCKETMQ_ENDPOINT: address, ROCKETMQ_ROUTE: 'endpoint' };
   }
 }

@@ -2,15 +2,18 @@ import { createHash } from 'node:crypto';
 import { readScripts, type ScriptName } from '../../../src/redis/scripts.js';
 import type { TcpProxy } from './tcp-proxy.js';
 
-/** Number of bytes at the start of a script that differ from those of every other script. */
+/** Length of a prefix that is unique to each script, in bytes. */
 const HEAD_BYTES = 40;
 
 const shaOf = (text: Buffer): string => createHash('sha1').update(text).digest('hex');
 
-/** Hashes by script: that of our file, and those of other versions that a mutated build has sent as text. */
+/** Hashes by script: the hash of our file, and the hashes of other versions that a mutated build has sent as text. */
 const knownShas = new Map<ScriptName, Set<string>>();
 
-/** Whether a chunk of a request calls this script: by its hash, or as text, as the first call of a connection does. */
+/**
+ * Returns whether a chunk of a request calls this script, either by its hash or as text, as in the first call of a
+ * connection.
+ */
 function callsOf(name: ScriptName): (chunk: Buffer) => boolean {
   const script = readScripts().find((one) => one.name === name);
   if (script === undefined) throw new Error(`lua/ has no script ${name}`);
@@ -18,7 +21,7 @@ function callsOf(name: ScriptName): (chunk: Buffer) => boolean {
   knownShas.set(name, shas);
   const head = script.text.slice(0, HEAD_BYTES);
   return (chunk) => {
-    // SCRIPT EXISTS holds the hash too
+    // SCRIPT EXISTS contains the hash too
     if ([...shas].some((sha) => chunk.includes(`evalsha\r\n$40\r\n${sha}`))) return true;
     const [, bytes, rest] = /eval\r\n\$(\d+)\r\n([^]*)/.exec(chunk.toString('latin1')) ?? [];
     if (rest === undefined || !rest.startsWith(head)) return false;
@@ -28,9 +31,9 @@ function callsOf(name: ScriptName): (chunk: Buffer) => boolean {
 }
 
 /**
- * Runs `act` when the n-th call of a script arrives at the proxy before Redis, before Redis sees it. While the promise
- * is open, that call and what follows it on its connection wait.
- * @param key only calls that name a key with this in it; an api also gets check-backs of other sales
+ * Runs `act` when the n-th call of a script arrives at the proxy, before Redis sees it. While the promise is open, that
+ * call and everything after it on its connection wait.
+ * @param key counts only calls with a key that contains this text, because an api also gets check-backs of other sales
  */
 export function atScriptCall(
   proxy: TcpProxy,
@@ -52,8 +55,8 @@ export function atScriptCall(
 const deductReply = (word: string): RegExp => new RegExp(`\\*\\d+\\r\\n\\$${word.length}\\r\\n${word}\\r\\n`, 'g');
 
 /**
- * Counts the replies of `deduct` that pass a proxy before Redis from now on.
- * @returns how many had this word so far
+ * From now on, counts the replies of `deduct` that pass a proxy in front of Redis.
+ * @returns a function that returns how many had this word so far
  */
 export function countDeductReplies(proxy: TcpProxy, word: 'deducted' | 'already_deducted' | 'aborted'): () => number {
   const pattern = deductReply(word);
@@ -65,7 +68,7 @@ export function countDeductReplies(proxy: TcpProxy, word: 'deducted' | 'already_
   return () => count;
 }
 
-// Reads what a program sends to the broker. Bodies and ids travel as text. Headers do not, and are not read.
+// Reads what a program sends to the broker. Bodies and ids are sent as text. Headers are not, and are not read.
 
 const BATCH_ID = /"batchId":"([\w-]{22})"/g;
 

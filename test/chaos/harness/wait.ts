@@ -2,17 +2,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { GrantedTime } from '../../../deploy/local/stack/granted-time.js';
 import { waitUntil } from '../../../deploy/local/stack/probes.js';
 
-/** Limit of each wait, in granted time. It is no promise of the product: test/time measures promised times. */
+/** Limit of each wait, in granted time. It is not a promise of the product: test/time measures promised times. */
 export const GRANTED_MS = 120_000;
 let usualMs = GRANTED_MS;
 
-/** Shortens all waits of this process to this granted time. A planted bug often shows by an event that never comes. */
+/** Shortens all waits of this process to this granted time. A planted bug often shows as an event that never comes. */
 export const shortenWaits = (ms: number): void => void (usualMs = ms);
 
 export interface Polls {
   /** Default: 50. */
   readonly everyMs?: number | undefined;
-  /** For what takes longer than two minutes of granted time by design. */
+  /** For events that take longer than two minutes of granted time by design. */
   readonly grantedMs?: number | undefined;
 }
 
@@ -41,23 +41,23 @@ export async function until(
   throw new Error(`not within ${Math.round((performance.now() - startedMs) / 1000)} s: ${what}`, { cause: last });
 }
 
-/** Reads again and again until there is a value. */
+/** Reads repeatedly until there is a value. */
 export async function found<T>(what: string, read: () => Promise<T | null | undefined>, polls?: Polls): Promise<T> {
   let value: T | null | undefined;
   await until(what, async () => ((value = await read()), value !== null && value !== undefined), polls);
   return value as T;
 }
 
-/** For waits on a clock that is given to them: its time is granted time. */
+/** For waits on a given clock, whose time is granted time. */
 export function grantedClock(): { nowMs(): number; sleep(ms: number): Promise<void> } {
   const time = new GrantedTime();
   return { nowMs: () => time.readMs(), sleep: (ms) => sleep(ms) };
 }
 
-/** Lets time pass, where time itself is what a test is about. Wait for everything else with `until`. */
+/** Lets time pass, for tests that are about time itself. Use `until` for everything else. */
 export const pause = (ms: number): Promise<void> => sleep(ms);
 
-/** @returns how long the work took, in granted time: for bounds that a busy machine must not break */
+/** @returns how long the work took, in granted time, for limits that a busy machine must not break */
 export async function grantedMsOf(work: () => unknown): Promise<number> {
   const time = new GrantedTime();
   const sampler = setInterval(() => time.readMs(), 100);

@@ -33,7 +33,7 @@ function countOutcomes(outcomes: Uint8Array): Readonly<Record<keyof typeof OUTCO
 /** The result of a check. */
 export interface CheckedSale {
   readonly figures: SaleFigures;
-  /** True if Redis was compared. It is not compared if it may have lost data of a closed sale or has forgotten it. */
+  /** True if Redis was compared. It is not if it may have lost data of a closed sale, or has forgotten it. */
   readonly withRedis: boolean;
   readonly problems: readonly string[];
 }
@@ -45,7 +45,7 @@ export async function expiredUntilMs({ mysql }: StackControls): Promise<number> 
   return row?.first?.getTime() ?? Number.POSITIVE_INFINITY;
 }
 
-/** Tells whether nothing of a closed sale moves. `expiredUntilMs` says for all sales whether unpaid orders have ended. */
+/** Returns whether a closed sale is at rest. `expiredUntilMs` says up to when unpaid orders of all sales have ended. */
 export async function isAtRest({ audit }: StackControls, saleId: string): Promise<boolean> {
   const sale = await audit.repository.findSale(saleId);
   if (sale?.state !== 'closed') return false;
@@ -65,7 +65,7 @@ export async function checkSold(
   const sale = await stack.audit.repository.findSale(saleId);
   const withRedis = sameServer && sale?.retiredAtMs === null;
   const mysql = createOrderAudit(stack.mysql, { searchAll: false });
-  // Redis may have lost data of this sale, so its part is not compared
+  // Redis may have lost data of this sale, so its Redis part is not compared
   const repository = withRedis
     ? mysql
     : { ...mysql, findSale: () => Promise.resolve(sale === null ? null : { ...sale, retiredAtMs: Date.now() }) };
@@ -77,7 +77,7 @@ export async function checkSold(
   };
   const { figures, findings } = await checkSale(saleId, { repository, store }, opLog, {
     history,
-    mayFail: ['units_lost'], // a kill of Redis may lose what came after the last write of its log
+    mayFail: ['units_lost'], // killing Redis may lose everything after the last write of its log
   });
   const problems = findings.map(({ invariant, detail }) => `${invariant} ${detail}`);
   const { ok, unknown } = countOutcomes(outcomes);

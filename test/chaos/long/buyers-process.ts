@@ -3,20 +3,20 @@ import { readRecords, purchaseKeyAt, type BuyerFile } from '../../../bench/load/
 import { requestFrame } from '../../../bench/load/load.js';
 import { AnswerReader } from '../../../bench/load/request-sender.js';
 
-// The buyers of a long run, in a process of their own. They use raw sockets, as the bench does, because an HTTP client
+// The buyers of a long run, in a separate process. They use raw sockets, as the bench does, because an HTTP client
 // costs more CPU than the api that it loads. Each connection has one request under way.
 
-/** The last outcome of a purchase for its buyer. `none` stands for a buyer who sent nothing. */
+/** The last outcome of a purchase that its buyer saw. `none` stands for a buyer who sent nothing. */
 export const OUTCOME = { none: 0, ok: 1, fail: 2, unknown: 3 } as const;
 
-/** An open sale, and the number of its buyers. They are the first ones of the file. */
+/** An open sale, and the number of its buyers, who are the first ones in the file. */
 export interface LoadSale {
   readonly saleId: string;
   readonly buyers: number;
   readonly closesAtMs: number;
 }
 
-/** An order that was paid or cancelled, as its buyer was told. */
+/** An order that was paid or cancelled, according to the answer to its buyer. */
 export interface ConfirmedMove {
   readonly orderId: string;
   readonly move: 'pay' | 'cancel';
@@ -41,10 +41,10 @@ export interface LoadStats {
   readonly repeated: number;
   readonly paid: number;
   readonly cancelled: number;
-  /** When the youngest purchase was sent that has been accepted, and that has become an order, in Unix ms. */
+  /** The latest times at which a purchase was sent that has been accepted, and that has become an order, in Unix ms. */
   readonly lastAcceptedSentMs: number;
   readonly lastOrderedSentMs: number;
-  /** The first answers that must not come. */
+  /** The first wrong answers. */
   readonly wrong: readonly string[];
   readonly cpuSeconds: number;
 }
@@ -57,9 +57,12 @@ export type ToLoad =
   | { readonly kind: 'end' };
 export type FromLoad = { readonly kind: 'ready' } | SoldSale | LoadStats;
 
-/** A refused or unanswered purchase is sent again after this. Retry-After names whole seconds, too long for a short sale. */
+/**
+ * A refused or unanswered purchase is sent again after this time. Retry-After has whole seconds, which is too long for
+ * a short sale.
+ */
 const AGAIN_MS = 300;
-/** A purchase without an answer is tried until this time after the end of its sale. */
+/** A purchase without an answer is retried until this long after the end of its sale. */
 const GIVE_UP_AFTER_MS = 5_000;
 /** Every 64th accepted purchase is followed: its buyer waits for the order, repeats the key, then pays or cancels. */
 const FOLLOW_EVERY = 64;
@@ -73,12 +76,12 @@ const TICK_MS = 10;
 const STATS_EVERY_MS = 1_000;
 const WRONG_MAX = 20;
 
-/** An api closes a connection that was opened and not used. It may not have read a request that came then. */
+/** An api closes a connection that was opened but not used. It may not have read a request that arrived then. */
 const TOO_SLOW = 408;
 
-/** Final refusals: no later try can win. */
+/** Final refusals: no later attempt can win. */
 const FINAL = ['sold_out', 'not_enough_left', 'limit_reached', 'closed'];
-/** Refusals that will pass. The buyer tries again. */
+/** Temporary refusals. The buyer tries again. */
 const COME_AGAIN = ['not_open', 'overloaded', 'loading', 'paused', 'unavailable', 'rate_limited'];
 
 interface Request {
@@ -92,7 +95,7 @@ class SaleRun {
   readonly outcomes: Uint8Array;
   readonly moves: ConfirmedMove[] = [];
   readonly sale: LoadSale;
-  /** The first buyer who has not asked yet. */
+  /** The first buyer who has not bought yet. */
   next = 0;
   /** Requests under way and requests that wait to be sent again. */
   open = 0;
@@ -122,7 +125,7 @@ class Load {
   readonly #file: BuyerFile;
   readonly #connections: number;
   readonly #salesAtOnce: number;
-  /** Sales with buyers who have not asked yet, in the order in which the sales were handed over. */
+  /** Sales with buyers who have not bought yet, in the order in which the sales arrived. */
   readonly #waiting: SaleRun[] = [];
   readonly #again: Later[] = [];
   readonly #follows: Later[] = [];
@@ -150,7 +153,7 @@ class Load {
     this.#timers = [setInterval(() => this.#pump(), TICK_MS), setInterval(() => this.#report(), STATS_EVERY_MS)];
   }
 
-  /** Keeps a sale with one api while that api runs, because its batches are larger then. */
+  /** Keeps a sale with one api while that api runs, because its batches are then larger. */
   useApis(ports: readonly number[]): void {
     this.#ports = ports;
     for (const [port, pool] of this.#pools) {
@@ -291,7 +294,7 @@ class Load {
     this.#follows.push({ dueMs: Date.now() + FOLLOW_AFTER_MS, run, request });
   }
 
-  /** Sends the same key again. The answer is the same purchase, or an error while something is broken, never a refusal. */
+  /** Sends the same key again. The answer must be the same purchase, or an error while something is broken. */
   #repeat(run: SaleRun, buyer: number, orderId: string): void {
     run.open++;
     const request = (port: number): Request => ({
@@ -448,7 +451,7 @@ class Client {
     this.#socket.write(request.text, 'latin1');
   }
 
-  /** Ends the connection after its answer, or at once if it is idle. */
+  /** Closes the connection after its answer, or at once if it is idle. */
   end(): void {
     this.#ended = true;
     if (this.#request === null) this.#socket?.destroy();
@@ -512,4 +515,5 @@ process.on('message', (message: ToLoad) => {
   }
 });
 process.on('disconnect', () => process.exit());
-process.on('SIGINT', () => undefined); // Ctrl-C reaches the whole group, and the command ends its children itself
+// Ctrl-C reaches the whole process group, and the command ends its children itself
+process.on('SIGINT', () => undefined);

@@ -23,7 +23,7 @@ const NOTHING: LoadStats = {
 
 /** The process of the buyers. */
 export class Buyers {
-  /** Counts up to the last second. */
+  /** Counts up to the last full second. */
   stats: LoadStats = NOTHING;
   readonly #child: ChildProcess;
   readonly #selling = new Map<string, (sold: SoldSale) => void>();
@@ -40,7 +40,7 @@ export class Buyers {
     this.#child.on('message', (message) => this.#receive(message as FromLoad));
   }
 
-  /** @param salesAtOnce sales that one api sells at the same time */
+  /** @param salesAtOnce number of sales that one api sells at the same time */
   static async start(file: BuyerFile, connections: number, salesAtOnce: number): Promise<Buyers> {
     const buyers = new Buyers();
     buyers.#send({ kind: 'start', file, connections, salesAtOnce });

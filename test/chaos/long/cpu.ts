@@ -4,7 +4,7 @@ import type { StackControls } from '../harness/stack-controls.js';
 import type { Buyers } from './buyers.js';
 import type { LongPrograms } from './samples.js';
 
-/** Measures the CPU of programs, servers, buyers and of this process, which checks the books. */
+/** Measures the CPU of programs, servers, buyers and this process, which runs the checks. */
 export class CpuMeter {
   /** CPU seconds of each process id when it was last seen. */
   readonly #used = new Map<number, { readonly who: string; readonly seconds: number }>();
@@ -16,7 +16,7 @@ export class CpuMeter {
     this.#see('harness', process.pid);
   }
 
-  /** Returns CPU seconds by name. A program that was killed and replaced counts with both lives. */
+  /** Returns CPU seconds by name. If a program was killed and replaced, both of its processes count. */
   totals(): Record<string, number> {
     const totals: Record<string, number> = {};
     for (const { who, seconds } of this.#used.values()) {

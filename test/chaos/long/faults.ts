@@ -40,7 +40,7 @@ export interface Fault {
   readonly stallMs: number;
 }
 
-/** Shortest and longest stall, in ms. A program stays below the 10 s after which its deliveries go to another one. */
+/** Shortest and longest stall, in ms. A program stalls for less than the 10 s after which its deliveries move on. */
 const STALLS: Partial<Record<FaultKind, readonly [minMs: number, maxMs: number]>> = {
   api_stalled: [3_000, 8_000],
   worker_stalled: [3_000, 8_000],
@@ -51,7 +51,7 @@ const STALLS: Partial<Record<FaultKind, readonly [minMs: number, maxMs: number]>
 /** The keeper is killed no later than at this share of the run, so that the memory of the last keeper can be judged. */
 const KEEPER_UNTIL = 0.4;
 
-/** Draws random faults. No kind comes a second time before every other kind had its turn. */
+/** Draws random faults. No kind occurs a second time before every other kind has occurred. */
 export class FaultDraw {
   readonly #random: Random;
   readonly #kinds: readonly FaultKind[];
@@ -78,26 +78,26 @@ export class FaultDraw {
   }
 }
 
-/** The system that faults break, and the means to notice their end. */
+/** What faults break, and how their end is noticed. */
 export interface FaultWorld {
   readonly stack: StackControls;
   readonly programs: LongPrograms;
   readonly buyers: Buyers;
   /** Empty if the programs reach their servers directly. */
   readonly proxies: Partial<Readonly<Record<ProxiedName, ProxiedServer>>>;
-  /** Buys in the sale that stays open. Other buyers may be between two sales. */
+  /** Buys in the sale that stays open. Other buyers may be between two sales at that moment. */
   readonly probe: Probe;
   readonly signal: AbortSignal;
 }
 
 /** Makes one purchase at a time. */
 export interface Probe {
-  /** Returns the name of a new buyer, or null if their purchase was not accepted. */
+  /** Returns the name of a new buyer, or null if the purchase was not accepted. */
   buy(): Promise<string | null>;
   isOrdered(buyer: string): Promise<boolean>;
 }
 
-/** A fault that is over, as buyers saw it. Times are in ms. */
+/** A fault that is over, as buyers experienced it. Times are in ms. */
 export interface FaultReport extends Fault {
   /** Since the run began. */
   readonly atMs: number;
@@ -113,12 +113,12 @@ export interface FaultReport extends Fault {
 const HEAL_MAX_MS = 180_000;
 const HEAL_EVERY_MS = 250;
 
-/** Ends a fault. Resolves when everything that was broken runs again. */
+/** Ends a fault. Resolves once everything that was broken runs again. */
 type Undo = () => Promise<void>;
 
 /**
  * Breaks one thing, waits for the proof, repairs it and waits until buyers are served.
- * @throws when the fault was not observed or does not heal
+ * @throws if the fault was not observed or does not heal
  */
 export async function breakOnce(world: FaultWorld, fault: Fault): Promise<Omit<FaultReport, 'atMs'>> {
   const { buyers, stack, signal, probe } = world;
@@ -158,7 +158,7 @@ export async function breakOnce(world: FaultWorld, fault: Fault): Promise<Omit<F
 const PROGRAM_NAMES: Partial<Record<string, ProgramName>> = { api: 'api', worker: 'worker', keeper: 'keeper' };
 const SERVERS: Partial<Record<string, ServerName>> = { redis: 'redis', mysql: 'mysql', broker: 'proxy' };
 
-/** @throws when the fault was not observed */
+/** @throws if the fault was not observed */
 async function inject(world: FaultWorld, { kind, stallMs }: Fault): Promise<Undo> {
   if (kind === 'scripts_flushed') return flushScripts(world);
   const [target = '', how] = kind.split('_');
@@ -240,7 +240,7 @@ async function flushScripts({ stack }: FaultWorld): Promise<Undo> {
   return () => Promise.resolve();
 }
 
-/** Tells buyers which apis run, as a load balancer does that has noticed. */
+/** Tells buyers which apis run, like a load balancer that has noticed. */
 export function useApis(buyers: Buyers, programs: LongPrograms): void {
   buyers.useApis(programs.apis().map(({ url }) => Number(new URL(url).port)));
 }
@@ -257,7 +257,7 @@ async function openSales({ mysql }: StackControls): Promise<OpenSale[]> {
   return rows.map(({ id, buckets }) => ({ saleId: String(id), buckets }));
 }
 
-/** Counts the sales that Redis still locks or does not trust. A sale that closed in between needs no rebuild. */
+/** Counts the sales that Redis still locks or does not trust. A sale that closed in the meantime needs no rebuild. */
 async function toRebuild({ redis, mysql }: StackControls, sales: readonly OpenSale[]): Promise<number> {
   const refs = sales.flatMap(({ saleId, buckets }) =>
     Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket })),

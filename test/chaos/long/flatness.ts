@@ -1,16 +1,16 @@
 /** A program at one moment: its memory in bytes, and counts of its handles. */
 export interface ProgramSample {
-  /** Name and process id, such as `api 4711`. Two lives of a program count as two programs. */
+  /** Name and process id, such as `api 4711`. A restarted program counts as two programs. */
   readonly program: string;
   /** Since it was started. */
   readonly ageMs: number;
   readonly rssBytes: number;
-  /** In use right after a collection. Null if the program did not report it. */
+  /** In use right after a garbage collection. Null if the program did not report it. */
   readonly heapBytes: number | null;
-  /** Open file descriptors, among them sockets that the program opened, without inbound connections. */
+  /** Open file descriptors, including sockets that the program opened, but without inbound connections. */
   readonly handles: number;
   readonly sockets: number;
-  /** Connections that others opened to it. Their number follows the waiting buyers. */
+  /** Connections that others opened to it. Their number depends on the number of waiting buyers. */
   readonly inbound: number;
 }
 
@@ -22,7 +22,7 @@ export interface ServerSample {
   readonly mysqlConnections: number;
 }
 
-/** A value has grown if it is beyond the ratio and has grown by more than the slack. */
+/** A value has grown if it exceeds the ratio and has grown by more than the slack. */
 export interface Limit {
   readonly ratio: number;
   readonly slack: number;
@@ -39,22 +39,22 @@ export interface Verdict {
 
 const MIB = 1024 * 1024;
 
-/** A program is judged from this age on. A shorter time shows its start and little else. */
+/** A program is judged from this age on. A shorter time shows little more than its start. */
 const LIFE_MIN_MS = 180_000;
-/** The first minute is not compared, because code is compiled and pools and caches fill. */
+/** The first minute is not compared, because code is compiled and pools and caches fill in it. */
 const WARM_UP_MS = 60_000;
-/** Fewer samples are too few to compare thirds. */
+/** With fewer samples, thirds cannot be compared. */
 const SAMPLES_MIN = 9;
 /**
- * The heap after a collection moves by 3 MiB. At fifty purchases a second 8 MiB in ten minutes are a leak of 300 bytes
- * per purchase.
+ * The heap after a collection varies by 3 MiB. At fifty purchases a second, 8 MiB in ten minutes are a leak of 300
+ * bytes per purchase.
  */
 const HEAP_LIMIT: Limit = { ratio: 1.1, slack: 8 * MIB };
 /** Leaves room for pages that the allocator keeps, and for buffers outside the heap. */
 export const MEMORY_LIMIT: Limit = { ratio: 1.25, slack: 32 * MIB };
-/** Pools that shrink move the count by a few. One handle lost per fault or per minute is beyond the limit. */
+/** Shrinking pools move the count by a few. One handle lost per fault or per minute exceeds the limit. */
 const HANDLE_LIMIT: Limit = { ratio: 1.25, slack: 16 };
-/** A program that starts again has other connections than the killed one, and pools that fill later. */
+/** A restarted program has other connections than the killed one, and pools that fill later. */
 const CONNECTION_LIMIT: Limit = { ratio: 1.25, slack: 8 };
 /** Compares the first third with the last. @returns null if there are too few values */
 export function compareThirds(
@@ -68,7 +68,7 @@ export function compareThirds(
   return { first, last, flat: last <= first * ratio || last - first <= slack };
 }
 
-/** Judges memory and handles of every program that lived long enough, each life by itself. */
+/** Judges memory and handles of every program that lived long enough, each process separately. */
 export function judgePrograms(samples: readonly ProgramSample[]): Verdict[] {
   const lives = new Map<string, ProgramSample[]>();
   for (const sample of samples) lives.set(sample.program, [...(lives.get(sample.program) ?? []), sample]);

@@ -56,7 +56,7 @@ export class LastingSale {
     return answer !== null && answer.status < 300;
   }
 
-  /** @param name of the buyers, different for each probe */
+  /** @param name of the buyers; differs for each probe */
   probe(name: string): Probe {
     let tries = 0;
     return {
@@ -80,7 +80,7 @@ export class LastingSale {
     return `${what} got ${answer.status} ${answer.text.slice(0, 100)}`;
   }
 
-  /** Asks for a purchase of a retired sale, and for what belongs to it. @returns what is wrong, a sentence each */
+  /** Asks for a purchase of a retired sale, and for all that belongs to it. @returns what is wrong, in sentences */
   async askRetired(saleId: string, userId: string, key: string): Promise<string[]> {
     const [api] = this.#apis();
     if (api === undefined) return ['no api runs'];
@@ -134,7 +134,7 @@ export class LastingSale {
   }
 }
 
-/** Waits until no connection of a client is left. @throws when an api keeps one */
+/** Waits until no client connection is left. @throws if an api keeps one */
 export async function expectNoConnections(inboundOf: () => number): Promise<void> {
   const areClosed = (): boolean => {
     closeConnections();

@@ -25,16 +25,16 @@ import { LongPrograms, openOf, samplePrograms } from './samples.js';
 import { COLD_AFTER_MS, LIFE_AFTER_CLOSE_MS, RUN_ENV, SETTLED_AFTER_MS } from './settings.js';
 import { countAllRows, keysByKind, sampleStores, tooManyRows, type OpenSales, type StoreSample } from './sizes.js';
 
-/** The shortest window of a sale. An outage must fit in, and a pause of all buyers. */
+/** The shortest window of a sale. An outage must fit into it, and a pause of all buyers. */
 const WINDOW_MIN_MS = 150_000;
-/** Multiple of the time that the buyers of a sale take at the current pace. Other sales sell at the same time. */
+/** Multiple of the time that the buyers of a sale need at the current pace, because other sales sell too. */
 const WINDOW_SHARE = 4;
-/** Time between an import and the opening of its sales. The command starts, the keeper warms and opens. */
+/** Time between an import and the opening of its sales. The command starts in it, and the keeper warms and opens. */
 const LEAD_MS = 8_000;
 const WARM_BEFORE = '6s';
 /** Buyers of sales that are imported and not yet sold, in seconds of load. */
 const AHEAD_SECONDS = 30;
-/** The next import comes when this share of that is left, because each import starts a command. */
+/** The next import starts once only this share of these buyers is left, because each import starts a command. */
 const AHEAD_LOW = 0.6;
 const IMPORTED_AT_ONCE = 80;
 /** Sales that one api sells at the same time. */
@@ -46,21 +46,21 @@ const PROGRESS_EVERY_MS = 5_000;
 const SAMPLE_EVERY_MS = 15_000;
 const INVALID_EVERY_MS = 1_000;
 const CHECKED_AT_ONCE = 2;
-/** A sale with a finding is read again after this, because Redis may have been restarted while it was read. */
+/** A sale with a finding is read again after this time, because Redis may have been restarted while it was read. */
 const SECOND_LOOK_MS = 10_000;
 /** Limit between the last purchase and the last archived order. */
 const TAIL_MAX_MS = 15 * 60_000;
 /** Limit between the kill of Redis and all programs and the last ready program. */
 const READY_AFTER_MAX_MS = 30_000;
-/** Memory of Redis at the end, against the start. */
+/** Maximum memory of Redis at the end, compared with the start. */
 const REDIS_GROWTH_MAX = 1.05;
 const NO_SALES: OpenSales = { sales: 0, orders: 0 };
-/** A run that sells for this time judges memory. Until then the young generations of the programs fill. */
+/** A run that sells for at least this time judges memory. Until then, the young generations of the programs fill. */
 const JUDGED_FROM_MS = 10 * 60_000;
 const PROBLEMS_MAX = 50;
 const COUNT_MAX_MS = 300_000;
 const SPOT_CHECKS = 100;
-/** So many failures of a timer in a row are a finding: a killed server alone does not explain them. */
+/** This number of failures of a timer in a row is a finding, because a killed server alone does not explain it. */
 const FAILURES_MAX = 60;
 const PROXIED: readonly ProxiedName[] = ['redis', 'mysql', 'broker'];
 
@@ -80,15 +80,15 @@ interface LivingSale extends PlannedSale {
   sold: SoldSale | null;
 }
 
-/** The restart of Redis and every program at once. Times in ms are since the kill. */
+/** The restart of Redis and every program at the same moment. Times in ms are since the kill. */
 interface Restart {
   /** Sales that were closed and still in Redis, and sales that were retired. */
   readonly closedSales: number;
   readonly retiredSales: number;
   readonly redisMs: number;
-  /** Every program was ready. */
+  /** When every program was ready. */
   readonly readyMs: number;
-  /** A purchase of an open sale was accepted. */
+  /** When a purchase of an open sale was accepted. */
   readonly acceptedMs: number;
 }
 
@@ -126,7 +126,7 @@ export interface LongRunResult {
   readonly problems: readonly string[];
 }
 
-/** Thrown when a promise is broken: the rest of the run would say nothing more. */
+/** Thrown if a promise is broken, because the rest of the run would then prove nothing. */
 class Violated extends Error {}
 
 /** Takes sales through their whole life on real servers, and breaks things in between. */
@@ -144,7 +144,7 @@ export class LongRun {
   readonly #sold: LivingSale[] = [];
   /** Drafts whose window is over. */
   readonly #missed = new Set<string>();
-  /** Sales with a finding, and the time of their second look. */
+  /** Sales with a finding, and when they are read a second time. */
   readonly #suspects = new Map<string, number>();
   readonly #faults: FaultReport[] = [];
   readonly #stores: StoreSample[] = [];
@@ -152,7 +152,7 @@ export class LongRun {
   readonly #cpu = new CpuMeter();
   readonly #pace: Pace;
   readonly #lasting: LastingSale;
-  /** Ends what is under way when the run is over, however it ends. */
+  /** Ends what is under way when the run is over, even after a failure. */
   readonly #over = new AbortController();
   #running!: LongPrograms;
   #buyers!: Buyers;
@@ -172,7 +172,7 @@ export class LongRun {
   #violated = false;
   /** When the last sale was sold, in ms since the run began. */
   #soldAtMs: number | null = null;
-  /** Purchases a second, as the machine has lately done them. */
+  /** Recent purchases per second of the machine. */
   #perSecond: number;
   #lastProgress = { atMs: 0, accepted: 0 };
 
@@ -292,13 +292,13 @@ export class LongRun {
         this.#note(`only ${this.#soldCount} of ${sales.length} sales were sold in ${sellsMaxMs / 60_000} minutes`);
         return;
       }
-      await this.#handOver().catch(() => undefined); // MySQL may be away for a moment
+      await this.#handOver().catch(() => undefined); // MySQL may be down for a moment
       const share = this.#breaking ? null : dueShare();
       if (share !== null) this.#fault = this.#break(draw.draw(share));
       await sleep(TICK_MS);
     }
     await this.#until('the last fault is over', () => !this.#breaking);
-    // a small run may be sold before its faults were due
+    // a small run may sell everything before its faults are due
     while (this.#faults.length < faultsMin) {
       this.#fault = this.#break(draw.draw(dueShare() ?? 1));
       await this.#until('the fault is over', () => !this.#breaking);
@@ -330,7 +330,7 @@ export class LongRun {
     return this.#violated;
   }
 
-  /** Notes that a promise is broken. Nothing that comes later could mend it. */
+  /** Records that a promise is broken. Nothing that happens later can repair that. */
   #violate(problem: string): void {
     this.#note(problem);
     this.#violated = true;
@@ -347,7 +347,7 @@ export class LongRun {
     this.#options.onProgress(`${at} s  PROBLEM: ${problem}`);
   }
 
-  /** Imports the next sales while few wait, with the command that operators use. */
+  /** Imports the next sales when few are waiting, with the command that operators use. */
   async #importMore(): Promise<void> {
     const { sales } = this.#plan;
     const perSecond = Math.max(this.#perSecond, 1);
@@ -405,7 +405,7 @@ export class LongRun {
     this.#import = new RunningCommand(['sale', 'import', file, '--json'], env);
     const { code, lines, stderr } = await this.#import.end;
     if (code === 0) return new Map(lines.map(({ sku, saleId }) => [String(sku), String(saleId)]));
-    // a server was away: either all sales are there or none is
+    // a server was down: either all of these sales exist or none
     const skus = made.map(({ sku }) => sku);
     const read = () =>
       stack.mysql.query<{ id: string; sku: string }>('SELECT id, sku FROM sales WHERE sku IN (?)', [skus]);
@@ -417,7 +417,7 @@ export class LongRun {
     return new Map(left.map(({ id, sku }) => [sku, String(id)]));
   }
 
-  /** The last sales wait until all others close before them. On a slow machine a large sale is open for long. */
+  /** The last sales wait until all others have closed. On a slow machine a large sale stays open for long. */
   #mayImport({ last }: PlannedSale): boolean {
     const firstEndsMs = Date.now() + LEAD_MS + WINDOW_MIN_MS;
     return !last || this.#all.every((sale) => sale.last || sale.closesAtMs <= firstEndsMs);
@@ -435,7 +435,7 @@ export class LongRun {
     const stateOf = new Map(rows.map(({ id, state }) => [String(id), state]));
     for (const sale of due) {
       const state = stateOf.get(sale.saleId);
-      const missed = state !== 'open' && nowMs > sale.closesAtMs; // no keeper ran in its window
+      const missed = state !== 'open' && nowMs > sale.closesAtMs; // no keeper ran during its window
       if (state === 'closed' || missed) {
         this.#note(`sale ${sale.saleId} was ${missed ? 'missed' : 'closed before any buyer came'}`);
         sale.sold = { kind: 'sold', saleId: sale.saleId, outcomes: new Uint8Array(0), moves: [] };
@@ -465,7 +465,7 @@ export class LongRun {
     this.#sold.push(sale);
   }
 
-  /** Repeats `work`. A failure is noted only if it repeats many times. */
+  /** Repeats `work`. A failure is recorded only if it occurs many times in a row. */
   #every(what: string, ms: number, work: () => Promise<void>): { stop(): Promise<void> } {
     const stopping = new AbortController();
     let failures = 0;
@@ -491,7 +491,7 @@ export class LongRun {
     };
   }
 
-  /** Gives buyers as many connections as workers and keeper can follow. */
+  /** Gives buyers only as many connections as workers and keeper can keep up with. */
   async #followPace(): Promise<void> {
     const backlog = await readBacklog(this.#options.stack, [...this.#selling]);
     this.#late = this.#pace.follow(backlog);
@@ -518,7 +518,7 @@ export class LongRun {
     this.#breaking = false;
   }
 
-  /** Checks sold sales when nothing of them moves any more, and before they are retired if there is time. */
+  /** Checks sold sales once they are at rest and, if there is time, before they are retired. */
   async #check(): Promise<void> {
     const expiredMs = await expiredUntilMs(this.#options.stack);
     const ready = this.#sold.filter(({ closesAtMs }) => {
@@ -573,7 +573,7 @@ export class LongRun {
     await expectNoConnections(inbound).catch((error: Error) => this.#note(error.message));
   }
 
-  /** Kills Redis and every program at once and starts them again, while only the lasting sale is open. */
+  /** Kills Redis and every program at the same moment and starts them again, while only the lasting sale is open. */
   async #restart(): Promise<Restart> {
     const { stack } = this.#options;
     const closedSales = await this.#salesWhere("state = 'closed' AND retirement IN ('none', 'begun')");
@@ -587,7 +587,7 @@ export class LongRun {
       await redis.waitReady();
       return since();
     })();
-    // starts a program again that gave up because Redis was not there yet, as a supervisor does
+    // restarts a program that gave up because Redis was not up yet, as a supervisor would
     const supervisor = {
       start: (...args: Parameters<Programs['start']>): Promise<Program> =>
         found(`the ${args[0]} is ready`, () => this.#programs.start(...args)),
@@ -609,7 +609,7 @@ export class LongRun {
     return { closedSales, retiredSales, redisMs, readyMs, acceptedMs: since() };
   }
 
-  /** Purchases of retired sales are still answered, and the same key returns the same purchase. */
+  /** Checks that purchases of retired sales are still answered, and that the same key returns the same purchase. */
   async #spotCheck(): Promise<void> {
     for (const { saleId, sold } of this.#random.shuffled(this.#all).slice(0, SPOT_CHECKS)) {
       const buyer = sold?.outcomes.indexOf(OUTCOME.ok) ?? -1;
@@ -619,7 +619,7 @@ export class LongRun {
     }
   }
 
-  /** Counts the sales that may have rows in hot tables, with the lasting sale. */
+  /** Counts the sales that may have rows in hot tables, including the lasting sale. */
   #openSales(): OpenSales {
     const nowMs = Date.now();
     const open = this.#all.filter(({ closesAtMs }) => nowMs < closesAtMs + COLD_AFTER_MS);
@@ -636,14 +636,14 @@ export class LongRun {
     this.#archived = await this.#salesWhere("retirement = 'archived'");
   }
 
-  /** Judges what may not grow over the time of selling. The load of a year varies, and its connections with it. */
+  /** Judges what must not grow while sales are sold. The load of a year varies, and its connections with it. */
   #judge(): Verdict[] {
     const [first] = this.#stores;
     const servers = this.#stores.map((sample) => ({ ...sample, ageMs: sample.atMs - (first?.atMs ?? 0) }));
     return [...judgePrograms(this.#samples), ...(this.#plan.endsByTime ? judgeServers(servers) : [])];
   }
 
-  /** Estimates the rest: the orders that are left at the pace so far, then the life of the last sale. */
+  /** Estimates the remaining time: the remaining orders at the pace so far, then the life of the last sale. */
   #leftMs(accepted: number): number | null {
     const tailMs = WINDOW_MIN_MS + LIFE_AFTER_CLOSE_MS;
     if (this.#soldAtMs !== null) return Math.max(0, this.#soldAtMs + tailMs - this.#elapsedMs());
@@ -690,7 +690,7 @@ export class LongRun {
     return Promise.resolve();
   }
 
-  /** Samples Redis as soon as it is as small as at the start, or when it has not become so in time. */
+  /** Samples Redis once it is as small as at the start, or when that did not happen in time. */
   async #sampleAtRest(start: StoreSample): Promise<StoreSample> {
     let end = await sampleStores(this.#options.stack);
     const isSmall = async (): Promise<boolean> => {
@@ -710,7 +710,7 @@ export class LongRun {
   }): Promise<LongRunResult> {
     const { stack } = this.#options;
     const { start, restart, verdicts, sellingMs } = parts;
-    // a run that ended early is not at rest, and says so at once
+    // a run that ended early is not at rest, so it does not wait
     const end = restart === null ? await sampleStores(stack) : await this.#sampleAtRest(start);
     const { requests, accepted, repeated, paid, cancelled } = this.#buyers.stats;
     if (restart === null) {
@@ -760,7 +760,7 @@ export class LongRun {
     };
   }
 
-  /** Counts rows on a connection of its own, because millions of rows take longer than a statement of the harness may. */
+  /** Counts rows on a separate connection, because millions of rows take longer than the harness allows. */
   async #countAll(): Promise<Pick<LongRunResult, 'orders' | 'failed' | 'rowsLeft'>> {
     const { MYSQL_URL } = this.#options.env;
     const mysql = openMysqlPool({ url: String(MYSQL_URL), poolMax: 1, queryTimeoutMs: COUNT_MAX_MS });

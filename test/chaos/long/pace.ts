@@ -4,7 +4,7 @@ import type { StackControls } from '../harness/stack-controls.js';
 import type { PlannedSale } from './plan.js';
 import { LIFE_AFTER_CLOSE_MS } from './settings.js';
 
-/** How far the system is behind its buyers, in ms, and for the archive in orders. */
+/** How far the system lags behind its buyers, in ms, and for the archive in orders. */
 export interface Backlog {
   /** Age of the oldest batch that holds units and is not known to be in MySQL. */
   readonly pending: number;
@@ -16,11 +16,11 @@ export interface Backlog {
   readonly archive: number;
 }
 
-/** Beyond any of these limits buyers wait, so that workers and keeper get the machine. */
+/** If any of these limits is exceeded, buyers wait, so that workers and keeper get the machine. */
 const BACKLOG_MAX: Backlog = { pending: 2_000, outbox: 8_000, expiry: 5_000, archive: 30_000 };
-/** A sale counts as late this long after its time. A large sale takes a minute, and the sales behind it wait. */
+/** A sale counts as late once it is this much past its time. A large sale takes a minute, and others wait behind it. */
 const ARCHIVE_LATE_MS = 60_000;
-/** Requests under way while something is late. A few would make small batches, which cost nearly as much as large ones. */
+/** Requests under way while something is late. Few make small batches, which cost nearly as much as large ones. */
 const OPEN_MIN = 1;
 /** Requests that each step adds when nothing is late. */
 const UP = 128;
@@ -53,7 +53,7 @@ export async function readBacklog(
   };
 }
 
-/** Decides how many requests of buyers may be under way: nearly none while something waits too long. */
+/** Decides how many requests of buyers may be under way: almost none while something waits too long. */
 export class Pace {
   open: number;
   readonly #max: number;
@@ -63,7 +63,7 @@ export class Pace {
     this.open = Math.ceil(max / 4); // programs that have just started are slow
   }
 
-  /** @returns the names of what is late */
+  /** @returns the names of everything that is late */
   follow(backlog: Backlog): (keyof Backlog)[] {
     const late = (Object.keys(BACKLOG_MAX) as (keyof Backlog)[]).filter((what) => backlog[what] > BACKLOG_MAX[what]);
     this.open = late.length > 0 ? OPEN_MIN : Math.min(this.#max, this.open + UP);

@@ -2,13 +2,13 @@ import type { Random } from '../random.js';
 import { createRandom } from '../random.js';
 import { FAULT_KINDS, KILLS, type FaultKind } from './faults.js';
 
-/** A sale of a long run, before it exists. */
+/** The plan of one sale of a long run. */
 export interface PlannedSale {
-  /** Its place in the run, from 0. */
+  /** Its position in the run, from 0. */
   readonly index: number;
   readonly sku: string;
   readonly stock: number;
-  /** Each asks for one unit. There are more buyers than units. */
+  /** Each buyer asks for one unit. There are more buyers than units. */
   readonly buyers: number;
   readonly buckets: number;
   readonly large: boolean;
@@ -16,11 +16,11 @@ export interface PlannedSale {
   readonly last: boolean;
 }
 
-/** How far a run has come. */
+/** The progress of a run. */
 interface Progress {
   readonly soldSales: number;
   readonly elapsedMs: number;
-  /** Faults that are over, and the time since the last one ended or since the run began. */
+  /** Number of faults that are over, and the time since the last one ended or since the run began. */
   readonly faults: number;
   readonly quietMs: number;
 }
@@ -30,31 +30,34 @@ export interface RunPlan {
   readonly name: 'year' | 'soak';
   readonly seed: number;
   readonly sales: readonly PlannedSale[];
-  /** Requests of buyers under way at the same time, at most. */
+  /** Maximum number of concurrent requests of buyers. */
   readonly connections: number;
-  /** Buyers of sales that are imported and not yet sold, at least. A tenth of it is the first guess of purchases a second. */
+  /**
+   * Minimum number of buyers of sales that are imported and not yet sold. A tenth of it is the first guess of purchases
+   * per second.
+   */
   readonly aheadMin: number;
   /** The run is red if fewer purchases are accepted. */
   readonly ordersMin: number;
-  /** Faults that happen even if every sale is sold before they are due. */
+  /** Number of faults that happen even if every sale is sold before they are due. */
   readonly faultsMin: number;
   readonly faultKinds: readonly FaultKind[];
-  /** Distance between two faults as a share of the run. */
+  /** Interval between two faults as a share of the run. */
   readonly faultStep: number;
   /** Returns the share of the run at which the next fault comes, or null if no fault is due. */
   faultDue(progress: Progress): number | null;
-  /** No sale is imported after this. */
+  /** No sale is imported after this time. */
   readonly sellsMaxMs: number;
-  /** True if the time ends the run. Otherwise a run that is out of time is red. */
+  /** True if the run ends by time. Otherwise a run that exceeds its time is red. */
   readonly endsByTime: boolean;
-  /** Closed sales that are still in Redis, at least, when Redis and all programs are killed. */
+  /** Minimum number of closed sales that are still in Redis when Redis and all programs are killed. */
   readonly closedAtRestart: number;
 }
 
 /** Options of `chaos year`. */
 export interface YearFlags {
   readonly sales: number;
-  /** Units of all sales together, and at least as many orders. */
+  /** Units of all sales together. At least the same number of orders results. */
   readonly orders: number;
   readonly large: number;
   readonly faults: number;
@@ -73,10 +76,10 @@ export interface SoakFlags {
 const YEAR_CONNECTIONS = 768;
 /** A steady load that leaves room for faults on two cores. */
 const SOAK_CONNECTIONS = 16;
-/** More than two cores sell, so that a soak never runs out of sales. */
+/** More than two cores can sell, so that a soak never runs out of sales. */
 const SOAK_SALES_PER_MINUTE = 120;
 const SOAK_UNITS_PER_SALE = 500;
-/** Sales of a year that the restart must meet closed and not retired. */
+/** Sales of a year that must be closed but not yet retired at the restart. */
 const CLOSED_AT_RESTART = { share: 0.1, max: 200 };
 
 export function yearPlan({ sales, orders, large, faults, seed, minutes }: YearFlags): RunPlan {
@@ -122,23 +125,23 @@ export function soakPlan({ minutes, faultEveryS, seed }: SoakFlags): RunPlan {
   };
 }
 
-/** Units beyond the orders that are wanted. On a busy machine some buyers come after the end of their sale. */
+/** Units in addition to the wanted orders. On a busy machine some buyers come after the end of their sale. */
 const SPARE = 1.02;
 /** Share of the orders that large sales have. */
 const LARGE_SHARE = 0.4;
-/** Some buyers find nothing left, unless units come back in time. */
+/** Some buyers find nothing left, unless units are returned in time. */
 const BUYERS_PER_UNIT = 1.03;
 /**
- * The last of the small sales, and their size against the mean. Many end together shortly before the year does, so that
- * its restart meets many sales that Redis still has.
+ * The last of the small sales, and their size relative to the mean. Many end at the same time shortly before the year
+ * does, so that Redis still has many sales at the restart.
  */
 const LAST = { share: 0.1, size: 0.2 } as const;
 /** Every second large sale has two buckets. */
 const LARGE_BUCKETS = 2;
-/** The smallest and the largest of the small sales, against their mean. */
+/** The smallest and the largest of the small sales, relative to the mean. */
 const SMALL_SPREAD = [0.3, 1.7] as const;
 
-/** Returns sales in the order in which they open: small ones of many sizes, large ones at equal distances, the smallest last. */
+/** Returns sales in order of opening: small ones of many sizes, large ones at equal intervals, the smallest last. */
 function planSales(
   { sales, orders: wanted, large }: Pick<YearFlags, 'sales' | 'orders' | 'large'>,
   random: Random,

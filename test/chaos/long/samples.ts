@@ -32,7 +32,7 @@ export function openOf({ pid }: Pick<Program, 'pid'>): Open | null {
 
 const LISTENS = '0A';
 
-/** Counts the sockets that others opened: their local port is one at which the process listens. */
+/** Counts the sockets that others opened, whose local port is one on which the process listens. */
 function inboundAmong(inodes: ReadonlySet<string>, pid: number): number {
   const tables = ['tcp', 'tcp6'].map((name) => readFileSync(`/proc/${pid}/net/${name}`, 'utf8'));
   const own = tables
@@ -53,7 +53,7 @@ function targetOf(link: string): string {
   }
 }
 
-/** Holds one program. Another takes its place when a fault kills it. */
+/** The place of one program. When a fault kills it, another takes this place. */
 interface Place {
   readonly name: ProgramName;
   program: Program;
@@ -62,10 +62,10 @@ interface Place {
   vacant: boolean;
 }
 
-/** One api and one worker of two may die. A keeper needs no second. */
+/** One of two apis and one of two workers may die. A single keeper is enough. */
 const PLACES: readonly ProgramName[] = ['api', 'api', 'worker', 'worker', 'keeper'];
 
-/** The programs of a long run. The first api and the first worker are never broken, so that their memory can be judged. */
+/** The programs of a long run. The first api and the first worker never break, so that their memory can be judged. */
 export class LongPrograms {
   readonly #context: Pick<Programs, 'start'>;
   readonly #env: Readonly<Record<string, string>>;
@@ -85,7 +85,7 @@ export class LongPrograms {
     return started;
   }
 
-  /** Returns the apis that buyers use. As for a load balancer, a stalled api is still there. */
+  /** Returns the apis that buyers use. Like a load balancer, it still includes a stalled api. */
   apis(): Program[] {
     return this.#places.filter(({ name, vacant }) => name === 'api' && !vacant).map(({ program }) => program);
   }
@@ -123,7 +123,7 @@ export class LongPrograms {
     place.vacant = false;
   }
 
-  /** Returns the last place of this name: the only keeper, the second api or the second worker. */
+  /** Returns the last place with this name: the only keeper, the second api or the second worker. */
   #placeOf(name: ProgramName): Place {
     const place = this.#places.findLast((one) => one.name === name);
     if (place === undefined) throw new Error(`there is no ${name}`);

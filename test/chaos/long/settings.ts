@@ -1,11 +1,14 @@
-/** Time to pay for an order. In production it is minutes, as everything here. */
+/** Time to pay for an order. In production it is minutes, as are all times here. */
 const PAYMENT_WINDOW_MS = 20_000;
-/** Time after the end of a sale until nothing of it moves: its orders end, and their units return. */
+/** Time after the end of a sale until it is at rest: its orders have ended, and their units are returned. */
 export const SETTLED_AFTER_MS = PAYMENT_WINDOW_MS + 10_000;
 const RETIRE_AFTER_MS = 100_000;
 const MARKER_LIFE_MS = 120_000;
 const ARCHIVE_AFTER_MS = 5_000;
-/** Pause of the keeper between retiring a sale and removing it from Redis: a minute and the snapshots of the apis. */
+/**
+ * How long the keeper waits between retiring a sale and removing it from Redis: a minute, plus the life of the apis'
+ * snapshots.
+ */
 const FORGET_AFTER_MS = 66_000;
 
 /** Shortens what takes minutes and days in production to seconds. Clocks stay real. */
@@ -16,7 +19,7 @@ export const RUN_ENV = {
   OUTBOX_KEEP_MS: '60000',
   RETIRE_AFTER_MS: String(RETIRE_AFTER_MS),
   ARCHIVE_AFTER_MS: String(ARCHIVE_AFTER_MS),
-  ARCHIVE_PER_SECOND: '20000', // more than two cores sell
+  ARCHIVE_PER_SECOND: '20000', // more than two cores can sell
   MARKER_LIFE_MS: String(MARKER_LIFE_MS),
   REDRIVE_AFTER_MS: '30000', // longer than a check-back takes
   RECONCILE_SAFE_AGE_MS: '20000',
@@ -25,15 +28,16 @@ export const RUN_ENV = {
   CONSOLE_HISTORY_MS: '60000', // at the end Redis must be as at the start
   WORKER_INVISIBLE_MS: '30000',
   MYSQL_QUERY_TIMEOUT_MS: '10000',
-  // The same buyers come to every sale. A larger cache fills during the whole run, and its 10 MiB look like a leak.
+  // The same buyers come to every sale. A larger cache would fill during the whole run, and its 10 MiB would look like
+  // a leak.
   JWT_CACHE_MAX: '1000',
   LOG_LEVEL: 'warn',
-  NODE_OPTIONS: '--max-semi-space-size=64', // as under the supervisor
+  NODE_OPTIONS: '--max-semi-space-size=64', // as the supervisor sets it
 } as const;
 
 /** Time after the end of a sale until its orders are in the archive, if nothing is late. */
 export const LIFE_AFTER_CLOSE_MS = RETIRE_AFTER_MS + FORGET_AFTER_MS + ARCHIVE_AFTER_MS + 5_000;
-/** Delay that is allowed on top, because each kill of a server costs tens of seconds. */
+/** Delay that is allowed in addition, because each kill of a server costs tens of seconds. */
 const LATE_MAX_MS = 240_000;
-/** A sale that closed this long ago has no row in a hot table any more. */
+/** A sale that closed this long ago no longer has rows in hot tables. */
 export const COLD_AFTER_MS = LIFE_AFTER_CLOSE_MS + LATE_MAX_MS;

@@ -1,6 +1,6 @@
 import type { StackControls } from '../harness/stack-controls.js';
 
-/** Sales that may have rows in hot tables, because they are open or closed not long ago. */
+/** Sales that may have rows in hot tables, because they are open or closed recently. */
 export interface OpenSales {
   readonly sales: number;
   /** Buyers of these sales. Each has at most one order. */
@@ -8,19 +8,20 @@ export interface OpenSales {
 }
 
 /**
- * Tables of open or young data, with the rows that they may have. They must not grow with closed sales. At the end of a
- * run, when no sale is open, each is empty or nearly so.
+ * Tables of open or recent data, with their maximum number of rows. They must not grow with closed sales. At the end of
+ * a run, when no sale is open, each is empty or almost empty.
  */
 const ROWS_MAX = {
   orders: ({ orders }) => orders,
-  order_ranges: ({ orders }) => orders, // at worst each order was inserted alone
+  order_ranges: ({ orders }) => orders, // in the worst case each order was inserted alone
   order_metadata: ({ orders }) => orders,
   order_traces: ({ orders }) => orders,
   payments: ({ orders }) => orders,
   coupons: ({ orders }) => orders,
   payment_attempts: ({ orders }) => orders,
   outbox: ({ orders }) => 3 * orders, // recorded, ended, released
-  reconcile_runs: ({ sales }) => 4 * sales + 100, // after the end of a sale, before its retirement, and again after a fault
+  // after the end of a sale, before its retirement, and again after a fault
+  reconcile_runs: ({ sales }) => 4 * sales + 100,
   reconcile_leases: () => 10,
   job_leases: () => 3, // watch-messages, watch-open-sales, and the test write of consumers
   dead_letters: () => 1_000,

@@ -22,13 +22,13 @@ export interface OnCallFlags {
 }
 
 const EXIT_RED = 1;
-/** How long an alert may take to fire, and to end after its fault. */
+/** How long an alert may take to fire, and to end after its fault is over. */
 const ALERT_MAX_S = 600;
 /** After a fault without an alert, alerts are watched for this long. */
 const QUIET_S = 90;
 const HEADER = ['fault', 'alert', 'fired after s', 'ended after s', 'tries', 'refused', 'slowest ms'];
 
-/** A fault and what the watch did. Times in s, since its beginning and since its end. */
+/** A fault and how alerts reacted. Times in s, since its beginning and since its end. */
 interface Row {
   readonly name: string;
   readonly alerts: string;
@@ -40,7 +40,7 @@ interface Row {
   readonly wrong: readonly string[];
 }
 
-/** What a run found. */
+/** The findings of a run. */
 interface Found {
   readonly rows: readonly Row[];
   /** Figures of the sale at the end. */
@@ -50,7 +50,7 @@ interface Found {
 
 /**
  * The hour of an on-call engineer: ordinary minutes, then one fault after another, under a real Prometheus with the
- * shipped rules. Prints which alert fired and ended when, how many buyers were refused, and what the runbook's first
+ * shipped rules. Prints when each alert fired and ended, how many buyers were refused, and what the runbook's first
  * looks showed. At the end, every invariant must hold.
  * @param names of faults; empty: all
  */
@@ -78,7 +78,7 @@ export async function runOnCall(
   process.exit();
 }
 
-/** A table of all faults, then the looks of each. */
+/** Prints a table of all faults, then the looks of each. */
 function pageOf({ rows, books }: Found): string {
   const looks = rows.flatMap((row) => (row.looks.length === 0 ? [] : [`${row.name}:`, ...looksOf(row)]));
   return ['```', renderTable(HEADER, rows.map(cellsOf)), '', `At the end: ${books}.`, '', ...looks, '```'].join('\n');
@@ -150,13 +150,13 @@ class Watch {
     }
   }
 
-  /** Alerts that have fired since a time, also those that have ended. */
+  /** Alerts that have fired since a time, including alerts that have ended. */
   firedSince(atS: number): AlertLog['fired'] {
     return this.log.fired.filter(({ firedS }) => firedS >= atS);
   }
 }
 
-/** Alerts over hours. They fire at once in a Prometheus that has run for minutes, and end half an hour after the fault. */
+/** Alerts over hours. They fire at once in a young Prometheus, and end half an hour after the fault. */
 const isSlow = (name: string): boolean => name.endsWith('Slowly');
 
 async function ordinary(shop: Shop, watch: Watch, minutes: number): Promise<Row> {

@@ -8,12 +8,12 @@ export interface OnCallFault {
   readonly name: string;
   /** Alerts of which one must fire and then end. Empty: no alert may fire. */
   readonly alerts: readonly string[];
-  /** What the runbook says to look at first. Absent where no alert fires. */
+  /** The first look that the runbook names. Absent if no alert fires. */
   readonly looks?: readonly Look[];
   begin(shop: Shop): Promise<void>;
-  /** Absent: the fault is over when `begin` returns. */
+  /** Absent if the fault is over when `begin` returns. */
   end?(shop: Shop): Promise<void>;
-  /** Buyers who may get no answer or a 5xx. Absent: not judged, because nobody can sell. */
+  /** How many buyers may get no answer or a 5xx. Absent if not judged, because no api can sell. */
   readonly refusedMax?: number;
   /** The longest wait of a buyer, in ms. */
   readonly waitMaxMs?: number;
@@ -21,15 +21,15 @@ export interface OnCallFault {
 
 /** Longer than any time-out of the proxy. */
 const HANGS_FOR_MS = 60_000;
-/** The longest wait for a hung api behind the proxy, as the docs promise it. */
+/** The longest wait for a hung api behind the proxy that the documentation promises. */
 const HUNG_WAIT_MAX_MS = 5_000;
-/** A sale without buyers in progress sells again this soon after a clean restart. */
+/** After a clean restart, a sale without buyers in progress sells again this soon. */
 const SELLS_AGAIN_MS = 2_000;
 
 const ALL_PROGRAMS = 'for port in 9103 9101 9102; do curl -sS -m 3 localhost:$port/readyz; echo; done';
 const UNITS = "systemctl list-units 'seckill-*'";
 
-/** A server of the stack, as a fault. The broker is in the proxy. */
+/** A server of the stack, as a fault. The broker runs in the proxy. */
 const dies = (name: ServerName): Pick<OnCallFault, 'begin' | 'end'> => ({
   begin: ({ stack }) => stack.servers.server(name).stop({ signal: 'SIGKILL' }),
   end: ({ stack }) => stack.servers.server(name).start(),
@@ -53,7 +53,7 @@ export const FAULTS: readonly OnCallFault[] = [
     ],
     begin: (shop) => shop.kill('api-1'),
     end: (shop) => shop.start('api-1'),
-    refusedMax: 20, // the purchases under way in it
+    refusedMax: 20, // the purchases that were under way in it
   },
   {
     name: 'all apis die',

@@ -7,11 +7,11 @@ import { unpackDebian } from '../../helpers/debian-packages.js';
 import { BUILT_MAIN } from '../harness/commands.js';
 import { PLACES, type Shop } from './shop.js';
 
-/** A command of the runbook that looks and changes nothing. */
+/** A command of the runbook that only reads. */
 export interface Look {
-  /** In the words of the runbook. */
+  /** The command as the runbook has it. */
   readonly run: string;
-  /** What its output must have, so that it helps. */
+  /** Text that its output must contain to be of use. */
   readonly says: RegExp;
 }
 
@@ -22,8 +22,8 @@ const LINE_SHOWN = 160;
 const readRunbook = (): string => readFileSync(join(REPO_DIR, 'docs/runbook.md'), 'utf8');
 
 /**
- * The machine that the runbook describes, on top of the programs of this run: they have no systemd, and other ports.
- * `logs` is that of the runbook.
+ * Imitates the machine that the runbook describes, around the programs of this run, which have no systemd and other
+ * ports. `logs` is that of the runbook.
  */
 const MACHINE = `
 exec 2>&1
@@ -57,7 +57,7 @@ export class Looks {
     this.#tools = tools;
   }
 
-  /** @throws Error if this machine cannot have the clients of Redis and MySQL */
+  /** @throws Error if this machine lacks the clients of Redis and MySQL */
   static async open(shop: Shop): Promise<Looks> {
     const packages = ['redis-tools', 'mariadb-client-core'];
     const found = await unpackDebian({ name: 'looks', packages, withDependencies: true });
@@ -65,7 +65,7 @@ export class Looks {
     return new Looks(shop, join(found.folder, 'usr'));
   }
 
-  /** Returns the output, of which the table shows the first lines. */
+  /** Returns the output. The table shows its first lines. */
   async run(command: string): Promise<string> {
     const args = [`${LOOK_MAX_S}`, 'bash', '-c', this.#preamble + this.#here(command)];
     try {
@@ -73,7 +73,8 @@ export class Looks {
       return stdout;
     } catch (error) {
       const { stdout = '', code } = error as { readonly stdout?: string; readonly code?: unknown };
-      return code === 124 ? `${stdout}(no answer within ${LOOK_MAX_S} s)` : stdout; // other codes are part of a look
+      // other exit codes are part of the look
+      return code === 124 ? `${stdout}(no answer within ${LOOK_MAX_S} s)` : stdout;
     }
   }
 
@@ -106,14 +107,14 @@ export class Looks {
       LIBRARIES: ['x86_64', 'aarch64'].map((machine) => join(this.#tools, `lib/${machine}-linux-gnu`)).join(':'),
       MYSQL_SOCKET: servers.mysqlSocket,
       REDIS_PORT: redis.port,
-      REDISCLI_AUTH: decodeURIComponent(redis.password), // with a URL, redis-cli logs in as a user without a name
+      REDISCLI_AUTH: decodeURIComponent(redis.password), // with a URL, redis-cli would log in as a user without a name
       LOGS: join(servers.dir, 'log', 'programs'),
       UNITS: units.join('\n'),
     };
   }
 }
 
-/** The first lines of an output, as a report shows them. */
+/** Returns the first lines of an output, for a report. */
 export function firstLines(output: string): string[] {
   const lines = output.split('\n').filter((line) => line.trim() !== '');
   return lines.slice(0, LINES_SHOWN).map((line) => (line.length > LINE_SHOWN ? `${line.slice(0, LINE_SHOWN)}…` : line));

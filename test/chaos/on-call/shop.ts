@@ -8,7 +8,7 @@ import { Programs, type Program, type ProgramName } from '../harness/programs.js
 import { openSale, reconcileSale } from '../harness/sales.js';
 import { GRANTED_MS, grantedClock, until } from '../harness/wait.js';
 
-/** Two of each, as on-call engineers run them. A program that starts again has the same ports. */
+/** Two of each program, as on-call engineers run them. A restarted program has the same ports. */
 export const PLACES = ['api-1', 'api-2', 'worker-1', 'worker-2', 'keeper-1', 'keeper-2'] as const;
 export type Place = (typeof PLACES)[number];
 type Ports = ReadonlyMap<Place, readonly [port: number, operatorsPort: number]>;
@@ -18,7 +18,7 @@ const BUYERS_PER_SECOND = 20;
 const WARM_PURCHASES = 200;
 /** Half of the orders expire after this, so that the ordinary minutes have ordinary expiries. */
 const PAYMENT_WINDOW_MS = 60_000;
-/** Of the times that the harness shortens, those that an operator sees. */
+/** Restores the times that the harness shortens, where an operator would notice the difference. */
 const ENV = {
   PAYMENT_PROVIDER: 'simulator',
   ORDER_PAYMENT_WINDOW_MS: String(PAYMENT_WINDOW_MS),
@@ -28,7 +28,7 @@ const ENV = {
   METRICS_CACHE_MS: '1000',
 };
 
-/** What buyers met since the last `take`. */
+/** The answers and waits of buyers since the last `take`. */
 export interface Tally {
   readonly tries: number;
   /** Answers that say neither yes nor no to a purchase: 5xx, or no answer. */
@@ -90,7 +90,7 @@ export class Shop {
     return opened;
   }
 
-  /** What Prometheus scrapes, running or not. */
+  /** The targets of Prometheus, whether they run or not. */
   get targets(): Target[] {
     const programs = [...this.#ports].map(([place, [port, operatorsPort]]): Target => {
       const program = nameOf(place);
@@ -117,7 +117,7 @@ export class Shop {
     await Promise.all(places.map((place) => this.program(place).stop()));
   }
 
-  /** Starts places whose programs have ended. */
+  /** Starts the programs that have ended. */
   async start(...places: readonly Place[]): Promise<void> {
     await Promise.all(
       places.map(async (place) => this.#running.set(place, await startAt(this.#programs, this.#ports, place))),
@@ -125,8 +125,8 @@ export class Shop {
   }
 
   /**
-   * Lets buyers come at a steady rate, whether or not they are answered. @returns once both apis have sold for a while:
-   * an api reads the sale from MySQL at its first purchase
+   * Makes buyers arrive at a steady rate, whether or not they are answered. @returns once both apis have sold for a
+   * while, because an api reads the sale from MySQL at its first purchase
    */
   async sell(): Promise<void> {
     const sellOne = (): void => {
@@ -138,7 +138,7 @@ export class Shop {
     await until('the shop sells', () => this.#buyers.opLog.count('ok') >= WARM_PURCHASES, { everyMs: 1000 });
   }
 
-  /** Waits until Redis and MySQL agree on the sale. @throws with the last findings when they never do */
+  /** Waits until Redis and MySQL agree on the sale. @throws with the last findings if they never do */
   async untilReconciled(): Promise<void> {
     let last: unknown;
     const matches = async (): Promise<boolean> => {

@@ -1,5 +1,5 @@
-// Loaded before a program: `clock-step.mjs?ms=-5000` moves its clock by this time at each SIGUSR2, and with
-// `&at=start` before its first line.
+// Loaded before a program: `clock-step.mjs?ms=-5000` moves its clock by this time at each SIGUSR2, and with `&at=start`
+// before its first line.
 
 const params = new URL(import.meta.url).searchParams;
 const stepMs = Number(params.get('ms'));

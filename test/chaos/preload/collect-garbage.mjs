@@ -1,5 +1,5 @@
-// Loaded before a program: its heap is measured after a collection. Between two collections garbage is a third of the
-// heap, and each measurement would find another amount of it.
+// Loaded before a program, so that its heap is measured after a collection. Between two collections, garbage is a third
+// of the heap, and each measurement would find a different amount.
 
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

@@ -10,18 +10,18 @@ import { found } from '../harness/wait.js';
 import type { Scenario } from '../scenario.js';
 import { abortBeforeDeduct } from './check-backs.js';
 
-// T12: the clock of an api is wrong. The client of the broker dates half messages with it.
+// T12: the clock of an api is wrong, and the client of the broker dates half messages with it.
 
 const STOCK = 20;
-/** `transactionTimeOut` of the broker: no check-back of a half message that is younger. */
+/** `transactionTimeOut` of the broker: a younger half message gets no check-back. */
 const CHECKED_AFTER_MS = 10_000;
 const AHEAD_MS = 60_000;
 const BEHIND_MS = -10_000;
-/** More than the 72 h that the broker keeps messages for. */
+/** Longer than the 72 h for which the broker keeps messages. */
 const LONG_AGO_MS = -80 * 3_600_000;
 /** The broker may first ask an api that has just ended, and the next one five seconds later. */
 const TRIES_MAX = 3;
-/** Tokens were issued before the time that the wrong clock shows, so all that is wrong is the dates of messages. */
+/** Tokens were issued before the time that the wrong clock shows, so that only the dates of messages are wrong. */
 const ISSUED_AGO_MS = 81 * 3_600_000;
 const LONG_LIFE = { JWT_LIFE_MAX_MS: String(ISSUED_AGO_MS + 2 * 3_600_000) };
 
@@ -36,7 +36,7 @@ async function setWrong(context: ScenarioContext, api: Program, stepMs: number):
   await context.observed(`/readyz reports a skew of ${stepMs} ms`, isReported);
 }
 
-/** A commit is lost. @returns how long its half message was open until a check-back committed it, ms */
+/** Loses a commit. @returns how long its half message was open until a check-back committed it, ms */
 async function openAfterLostCommit(
   context: ScenarioContext,
   buyers: Buyers,
@@ -84,7 +84,7 @@ const CHECKED_EARLY = (
       const userId = `early-${tries}`;
       early.push(userId);
       await setWrong(context, wrong, stepMs);
-      // sooner than for any half message with the right date
+      // sooner than any half message with the right date
       return (await openAfterLostCommit(context, buyers, wrong, userId)) < CHECKED_AFTER_MS;
     });
     const users = userIds(context.random.whole(1, 6));

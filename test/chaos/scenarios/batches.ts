@@ -21,7 +21,7 @@ import { atScriptCall } from '../harness/traffic.js';
 import { until } from '../harness/wait.js';
 import type { Scenario } from '../scenario.js';
 
-// G1 to G7, G10: many purchases in one batch, many batches at a time, and what is refused after precheck.
+// G1 to G7, G10: many purchases in one batch, many concurrent batches, and refusals after precheck.
 
 const sum = (sizes: readonly number[]): number => sizes.reduce((total, size) => total + size, 0);
 
@@ -39,7 +39,7 @@ const COMPETING: Scenario = {
     const { apis } = held;
     const buyers = context.buyers(saleId, apis);
     await held.hold(buyers);
-    const sizes = apis.map(() => context.random.whole(24, 38)); // some of the batch that loses still fit
+    const sizes = apis.map(() => context.random.whole(24, 38)); // some purchases of the losing batch still fit
     const rushes = apis.map(({ url }, index) => {
       const users = userIds(sizes[index] as number, `crowd${index}-`);
       return buyers.rush(users, users.length, { url, ...TRIES });
@@ -124,7 +124,7 @@ const BEFORE_RESUBMIT: Scenario = {
     const others: Promise<unknown>[] = [];
     atScriptCall(redis.proxy, 'deduct', async () => {
       others.push(buyers.rush(users, users.length));
-      // between precheck and deduct of the second batch a buyer of it uses up the limit elsewhere
+      // between precheck and deduct of the second batch, one of its buyers uses up the limit elsewhere
       atScriptCall(redis.proxy, 'deduct', async () => {
         await rivals.buy(users[0] as string, { requestId: 'k2', tries: 5 });
       });
@@ -147,7 +147,7 @@ const BEFORE_RESUBMIT: Scenario = {
 };
 
 const REPLY_TIMEOUT_MS = 2000;
-/** After the time-out, and in time for the reply of resolve, which comes behind it. */
+/** After the time-out, but in time for the reply of resolve, which comes behind it. */
 const LATE_REPLY_MS = 2500;
 
 const LOST_REFUSAL: Scenario = {
@@ -174,7 +174,7 @@ const LOST_REFUSAL: Scenario = {
       usedUp.push(outcomeOf(await buyers.buy('late', { requestId: 'k1', url: other.url, ...TRIES })));
       proxy.replyDelayMs = LATE_REPLY_MS; // the deduct itself passes now
     };
-    atScriptCall(proxy, 'deduct', useUp, 2); // the first is of the buyer ahead
+    atScriptCall(proxy, 'deduct', useUp, 2); // the first one belongs to the buyer ahead
     await held.proceed();
     await context.observed('the reply of deduct comes too late', () => proxy.delayedBytes > 0);
     proxy.replyDelayMs = 0; // later replies keep their order
@@ -362,7 +362,7 @@ const REFUSED_BY_REDIS: Scenario = {
       'half messages: of the batch ahead, of the whole one, of its parts',
     );
 
-    // An account with many requests, beside honest buyers.
+    // One account sends many requests alongside honest buyers.
     const BESIDE = 100;
     const attack = Array.from({ length: 4 }, async (_, lane) => {
       for (let nth = 0; nth < BESIDE / 4; nth++) await buyers.buy('mallory', { requestId: `poison-${lane}-${nth}` });

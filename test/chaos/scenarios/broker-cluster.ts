@@ -17,7 +17,7 @@ const PROXIES = ['proxy-a', 'proxy-b'];
 /** After a failed send, a proxy avoids the broker for some seconds. docs/servers.md recommends it. */
 const PROXY_SETTINGS = { sendLatencyEnable: true, transactionDataExpireMillis: 120_000 };
 
-/** As the protocol asks for. */
+/** As the protocol requires. */
 const BROKER_SETTINGS = { transactionTimeOut: 10_000, transactionCheckInterval: 5_000, transactionCheckMax: 720 };
 
 async function startCluster(context: ScenarioContext, brokers = BROKERS) {
@@ -36,7 +36,7 @@ async function startCluster(context: ScenarioContext, brokers = BROKERS) {
   return { cluster, env, createTopics };
 }
 
-/** The promise: this long after the death of a broker, this share of the purchases is accepted. */
+/** The promise: this long after a broker dies, this share of the purchases is accepted. */
 const HEALED_AFTER_MS = 3_000;
 const ACCEPTED_MIN = 0.95;
 const SECONDS_WATCHED = 15;
@@ -73,7 +73,7 @@ const BROKER_KILLED: Scenario = {
     'one of two brokers is killed under load: sales continue at the other broker, and the first checks its half messages when it is back',
   alone: true,
   timeoutMs: 400_000,
-  healMaxMs: 120_000, // a broker that is killed forgets what it has just handed out, and the re-drive waits a minute
+  healMaxMs: 120_000, // a killed broker forgets what it has just handed out, and the re-drive waits a minute
   async run(context) {
     const { stack, random } = context;
     const { cluster, env } = await startCluster(context);
@@ -172,7 +172,7 @@ const PROXY_KILLED: Scenario = {
     const { cluster, env } = await startCluster(context);
     const { saleId, buyers } = await startSystem(context, { stock: 100_000 }, { all: env, keeper: NO_REDRIVE });
     const load = await buyers.startLoadUntil({ ...LOAD, pauseMs: random.whole(20, 40) }, random.whole(300, 500));
-    // the api uses either of them, so each dies once
+    // the api uses one of them, so each dies once
     await cluster.signal('proxy-a', 'SIGKILL');
     await expectSoldAgain(context, buyers, 'proxy-a was killed');
     await cluster.restart('proxy-a');

@@ -60,7 +60,7 @@ const OUTBOX: Scenario = {
     const SIZE = 3;
     const BATCHES = 10;
     const { stack } = context;
-    // no worker runs: re-driven batches would wait for the next scenario
+    // no worker runs, so re-driven batches would wait for the next scenario
     const env = { ...NO_REDRIVE, ...FAST_KEEPER, OUTBOX_EVERY_MS: '100', OUTBOX_LEASE_MS: '4000' };
     const [listener, { saleId }, keeper] = await Promise.all([
       OrderEventListener.open(stack.env),
@@ -94,7 +94,7 @@ const OUTBOX: Scenario = {
   },
 };
 
-/** The broker runs and has its topics, also for the next scenarios. */
+/** The broker runs and has its topics, for the next scenarios too. */
 async function startEmptyBroker(stack: StackControls): Promise<void> {
   await startBroker(stack);
   await createTopics(stack.servers);
@@ -106,7 +106,7 @@ const DISK_LOST: Scenario = {
   alone: true,
   timeoutMs: 300_000,
   async run(context) {
-    // one message at a time: all others that wait are known to the broker only
+    // one message at a time, so that all others are known only to the broker
     const ONE_MESSAGE = { WORKER_LOOPS: '1', WORKER_RECEIVE_MAX: '1', WORKER_RETRY_FIRST_MS: '10' };
     const WAITING = 20;
     const { stack, random } = context;
@@ -147,7 +147,7 @@ const DISK_LOST: Scenario = {
 
 /** Starts an api that must not become ready. @returns its log */
 async function logOfRefusedApi(context: ScenarioContext): Promise<string> {
-  // for each of three tries; a proxy that does not know a topic lets the client wait
+  // for each of three attempts, because a proxy that does not know a topic lets the client wait
   const refused = await context.startRefused('api', { env: { ROCKETMQ_START_TIMEOUT_MS: '3000' } });
   expectEqual(refused, true, 'a new api refuses to start');
   return context.programs.all.at(-1)?.log ?? '';
@@ -274,7 +274,7 @@ const MANY_HALF_MESSAGES: Scenario = {
 
     const [cutOffApi, api] = await Promise.all([
       context.start('api', { env: { ...FEW_CHECKS, ...env } }).then((program) => {
-        proxy.dropReplies = true; // half-open: the broker gets its requests and cannot know that it gets no replies
+        proxy.dropReplies = true; // half-open: the broker gets its requests but cannot know that its replies are lost
         return program;
       }),
       context.start('api', { env: FEW_CHECKS }),

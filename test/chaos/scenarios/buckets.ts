@@ -11,14 +11,17 @@ const ALL_SOLD = { unitsLeft: 0, inTransit: 0, failedRows: 0, oversold: 0, lost:
 
 const BUCKETS = 8;
 const STOCK = 10_000;
-/** Each round has one victim. The first victims sell units of their buyers' own buckets, later ones those of other buckets. */
+/**
+ * Each round has one victim. The first victims sell units from their buyers' own buckets, and later victims from other
+ * buckets.
+ */
 const ROUNDS = 10;
 const LATE_BUYERS = 200;
 const DEATHS_MIN = 3;
 /** Steps of a transfer after which a process may die. */
 const TRANSFER_POINTS = ['after_transfer_out', 'after_transfer_in'] as const;
 
-/** Three of four belong to one bucket, so that its units are soon gone. */
+/** Three out of four belong to one bucket, so that its units soon run out. */
 function unevenBuyers(count: number): string[] {
   const hot = userIds(count * BUCKETS, 'hot').filter((userId) => homeBucket(userId, BUCKETS) === 3);
   return userIds(count).map((userId, nth) => (nth % 4 === 0 ? userId : (hot[nth] ?? userId)));
@@ -27,7 +30,7 @@ function unevenBuyers(count: number): string[] {
 const TRANSFERS: Scenario = {
   name: 'G12',
   title: 'an api is killed between the steps of a transfer, ten times over: 8 buckets sell every unit exactly once',
-  alone: true, // the broker would ask dead apis about half messages of scenarios beside it
+  alone: true, // the broker would ask dead apis about half messages of parallel scenarios
   timeoutMs: 420_000, // 10,000 purchases, and an api started for each of ten rounds
   healMaxMs: 120_000, // 10,000 orders are written at the same time
   async run(context) {
@@ -64,7 +67,7 @@ const RESHARD_STOCK = 2_000;
 const PARALLEL = 32;
 /** A sale is locked until the keeper has repaired it, and every buyer waits for that. */
 const TRIES = 100;
-/** Into how many buckets an api reshards the sale, and where it dies. */
+/** The number of buckets into which an api reshards the sale, and where the api dies. */
 const DEATHS = [
   { buckets: 2, point: 'repair_after_lock' },
   { buckets: 4, point: 'repair_after_epoch' },
@@ -72,7 +75,7 @@ const DEATHS = [
   { buckets: 16, point: 'repair_after_stock:12' },
 ] as const;
 const LAST_BUCKETS = 32;
-/** The keeper takes over soon; a lease has to be longer than one statement of MySQL. */
+/** The keeper takes over soon. A lease must be longer than one statement of MySQL. */
 const SHORT_LEASE = { REPAIR_LEASE_MS: '2000', MYSQL_QUERY_TIMEOUT_MS: '1500' };
 
 const reshard = (buyers: Buyers, { operatorsUrl }: Program, buckets: number): Promise<Answer | null> =>

@@ -20,10 +20,10 @@ import type { Scenario } from '../scenario.js';
 
 const STOCK = 20;
 const DRAIN_MS = 10_000;
-/** The longest that can be set: a slow deduct does not time out. */
+/** The maximum that can be set, so that a slow deduct does not time out. */
 const PATIENT = { REDIS_REPLY_TIMEOUT_MS: '30000' };
 
-/** An api dies with a batch that is deducted and not committed; then none runs. @returns its buyers */
+/** An api dies with a batch that is deducted and not committed, and then no api runs. @returns its buyers */
 async function leaveOneOpen(context: ScenarioContext): Promise<Buyers> {
   const [{ saleId }] = await Promise.all([context.openSale({ stock: STOCK }), context.start('worker')]);
   await context.start('keeper', { env: NO_REDRIVE });
@@ -36,13 +36,13 @@ async function leaveOneOpen(context: ScenarioContext): Promise<Buyers> {
   return buyers;
 }
 
-/** The api could not answer a check-back. */
+/** Waits until the api could not answer a check-back. */
 function untilUnanswered(context: ScenarioContext, api: Program): Promise<void> {
   const unanswered = (): Promise<number> => readMetric(api, 'seckill_check_backs_total{answer="no_answer"}');
   return context.until('the broker got no answer', async () => (await unanswered()) > 0);
 }
 
-/** After a check-back without an answer the broker asks the same api again, and gets a commit. */
+/** After a check-back without an answer, the broker asks the same api again, and gets a commit. */
 async function expectAskedAgain(context: ScenarioContext, buyers: Buyers, api: Program): Promise<void> {
   const isCommitted = (): Promise<boolean> => isRecorded(context.stack, buyers.saleId);
   await context.until('it is asked again and commits', isCommitted);
@@ -56,8 +56,8 @@ async function expectOrders(context: ScenarioContext, buyers: Buyers): Promise<v
 }
 
 /**
- * No deduct of these buyers reaches Redis before a check-back, which another api must answer, has aborted a batch. Then
- * the deducts arrive, and that of the aborted batch takes nothing.
+ * Holds the deducts of these buyers back from Redis until a check-back, which another api must answer, has aborted a
+ * batch. Then the deducts arrive, and that of the aborted batch takes nothing.
  * @param proxy between the api of the buyers and Redis
  */
 export async function abortBeforeDeduct(
@@ -190,7 +190,7 @@ const TERM: Scenario = {
     const load = await buyers.startLoadUntil(options, context.random.whole(100, 400));
     const startedMs = Date.now();
     leaving.signal('SIGTERM');
-    api = other; // as a load balancer does
+    api = other; // as a load balancer would
     await context.observed('the api has gone', () => !leaving.running);
     const tookMs = Date.now() - startedMs;
     context.faultEnded();

@@ -21,14 +21,14 @@ import type { Scenario } from '../scenario.js';
 import { brokerOf } from '../../helpers/broker.js';
 import { silentLog } from '../../helpers/silent-log.js';
 
-// M3 and L3: the disk under the broker, Redis or MariaDB is full.
+// M3 and L3: the disk of the broker, Redis or MariaDB is full.
 
-// The broker deletes old messages beyond 85 %, and refuses new ones beyond 90 %.
+// The broker deletes old messages above 85 %, and refuses new ones above 90 %.
 const DELETES_AT = 0.87;
 const REFUSES_AT = 0.93;
 const FAST_KEEPER = { KEEPER_EVERY_MS: '200' };
 
-/** The broker starts empty on a small volume, which is gone with the scenario; then it has its old store again. */
+/** The broker starts empty on a small volume, which disappears with the scenario. Then it has its old store. */
 async function startOnSmallVolume(context: ScenarioContext): Promise<string> {
   const { stack } = context;
   const store = brokerStore(stack);
@@ -87,7 +87,7 @@ const LOG_FILE_BYTES = 134_217_728;
 const BALLAST_TOPIC = 'seckill-chaos-ballast';
 const BALLAST_BYTES = 3 * 1024 ** 2;
 
-/** Sends messages that no consumer receives until the log of the broker starts another file: the first may be deleted then. */
+/** Sends messages that no consumer receives until the broker's log starts another file. Then the first may go. */
 async function rollTheLog({ stack }: ScenarioContext): Promise<void> {
   const topic = {
     topicName: BALLAST_TOPIC,
@@ -161,7 +161,7 @@ async function startUnderLoad(context: ScenarioContext): Promise<Loaded> {
 
 const pidsOf = ({ programs }: ScenarioContext): number[] => programs.running.map(({ pid }) => pid);
 
-/** The same programs serve, and each accepted purchase has an order. */
+/** Asserts that the same programs serve, and that each accepted purchase has an order. */
 async function expectHealed(
   context: ScenarioContext,
   { saleId, buyers, load }: Loaded,
@@ -200,7 +200,7 @@ const REDIS_FULL: Scenario = {
     await context.until('buyers are refused', () => unserved() > before.unserved + 50);
     expectEqual((await buyers.buy('ann'))?.status, 503, 'the answer to a purchase');
     expectEqual(opLog.count('ok'), before.ok, 'accepted purchases: none meanwhile');
-    await context.start('api'); // a program that crashed could start again
+    await context.start('api'); // a program that crashed could be restarted unnoticed
     const pids = pidsOf(context);
     const server = stack.servers.server('redis').pid();
 

@@ -19,7 +19,8 @@ import {
 import type { StackControls } from '../harness/stack-controls.js';
 import type { Scenario } from '../scenario.js';
 
-// C3, C4, C6: a keeper dies between an act and its mark. An order ends while it is paid, or before its batch is delivered again.
+// C3, C4, C6: a keeper dies between an act and its mark. An order ends while it is paid, or before its batch is
+// delivered again.
 
 const ENV = { ...NO_REDRIVE, KEEPER_EVERY_MS: '200', OUTBOX_EVERY_MS: '100', OUTBOX_LEASE_MS: '4000' };
 const SIZE = 3;
@@ -60,9 +61,7 @@ async function withRecordedBatch(context: ScenarioContext, work: (recorded: Reco
 const areExpired = async ({ stack }: ScenarioContext, saleId: string): Promise<boolean> =>
   (await statesOf(stack, saleId)).expired === SIZE;
 
-/**
- * A killed keeper may have published an event without marking it. Then the event is published again with the same id.
- */
+/** A killed keeper may have published an event without marking it. It is then published again with the same id. */
 async function expectExpiredOnce(context: ScenarioContext, { listener, saleId, orderIds }: Recorded): Promise<void> {
   const ended = (): readonly string[] => listener.ordersOf(saleId, 'order.expired');
   await context.until('it is published', () => ended().length >= SIZE);
@@ -127,7 +126,7 @@ const PAIRS = 500;
 const LONG_WINDOW_MS = 900_000;
 /** Longer than a busy machine takes to sell these units. */
 const SHORT_WINDOW_MS = 15_000;
-/** Payments are spread around the deadline, from this long before it: a busy machine pays a few hundred a second. */
+/** Payments are spread around the deadline, from this long before it: a busy machine makes a few hundred a second. */
 const EARLY_MS = 2000;
 const EVERY_MS = (2 * EARLY_MS) / PAIRS;
 const PARALLEL = 16;
@@ -150,7 +149,7 @@ async function finalStatus(send: () => Promise<Answer | null>): Promise<number |
   }
 }
 
-/** Every buyer pays and cancels at the same moment. One of the two requests gets 409. */
+/** Every buyer pays and cancels at the same moment. One of the two requests must get 409. */
 async function payAndCancel(context: ScenarioContext, buyers: Buyers): Promise<void> {
   const orders = await ordersOf(context.stack, buyers.saleId);
   const lane = async (): Promise<void> => {
@@ -167,7 +166,7 @@ async function payAndCancel(context: ScenarioContext, buyers: Buyers): Promise<v
   await Promise.all(Array.from({ length: PARALLEL }, lane));
 }
 
-/** Payments around the deadline, while keepers sweep. */
+/** Pays around the deadline, while keepers sweep. */
 async function payAtDeadline(context: ScenarioContext, buyers: Buyers, dueMs: number): Promise<void> {
   const orders = context.random.shuffled(await ordersOf(context.stack, buyers.saleId));
   await Promise.all(
@@ -179,7 +178,7 @@ async function payAtDeadline(context: ScenarioContext, buyers: Buyers, dueMs: nu
   );
 }
 
-/** Every payment belongs to a paid order, or is refunded. */
+/** Asserts that every payment belongs to a paid order or is refunded. */
 async function expectMoneyConserved({ mysql }: StackControls, saleId: string, paid: number): Promise<void> {
   const [row] = await mysql.query<{ payments: string; refunds: string }>(
     'SELECT COUNT(*) AS payments, COUNT(r.payment_id) AS refunds FROM payments p JOIN orders o ON o.id = p.order_id' +
@@ -219,9 +218,9 @@ const ONE_END: Scenario = {
   },
 };
 
-/** Releases are sent all the same; but batches that a dead worker left stay as it left them. */
+/** Releases are sent as usual, but batches that a dead worker left stay as it left them. */
 const RECORDS_NOTHING = { ...NO_REDRIVE, KEEPER_EVERY_MS: '600000' };
-/** Workers that die: the first one may have had only a batch of another scenario. */
+/** Number of workers that die, because the first one may have had only a batch of another scenario. */
 const DEATHS_MAX = 4;
 
 /** Kills workers after a COMMIT until one has left orders of these buyers that Redis still holds. */
@@ -270,7 +269,7 @@ const ENDED_BEFORE: Scenario = {
 
     expectEqual(await isPending(), true, 'its batch is pending');
     await context.start('worker');
-    // only a worker that received it ends that here
+    // only a worker that received it ends this wait
     await context.observed('the batch came again', async () => (await isPending()) === false);
     // the refused purchase may be in another batch, and its planted order must stay until then
     await context.until('the refused one is released', () => isReleased(refused));

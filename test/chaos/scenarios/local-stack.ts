@@ -28,7 +28,7 @@ import type { Scenario } from '../scenario.js';
 
 const LONG_MS = 400_000;
 
-/** `npm run stack` on an empty folder beside the stack, which is removed at the end. */
+/** Runs `npm run stack` on an empty folder next to the stack, which is removed at the end. */
 function stackIn(context: ScenarioContext, name: string): StackCommands {
   const dir = siblingFolder(context, name);
   rmSync(dir, { recursive: true, force: true });
@@ -81,7 +81,7 @@ const INTERRUPTED: Scenario = {
   },
 };
 
-/** @returns the api; its batches leave one after the other, so that some are under way at any moment */
+/** @returns an api that sends one batch after another, so that some batches are always under way */
 async function startAll(context: ScenarioContext): Promise<Program> {
   const env = { BATCH_GATHER_MS: '0' };
   const [api] = await Promise.all([context.start('api', { env }), context.start('worker'), context.start('keeper')]);
@@ -117,7 +117,7 @@ const EVERYTHING: Scenario = {
       const load = { parallel: 48, accepted: random.whole(300, 900), prefix: `load-${tries}` };
       const { unanswered } = await underLoad(context, buyers, load, () => killEverything(context));
       await restoreServers(stack.servers);
-      await endOfAof(stack); // we are connected again
+      await endOfAof(stack); // our own connections work again
       const open = await pendingCountOf(stack, saleId);
       api = await startAll(context);
       return unanswered > 0 && open > 0;
@@ -139,7 +139,7 @@ const portsOf = ({ servers }: StackControls): number[] => claimedPorts(servers.p
 const pidsOf = ({ servers }: StackControls): (number | null)[] =>
   SERVER_NAMES.map((name) => servers.server(name).pid());
 
-/** Sells in a second system, from the first request to rest. @returns its orders */
+/** Sells in a second system, from the first request until rest. @returns its orders */
 async function sellOnSecondStack(
   context: ScenarioContext,
   second: StackControls,
@@ -171,7 +171,7 @@ const SECOND_STACK: Scenario = {
     await buyers.rush(users, 8, { tries: 20 });
     await context.expectInvariants(saleId);
     await context.until('all events are published', async () => (await keeperWorkLeft(stack)) === 0);
-    await keeper.stop(); // it would end unpaid orders, also of earlier scenarios
+    await keeper.stop(); // it would end unpaid orders, including those of earlier scenarios
     const [before, pids] = [await fingerprintOf(stack), pidsOf(stack)];
     const polling = buyers.pollStatus(users);
 
@@ -179,7 +179,7 @@ const SECOND_STACK: Scenario = {
     const taken = new Set(portsOf(stack));
     const shared = portsOf(second).filter((port) => taken.has(port));
     expectEqual(shared, [], 'ports of both');
-    const others = userIds(random.whole(40, 80)); // the same names: in the first system they would be found
+    const others = userIds(random.whole(40, 80)); // the same names, which the first system would find
     const sold = await sellOnSecondStack(context, second, others);
     await context.observed(`a second system sold ${sold} units beside the first`, () => sold === others.length);
     await second.servers.down();

@@ -39,7 +39,7 @@ async function startPrograms(context: ScenarioContext, pair: MysqlPair): Promise
 const seckill = ({ env }: ScenarioContext, pair: MysqlPair, ...args: readonly string[]): Promise<CommandEnd> =>
   runCommand(args, { ...env, ...pair.env });
 
-/** Notes what a check of the doctor says. */
+/** Records the verdict of a doctor check. */
 async function observeDoctor(
   context: ScenarioContext,
   pair: MysqlPair,
@@ -72,7 +72,7 @@ async function ordered(buyers: Buyers, users: readonly string[]): Promise<Readon
   return orders;
 }
 
-/** Keeps reading the orders of the primary, until it is gone. */
+/** Keeps reading the orders of the primary until it is gone. */
 function watchPrimary(pair: MysqlPair, saleId: string) {
   let seen: readonly string[] = [];
   let stopped = false;
@@ -80,7 +80,7 @@ function watchPrimary(pair: MysqlPair, saleId: string) {
     for (; !stopped; await pause(5)) seen = await pair.ordersOn('primary', saleId);
   })().catch(() => undefined);
   return {
-    /** What anybody can have seen so far. */
+    /** The orders that any client can have seen so far. */
     seen: (): readonly string[] => seen,
     async stop(): Promise<readonly string[]> {
       stopped = true;
@@ -90,7 +90,7 @@ function watchPrimary(pair: MysqlPair, saleId: string) {
   };
 }
 
-/** Under load a replica takes over by `takesOver`. It has every order that anybody saw. */
+/** Under load a replica takes over by `takesOver`. It must have every order that any client saw. */
 async function sellThrough(context: ScenarioContext, pair: MysqlPair, takesOver: () => Promise<void>): Promise<void> {
   const { api } = await startPrograms(context, pair);
   const { saleId } = await openSale(pair.stack, { stock: STOCK });
@@ -127,7 +127,7 @@ const PLANNED: Scenario = {
   name: 'D12/planned',
   title: 'a replica takes over while MySQL is alive and read-only: orders land again by themselves, none is lost',
   alone: true,
-  noSale: true, // it is in the second stack
+  noSale: true, // runs in the second stack
   skip: mysqlIsOther,
   timeoutMs: 600_000,
   async run(context) {
@@ -142,7 +142,7 @@ const SEMI_SYNC: Scenario = {
   name: 'D12/semi_sync',
   title: 'MySQL is killed and a semi-synchronous replica takes over: orders land again by themselves, none is lost',
   alone: true,
-  noSale: true, // it is in the second stack
+  noSale: true, // runs in the second stack
   skip: mysqlIsOther,
   timeoutMs: 600_000,
   async run(context) {
@@ -160,7 +160,7 @@ const LAGGING: Scenario = {
   title:
     'MySQL is killed and a replica without its last writes takes over: nothing uses it until `restored` has run, then each lost order is reported and written again',
   alone: true,
-  noSale: true, // it is in the second stack
+  noSale: true, // runs in the second stack
   skip: mysqlIsOther,
   timeoutMs: 600_000,
   async run(context) {

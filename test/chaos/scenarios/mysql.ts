@@ -8,7 +8,7 @@ import type { Scenario } from '../scenario.js';
 
 // D1: MySQL stalls.
 
-/** Each accepted purchase has an order, nothing failed, and no message used up its retries. */
+/** Asserts that each accepted purchase has an order, nothing failed, and no message used up its retries. */
 async function expectNothingLost(context: ScenarioContext, buyers: Buyers): Promise<void> {
   await expectRowPerAccepted(context, buyers, { failedRows: 0 });
   expectEqual(await deadLettersOf(context.stack, buyers.saleId), 0, 'dead letters');

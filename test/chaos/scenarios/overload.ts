@@ -58,7 +58,7 @@ const QUEUE_FULL: Scenario = {
 const SLOTS_STALLED: Scenario = {
   name: 'G9',
   title: 'the broker connection stalls with a batch in every slot: time-outs free the slots, the next buyer is served',
-  alone: true, // its api would swallow check-backs of scenarios beside it
+  alone: true, // its api would swallow check-backs of parallel scenarios
   async run(context) {
     const SLOTS = 3;
     const { proxy, env } = await context.proxy('broker');
@@ -70,7 +70,7 @@ const SLOTS_STALLED: Scenario = {
       context.start('keeper'),
     ]);
     const buyers = context.buyers(saleId, [api]);
-    proxy.requestDelayMs = 50; // half messages and commits are both under way at any moment
+    proxy.requestDelayMs = 50; // half messages and commits are always both under way
     const options = { parallel: 48, pauseMs: 5, tries: 1 };
     const load = await buyers.startLoadUntil(options, context.random.whole(100, 300));
     const timedOut = async (): Promise<number> =>

@@ -100,7 +100,7 @@ const LATE_BATCHES: Scenario = {
   },
 };
 
-/** The last unit has a 202; its commit is lost, and then its marker with everything that Redis knew of it. */
+/** The last unit has a 202. Its commit is lost, and then its marker together with all that Redis knew about it. */
 async function loseAnswered(context: ScenarioContext): Promise<{ readonly saleId: string; readonly buyers: Buyers }> {
   const { stack } = context;
   const [api] = await Promise.all([
@@ -194,7 +194,7 @@ function emptied(
   };
 }
 
-/** Every key of a bucket, its markers too. */
+/** Every key of a bucket, including its markers. */
 async function deleteKeys({ stack }: ScenarioContext, saleId: string): Promise<void> {
   const { stock, sale, buyers, requests, pending, tx } = bucketKeys({ saleId, bucket: 0 });
   const markers = [...(await markersOf(stack, saleId)).keys()].map((batchId) => tx + batchId);
@@ -237,7 +237,7 @@ const FAILOVER: Scenario = {
       const soldOut = async (): Promise<boolean> => (await spare.redis.redis.get(`sk:{${saleId}:0}:stock`)) === '0';
       await context.until('the same programs sell it out', soldOut);
 
-      await primary.start(); // as a replica, so that the checker of the invariants reads the data there
+      await primary.start(); // as a replica, so that the invariant checker reads the data there
       await primary.waitReady();
       await context.until('it is connected', () => stack.redis.redis.status === 'ready');
       await endOfAof(stack);
@@ -245,7 +245,7 @@ const FAILOVER: Scenario = {
       await Promise.all([load.stop(), polling.stop()]);
       await buyers.retryUnknown();
       await context.expectFigures(saleId, { sold: stock, unitsLeft: 0, oversold: 0 }, 'sold to the unit');
-      await context.programs.close(); // writers end before the spare Redis
+      await context.programs.close(); // writers end before the spare Redis does
     } finally {
       await promote(stack.redis).catch(() => undefined); // if it does not run, the runner starts it again
       await link.close();

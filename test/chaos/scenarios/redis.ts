@@ -11,9 +11,9 @@ import type { Scenario } from '../scenario.js';
 // R1, R8: Redis is killed, silent or cut off, and loses nothing.
 
 const REPLY_TIMEOUT_MS = Number(SHORT_TIMES.REDIS_REPLY_TIMEOUT_MS);
-/** Precheck, deduct and resolve may each wait for a reply; the rest is for a shared machine. */
+/** Precheck, deduct and resolve may each wait for a reply. The rest is a margin for a shared machine. */
 const ANSWER_MAX_MS = 4 * REPLY_TIMEOUT_MS + 1500;
-/** Far above what an event loop that is alive takes, also on a shared machine. */
+/** Far above the delay of a live event loop, even on a shared machine. */
 const ALIVE_MAX_MS = 500;
 
 const KILLED: Scenario = {
@@ -55,7 +55,7 @@ interface Loaded {
   readonly proxy: TcpProxy;
 }
 
-/** All programs behind one proxy, and buyers who keep coming. */
+/** All programs behind one proxy, and a steady stream of buyers. */
 async function startUnderLoad(context: ScenarioContext): Promise<Loaded> {
   const { proxy, env } = await context.proxy('redis');
   const { api, saleId, buyers } = await startSystem(context, { stock: 100_000 }, { all: { ...env, ...SHORT_TIMES } });
@@ -66,7 +66,7 @@ async function startUnderLoad(context: ScenarioContext): Promise<Loaded> {
 }
 
 /**
- * The same programs sell again, and each accepted purchase has its order.
+ * The same programs must sell again, and each accepted purchase must have its order.
  * @param epoch 1: no loss was suspected; 2: the sale was repaired once
  */
 async function expectServedAgain(

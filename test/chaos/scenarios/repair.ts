@@ -16,7 +16,7 @@ import type { Scenario } from '../scenario.js';
 
 // R6, R10, R12: repairs that die, and what a repair keeps.
 
-/** Another keeper takes over after two seconds; a lease has to be longer than one statement of MySQL. */
+/** Another keeper takes over after two seconds. A lease must be longer than one statement of MySQL. */
 const REPAIR = {
   TEST_OVERRIDES: 'on',
   REPAIR_QUIET_MS: '300',
@@ -27,7 +27,7 @@ const REPAIR = {
 interface Sold {
   readonly saleId: string;
   readonly buyers: Buyers;
-  /** At rest. */
+  /** The state of the sale at rest. */
   readonly figures: SaleFigures;
 }
 
@@ -40,7 +40,7 @@ async function startAndSell(context: ScenarioContext, env: Readonly<Record<strin
   return { saleId, buyers, figures: await context.expectInvariants(saleId) };
 }
 
-/** Earlier purchases are as before, and three more buyers buy. */
+/** Asserts that earlier purchases are as before, and lets three more buyers buy. */
 async function expectUnchanged(context: ScenarioContext, { saleId, buyers }: Sold, before: SaleFigures): Promise<void> {
   expectEqual(await context.expectInvariants(saleId), before, 'the figures');
   await buyers.rush(userIds(3, 'late-'), 3, { tries: 30 });
@@ -48,7 +48,7 @@ async function expectUnchanged(context: ScenarioContext, { saleId, buyers }: Sol
   await context.expectFigures(saleId, { rows, liveRows: rows, failedRows: 0 }, 'it sells again');
 }
 
-/** A keeper may die in the repair of an older sale that another scenario left, while this one is merely locked. */
+/** A keeper may die in the repair of an older sale that another scenario left, while this sale is merely locked. */
 const VICTIMS_MAX = 5;
 
 const DEATHS = (['repair_after_lock', 'repair_after_epoch', 'repair_after_stock'] as const).map((point): Scenario => ({
@@ -121,7 +121,8 @@ const KEEPS_HELD: Scenario = {
       context.start('keeper', { env: { REPAIR_QUIET_MS: '300', REDRIVE_AFTER_MS: '2000' } }),
     ]);
     const { saleId } = await context.openSale({ stock: 30 });
-    await deductBatch(stack, saleId, userIds(random.whole(1, 4), 'pending-')); // no message: only the re-drive has it
+    // there is no message, so only the re-drive has it
+    await deductBatch(stack, saleId, userIds(random.whole(1, 4), 'pending-'));
     await park(context, await deductBatch(stack, saleId, userIds(2, 'parked-')));
     const kept = await unitsLeftOf(stack, saleId);
     const end = await endOfAof(stack);
@@ -196,7 +197,7 @@ const SEVERAL_BUCKETS: Scenario = {
     const { json } = await buyers.status(winner);
     await buyers.move('cancel', winner, String(json.orderId));
     await context.until('the unit is back', async () => (await unitsLeft()) === leftBefore + 1);
-    // all of one bucket: the last of them need units of the others
+    // all from one bucket, so that the last purchases need units of the others
     await buyers.rush(home.slice(PER_BUCKET + 1, PER_BUCKET + 2 + leftBefore), 2, { tries: 20 });
     const last = await buyers.buy(home[PER_BUCKET + 2 + leftBefore] as string);
     expectEqual(last?.json.code, 'sold_out', 'the answer when all buckets are empty');

@@ -14,7 +14,7 @@ import { ACTOR, draftSale, openSale, RECONCILE_ENV, reconcileSale } from '../har
 import type { StackControls } from '../harness/stack-controls.js';
 import type { Scenario } from '../scenario.js';
 
-// D9: the drill of docs/durability.md. The loss is compared with that page, purchase by purchase.
+// D9: the procedure of docs/durability.md. Compares the loss with that page, purchase by purchase.
 
 const PAYS = { PAYMENT_PROVIDER: 'simulator' };
 const API = { ...PAYS, ...RECONCILE_ENV };
@@ -27,24 +27,24 @@ const PRICE = { priceCents: 1999, currency: 'EUR' };
 
 const keysOf = (saleId: string, users: readonly string[]): string[] => users.map((user) => `${saleId}/${user}`);
 
-/** Buyers whose answers no invariant can hold for any more once MySQL went back: the scenario compares them itself. */
+/** Buyers whose answers no invariant can cover once MySQL went back. The scenario compares them itself. */
 const outside = ({ stack }: ScenarioContext, saleId: string, apis: () => readonly Program[]): Buyers =>
   new Buyers(saleId, stack.env.JWT_SECRET, () => apis().map(({ url }) => url));
 
-/** Each has a 202. */
+/** Each buyer has a 202. */
 async function accepted(buyers: Buyers, users: readonly string[]): Promise<void> {
   const answers = await buyers.rush(users, 4, TRIES);
   expectEqual(new Set(answers.map(outcomeOf)), new Set(['accepted']), `answers of ${users[0]} and others`);
 }
 
-/** The order of a buyer, once it is there. */
+/** Waits for the order of a buyer. */
 async function orderOf(buyers: Buyers, userId: string): Promise<string> {
   const { json } = await buyers.status(userId, 'k1', WAIT_S);
   expectEqual(json.status, 'ordered', `the purchase of ${userId}`);
   return String(json.orderId);
 }
 
-/** Buys, and waits until the worker has written it. @returns the order of each buyer */
+/** Buys, and waits until the worker has written the order. @returns the order of each buyer */
 async function ordered(buyers: Buyers, users: readonly string[]): Promise<ReadonlyMap<string, string>> {
   await accepted(buyers, users);
   const orders = new Map<string, string>();
@@ -52,14 +52,14 @@ async function ordered(buyers: Buyers, users: readonly string[]): Promise<Readon
   return orders;
 }
 
-/** `sale/buyer` → order id and state, of every order in MySQL. */
+/** `sale/buyer` → order id and state, for every order in MySQL. */
 async function ordersIn({ mysql }: StackControls, sales: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const sql = 'SELECT id, sale_id AS sale, user_id AS user, state FROM orders WHERE sale_id IN (?)';
   const rows = await mysql.query<{ id: string; sale: string; user: string; state: string }>(sql, [sales]);
   return new Map(rows.map(({ id, sale, user, state }) => [`${sale}/${user}`, `${id} ${state}`]));
 }
 
-/** The highest id of the outbox, by which events are named; 0: it is empty. */
+/** The highest id of the outbox, after which events are named; 0 if it is empty. */
 async function lastEventId({ mysql }: StackControls): Promise<bigint> {
   const [row] = await mysql.query<{ last: string | null }>('SELECT MAX(id) AS last FROM outbox');
   return BigInt(row?.last ?? 0);
@@ -69,13 +69,13 @@ async function killPrograms({ programs }: ScenarioContext): Promise<void> {
   await Promise.all(programs.running.map((program) => program.crash()));
 }
 
-/** A command of the procedure ends well. */
+/** Asserts that a command of the procedure succeeds. */
 async function command({ env }: ScenarioContext, ...args: readonly string[]): Promise<void> {
   const { code, stderr } = await runCommand(args, env);
   expectEqual([code, stderr], [0, ''], `seckill ${args.join(' ')}`);
 }
 
-/** A payment provider tells again what it took. */
+/** Lets a payment provider repeat its reports. */
 function report({ stack }: ScenarioContext, api: Program, orderId: string): Promise<Answer> {
   const event = { type: 'payment.succeeded', paymentId: `p-${orderId}`, orderId, live: true };
   const { priceCents: amountCents, currency } = PRICE;
@@ -128,7 +128,7 @@ const EVERYTHING: Scenario = {
     expectEqual((await kept.move('cancel', cancelled, orderIdOf(cancelled)))?.status, 200, 'a cancellation before it');
     await context.expectInvariants(selling.saleId); // its unit is back
 
-    // Held and answered, but not written yet: only Redis and the broker have these.
+    // Units that are held and purchases that were answered, but not written yet. Only Redis and the broker have these.
     worker.signal('SIGSTOP');
     const gone = outside(context, selling.saleId, apis);
     const waiting = userIds(3, 'waiting-');
@@ -139,7 +139,7 @@ const EVERYTHING: Scenario = {
     await copyMysql(stack);
     worker.signal('SIGCONT');
 
-    // After the copy: all of this is lost.
+    // After the copy. All of this is lost.
     await context.until('what waited is written', () => isRecorded(stack, selling.saleId));
     const later = userIds(random.whole(4, 8), 'later-');
     const lostOrders = await ordered(gone, later);
@@ -161,7 +161,7 @@ const EVERYTHING: Scenario = {
     await killPrograms(context);
     await restoreMysql(stack);
     await emptyRedis(stack);
-    context.atEnd(() => createTopics(stack.servers)); // with the group of tests that listen
+    context.atEnd(() => createTopics(stack.servers)); // including the group that the tests use to listen
     await emptyBroker(stack);
     const lost = written - inCopy.size;
     await context.observed(
@@ -185,7 +185,7 @@ const EVERYTHING: Scenario = {
     const startedMs = performance.now();
     context.faultEnded();
 
-    // Every sale is back, in the state that it has in the copy.
+    // Every sale is back, in the state that the copy has.
     for (const { saleId } of [selling, inBuckets, closedLater]) await accepted(context.buyers(saleId, apis), ['back']);
     const backMs = Math.round(performance.now() - startedMs);
     await context.observed(`three open sales sold again ${backMs} ms after the keeper had started`, () => true);
@@ -197,7 +197,7 @@ const EVERYTHING: Scenario = {
     expectEqual(await words(draft.saleId), 'not_found', 'an answer of the sale that was a draft');
     expectEqual(await words(made.saleId), 'not_found', 'an answer of the sale that is gone');
 
-    // The data of the copy is there unchanged, and everything else is unknown.
+    // The data of the copy is unchanged, and everything else is unknown.
     const now = await ordersIn(stack, ofCopy);
     for (const [key, order] of inCopy) {
       const paidAgain = key === `${selling.saleId}/${paidLater}`;
@@ -216,7 +216,7 @@ const EVERYTHING: Scenario = {
     expectEqual(lost, lostKeys.length, 'orders that were lost');
     for (const userId of [...waiting, ...later]) expectEqual((await gone.status(userId)).status, 404, `of ${userId}`);
 
-    // A buyer who lost a purchase may make it again with the same key. Nothing is given twice.
+    // A buyer who lost a purchase may make it again with the same key. No unit or id is given twice.
     const again = context.buyers(selling.saleId, apis);
     const newOrders = await ordered(again, later);
     for (const [userId, orderId] of newOrders) expectTrue(orderId !== lostOrders.get(userId), 'another order id');
@@ -355,7 +355,8 @@ const REDIS_KEPT: Scenario = {
     expectEqual((await reconcileSale(stack, api, selling.saleId, { apply: true })).found, lost, 'found before');
     expectEqual((await buyers.status(paid)).json.status, 'pending', 'the status before');
 
-    // One sale is written again and one fails. The third has no lost order, and is rebuilt to be compared.
+    // The lost orders of one sale are written again, and those of another fail. The third sale has no lost orders, and
+    // is rebuilt only for the comparison.
     const resolve = async (saleId: string, ...flags: readonly string[]): Promise<readonly unknown[]> => {
       const { code, stderr, lines } = await runCommand(
         ['reconcile', 'resolve', '--sale', saleId, ...flags, '--json'],

@@ -16,7 +16,9 @@ import type { Scenario } from '../scenario.js';
 // T1 to T8: an api dies between precheck and commit, or a reply is lost.
 
 const STOCK = 20;
-/** A broker that starves beside other scenarios may refuse a half message (503) before the api is where it dies. */
+/**
+ * If parallel scenarios starve the broker, it may refuse a half message (503) before the api gets to its fail point.
+ */
 const TRIES_MAX = 4;
 
 async function untilAborted(context: ScenarioContext, saleId: string): Promise<void> {
@@ -24,7 +26,7 @@ async function untilAborted(context: ScenarioContext, saleId: string): Promise<v
   await context.until('the check-back has aborted the batch', isAborted);
 }
 
-/** The traces of an api that was killed at a fail point. */
+/** The traces that an api killed at a fail point must leave. */
 interface Death {
   readonly saleId: string;
   readonly buyers: Buyers;
@@ -91,7 +93,7 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
     name: 'T3/after_deduct',
     title: 'the api dies after deduct: the check-back commits the batch, nothing is deducted twice',
     fast: true,
-    alone: true, // apis that die beside it would get its check-backs
+    alone: true, // parallel apis that die would get its check-backs
     async run(context) {
       const death = await killAt(context, 'after_deduct');
       const { saleId, buyers, users, unitsLeft, markers } = death;
@@ -149,7 +151,7 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
         context.openSale({ stock: 1 }),
         context.proxy('redis'),
       ]);
-      // on a busy machine the loss is seen later than a reply may take
+      // on a busy machine the loss is noticed later than a reply may take
       const lossy = await context.start('api', { env: { ...env, REDIS_REPLY_TIMEOUT_MS: '15000' } });
       const buyers = context.buyers(saleId, [lossy]);
       atScriptCall(proxy, 'deduct', () => void (proxy.dropReplies = true));

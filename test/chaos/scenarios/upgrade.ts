@@ -14,7 +14,8 @@ import { bootSecondStack, checkSecondStack } from '../harness/second-stack.js';
 import type { StackControls } from '../harness/stack-controls.js';
 import type { Scenario } from '../scenario.js';
 
-// L5: programs of the release before and of this one, beside each other. The rule that makes it possible: docs/upgrades.md.
+// L5: programs of the previous release run beside those of this one. docs/upgrades.md has the rule that makes this
+// possible.
 
 /** The builds of both releases. */
 interface Releases {
@@ -99,7 +100,8 @@ const THIS_DIES: Scenario = {
 };
 
 /**
- * Makes purchases with a note, with a trace and plain ones in turn, so that apis write message bodies of every version.
+ * Makes purchases with metadata, with a trace, and plain ones, in turn, so that apis write message bodies of every
+ * version.
  */
 function partsOf(nth: number): PurchaseParts {
   switch (nth % 3) {
@@ -116,16 +118,16 @@ function partsOf(nth: number): PurchaseParts {
 interface Phase {
   readonly purchases: number;
   readonly accepted: number;
-  /** Status and code, with how often; none is usual. */
+  /** Unexpected answers by status and code, with their number. Usually empty. */
   readonly refusals: readonly string[];
-  /** Their connection broke: the answer to them is found with the same key. */
+  /** Buyers whose connection broke. The same key gets the answer. */
   readonly unanswered: number;
-  /** Payments, cancellations and polls that were not answered as they should be. */
+  /** Payments, cancellations and polls that got a wrong answer. */
   readonly otherFaults: readonly string[];
   readonly p99Ms: number;
 }
 
-/** Buyers who keep coming, at the apis that are in service: they buy, wait for their order, and pay it, cancel it or leave it. */
+/** Buyers who keep coming to the apis in service. They buy, wait for their order, and pay it, cancel it or leave it. */
 class Shoppers {
   readonly #buyers: Buyers;
   readonly #load: Load;
@@ -199,17 +201,17 @@ const PAUSE_MS = 20;
 const FOLLOWED = 8;
 /** Messages of a killed worker return after ten seconds. */
 const FOLLOW_S = 25;
-/** How long a load balancer sends an api nothing before it is stopped: requests under way are answered by then. */
+/** How long a load balancer sends an api nothing before it is stopped. By then, requests under way are answered. */
 const OUT_OF_SERVICE_MS = 500;
 const STEADY_MS = 5_000;
 
-/** Finds no bug and no operational error for a person in the logs. The other release is no reason for either. */
+/** Asserts that the logs contain no bug and no operational error for a person. The other release must cause neither. */
 function expectNoErrors({ name, log, logFile }: Program): void {
   const errors = log.split('\n').filter((line) => /"level":[56]0/.test(line));
   expectEqual(errors, [], `errors that a ${name} logged (${logFile})`);
 }
 
-/** Two apis, two workers and two keepers, which are replaced one after the other. */
+/** Two apis, two workers and two keepers, which are replaced one after another. */
 class Fleet {
   readonly #context: ScenarioContext;
   readonly #env: Readonly<Record<string, string>>;
@@ -220,7 +222,7 @@ class Fleet {
     this.#env = env;
   }
 
-  /** The apis that a load balancer sends buyers to. */
+  /** The apis to which a load balancer sends buyers. */
   get apis(): readonly Program[] {
     return this.#programs.api.filter(({ running }) => running);
   }
@@ -235,8 +237,8 @@ class Fleet {
   }
 
   /**
-   * For each kind of program in turn, replaces one program by that of the other release after it has drained. The
-   * second program is killed first.
+   * For each kind of program in turn, replaces one program by one of the other release after it has drained. The second
+   * program is killed first.
    */
   async roll(main: string, order: readonly ProgramName[], killed: readonly ProgramName[]): Promise<void> {
     for (const name of order) {
@@ -273,7 +275,7 @@ class Fleet {
   }
 }
 
-/** Readers change first, so that they know what writers will write. On the way back they change last. */
+/** Readers change first, so that they can read what writers will write. On the way back they change last. */
 const FORWARD: readonly ProgramName[] = ['worker', 'keeper', 'api'];
 const BACK: readonly ProgramName[] = [...FORWARD].reverse();
 const KILLED: readonly ProgramName[] = ['api', 'worker'];
@@ -289,7 +291,7 @@ const sentenceOf = ({ purchases, accepted, refusals, unanswered, p99Ms }: Phase)
   return `${purchases} purchases, ${accepted} accepted, ${refused}, ${unanswered} unanswered, p99 ${p99Ms} ms`;
 };
 
-/** A second system, which begins with the release before: its tables and its topics. */
+/** A second system, which starts with the tables and topics of the previous release. */
 function bootBefore(context: ScenarioContext, before: string): Promise<StackControls> {
   return bootSecondStack(context, 'release-before', {
     prepare: async (stack: Stack) => {

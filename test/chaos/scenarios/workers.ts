@@ -11,7 +11,7 @@ import type { Scenario } from '../scenario.js';
 const STOCK = 20;
 const BUYERS = userIds(5);
 /**
- * Workers die one after the other, each with the batch of its own sale. The last one can die of a message that an earlier
+ * Workers die one after another, each with the batch of its own sale. The last one can die of a message that an earlier
  * worker left.
  */
 const POINTS = [
@@ -27,7 +27,7 @@ const LEAVES_ROWS: readonly string[] = ['worker_after_commit', 'worker_after_mar
 const WORKERS_UNTIL_DRAIN = 4;
 const WORKERS_MAX = 12;
 
-/** The traces of a worker that was killed at a fail point. */
+/** The traces that a worker killed at a fail point must leave. */
 interface Death {
   readonly point: string;
   readonly saleId: string;
@@ -86,7 +86,7 @@ async function killAt(context: ScenarioContext, api: Program, traffic: WorkerTra
     await context.diedAt(worker, point);
     const rows = await rowsOf(stack, saleId);
     const pending = await pendingCountOf(stack, saleId);
-    // it may have died of a message of an earlier scenario; then ours is there for the next worker
+    // it may have died of a message of an earlier scenario, so that ours is left for the next worker
     const ours = LEAVES_ROWS.includes(point) ? rows > 0 : traffic.has(batchIds, point);
     if (ours) return { point, saleId, rows, pending };
     expectBelow(workers, WORKERS_MAX, `workers that died at ${point} of other messages`);
@@ -97,7 +97,7 @@ async function killAt(context: ScenarioContext, api: Program, traffic: WorkerTra
   }
 }
 
-/** The traces that each death must leave. Its message is delivered again and recorded once. */
+/** The traces that each death must leave. The message must be delivered again and recorded once. */
 async function expectRedelivered(context: ScenarioContext, { point, saleId, rows, pending }: Death): Promise<void> {
   if (LEAVES_ROWS.includes(point)) expectAtLeast(rows, 1, `rows after ${point}`);
   else expectEqual(rows, 0, `rows after ${point}: no half-recorded batch`);

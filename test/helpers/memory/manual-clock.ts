@@ -1,8 +1,8 @@
 import type { Clock } from '../../../src/core/ports/clock.js';
 
 /**
- * A clock that a test moves. A sleep also moves it and ends at once, so nothing waits. Its monotonic time starts
- * elsewhere than its wall time, so that code that mixes the two fails.
+ * A clock that a test moves. A sleep also moves it and ends at once, so nothing really waits. Its monotonic time has a
+ * different origin from its wall time, so code that mixes the two fails.
  */
 export class ManualClock implements Clock {
   #nowMs: number;
@@ -31,7 +31,7 @@ export class ManualClock implements Clock {
     this.#monotonicMs += ms;
   }
 
-  /** Changes the wall clock of the machine without time passing. */
+  /** Changes the wall clock of the machine without letting time pass. */
   step(ms: number): void {
     this.#nowMs += ms;
   }

@@ -26,7 +26,7 @@ import { MemoryConsumerGroup, type InFlight, type StoredMessage } from './memory
 export type MemoryFault =
   | 'half_unavailable' // refused, not stored
   | 'half_reply_lost' // stored, but the sender gets no answer
-  | 'half_lost' // not stored, and the sender cannot know
+  | 'half_lost' // not stored, but the sender cannot know that
   | 'commit_lost'
   | 'rollback_lost'
   | 'publish_fails' // the re-drive message is not stored
@@ -89,12 +89,12 @@ export class MemoryBroker {
     return this.#topic(topic).map((message) => message.body);
   }
 
-  /** Counts messages of the topic that the group has neither acked nor given up as dead letters. */
+  /** Counts messages of the topic that the group has neither acked nor turned into dead letters. */
   unfinished(topic: string, group: string): number {
     return this.#group(topic, group).unfinished;
   }
 
-  /** Returns when the group can next receive a message, Unix ms, or null if none can come. */
+  /** Returns when the group can next receive a message, Unix ms, or null if no message can come. */
   nextMs(topic: string, group: string): number | null {
     let next = this.#group(topic, group).nextMs;
     for (const { topic: of, dueMs } of this.#delayed) {
@@ -203,13 +203,13 @@ export class MemoryBroker {
     };
   }
 
-  /** Checks back every half message that is old enough, one after the other. Returns their number. */
+  /** Checks back every half message that is old enough, one after another. Returns their number. */
   async runChecks(): Promise<number> {
     const [checkBack] = this.#checkBacks;
     const dueMs = this.clock.nowMs() - this.#options.transactionTimeOutMs;
     const due = [...this.#halves.values()].filter((half) => half.sentAtMs <= dueMs);
     for (const half of due) {
-      half.checks += 1; // even without a producer to answer
+      half.checks += 1; // even if no producer can answer
       const answer = await checkBack?.(half).catch(() => 'no_answer' as const);
       if (answer === 'commit') this.#makeVisible(half);
       if (answer === 'rollback') this.#halves.delete(half.messageId);
@@ -292,7 +292,7 @@ export class MemoryBroker {
     if (!found) {
       const deadLetters = this.#topic(`%DLQ%${group}`);
       const retryMaxTimes = this.#options.retryMaxTimes(group);
-      const firstAttempt = retryMaxTimes + 3; // counts like the real broker
+      const firstAttempt = retryMaxTimes + 3; // counts as the real broker does
       const toDeadLetters = (message: StoredMessage): void => void deadLetters.push({ ...message, firstAttempt });
       found = new MemoryConsumerGroup(this.#topic(topic), retryMaxTimes, toDeadLetters);
       this.#groups.set(key, found);

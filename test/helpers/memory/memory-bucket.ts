@@ -11,15 +11,13 @@ export interface LoadedSale {
   opensAtMs: number;
   closesAtMs: number;
   limitPerBuyer: number;
-  /** Absent if Redis does not know. */
+  /** Absent if Redis does not know it. */
   buckets?: number;
   /** The last edit. */
   edit?: { readonly id: number; readonly epoch: number; readonly word: 'done' | 'refused' };
 }
 
-/**
- * The state of a batch. The body is kept from deduct until the batch is marked recorded, when the marker gets an end.
- */
+/** The state of a batch. The body is kept from deduct until the batch is marked recorded. Then the marker expires. */
 export type Marker =
   | { readonly kind: 'deducted' | 'claimed'; readonly body: string | null; readonly untilMs?: number }
   | { readonly kind: 'aborted'; readonly untilMs: number };
@@ -109,7 +107,7 @@ export class MemoryBucket {
     return copy;
   }
 
-  /** Takes over everything in the other bucket, which must not be used afterwards. */
+  /** Adopts everything from the other bucket, which must not be used afterwards. */
   replaceBy({ sale, unitsLeft, requests, markers, pending, redrives, ...rest }: MemoryBucket): void {
     const { repair, outgoing, incoming } = rest;
     Object.assign(this, { sale, unitsLeft, requests, markers, pending, redrives, repair, outgoing, incoming });
@@ -120,7 +118,7 @@ export class MemoryBucket {
     return [...this.pending].sort((a, b) => a[1] - b[1] || byName(a, b));
   }
 
-  /** @param nowMs absent: every transfer is new */
+  /** @param nowMs if absent, every transfer is new */
   transfers(nowMs?: number): BucketTransfers {
     const outgoing = [...this.outgoing].map(([to, { atMs, ...rest }]) => ({
       to,

@@ -1,4 +1,4 @@
-/** A message as the memory broker keeps it. */
+/** A message as the memory broker stores it. */
 export interface StoredMessage {
   readonly messageId: string;
   readonly body: string;

@@ -38,7 +38,7 @@ export const storedDeadLetter = (parts: Partial<StoredDeadLetter> = {}): StoredD
   ...parts,
 });
 
-/** What operators and traces ask for. */
+/** The queries of operators and traces. */
 type Filter = DeadLetterFilter & { readonly traceId?: string };
 
 /** Dead letters in memory. */

@@ -17,10 +17,10 @@ interface Place {
   untilMs: number;
 }
 
-/** In place of the end of a pass: an old ticket counts no longer. */
+/** Replaces the end of a pass, so that an old ticket no longer counts. */
 const WAITS_AGAIN = 1;
 
-/** The line of one room. What Redis keeps in the text of the line is spread over its fields. */
+/** The line of one room. These fields hold what Redis keeps in the text of the line. */
 class Room {
   opened = false;
   joined: Figures = [0, 0, 0];

@@ -4,7 +4,7 @@ import type { ArchiveStep, OrderArchive } from '../../../src/core/ports/order-ar
 import type { OrderCursor } from '../../../src/core/ports/reconcile-repository.js';
 import type { MemoryRepositories } from './memory-repositories.js';
 
-/** Moves orders of `MemoryRepositories`: reads still find them, the unique keys do not. */
+/** Moves orders of `MemoryRepositories`. Reads still find them, but the unique keys do not. */
 export class MemoryOrderArchive implements OrderArchive {
   readonly #repositories: MemoryRepositories;
   readonly #hasOpenMoney: (orderId: string) => boolean;

@@ -42,7 +42,7 @@ export class MemoryOutbox implements Outbox {
     this.#faults.push(...faults);
   }
 
-  /** Adds a row like a transaction, with null for an unreadable payload. @returns the id of the row */
+  /** Adds a row as a transaction would, with null for an unreadable payload. @returns the id of the row */
   add<K extends OutboxKind>(kind: K, key: string, payload: OutboxPayloads[K] | null): string {
     const nowMs = this.#clock.nowMs();
     const id = String(this.#nextId++);

@@ -70,7 +70,7 @@ export class MemoryPaymentAttempts implements PaymentAttempts {
     return { outcome: 'opened' };
   }
 
-  /** Adds an open row beside other rows, as releases before 1.1.0 did for every key. */
+  /** Adds an open row in addition to other rows, as releases before 1.1.0 did for every key. */
   put(orderId: string, key: string, amountCents: number): void {
     const nowMs = this.#clock.nowMs();
     const times = { openedAtMs: nowMs, availableAtMs: nowMs };

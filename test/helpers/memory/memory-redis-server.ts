@@ -117,7 +117,7 @@ export class MemoryRedisServer {
     return this.cutOff.has(saleId) ? new OperationalError('redis', `${saleId} is cut off`, { retryable: true }) : null;
   }
 
-  /** Returns a bucket. Tests also use it to read stored data and to store what only a disaster would leave. */
+  /** Returns a bucket. Tests also use it to read stored data, and to store what only a disaster would leave behind. */
   bucket({ saleId, bucket }: BucketRef): MemoryBucket {
     const name = `${saleId}:${bucket}`;
     let found = this.#buckets.get(name);
@@ -130,7 +130,7 @@ export class MemoryRedisServer {
     return sale !== null && sale.state !== 'repair' && sale.stamp === this.#runId;
   }
 
-  /** Lets a restart lose writes from now on. Each write costs a copy of its bucket. */
+  /** From now on, lets a restart lose writes. Each write costs a copy of its bucket. */
   keepHistory(): void {
     this.#history ??= [];
   }
@@ -142,7 +142,7 @@ export class MemoryRedisServer {
     if (this.#history.length > HISTORY_MAX) this.#history.shift();
   }
 
-  /** Dies and returns with another run id. @returns the number of lost writes */
+  /** Dies and comes back with another run id. @returns the number of lost writes */
   restart({ lose = 0, empty = false }: Restart = {}): number {
     this.#runId++;
     if (empty) {

@@ -21,9 +21,9 @@ import { MARKER_LIFE_MS, MemoryStockStore } from './memory-stock-store.js';
 import { partial } from '../partial.js';
 
 /**
- * A Redis with sales, stock and batches in memory: same words and same precedence as the scripts, on an injected
- * clock. It is written from the rules of the ports instead of the Lua text, so that each can be tested against the
- * other. It keeps no count per buyer: a buyer holds the sum of their requests, which must equal the count in Redis.
+ * A Redis with sales, stock and batches in memory, on an injected clock, with the same words and the same precedence as
+ * the scripts. It is written from the rules of the ports instead of the Lua text, so that each can be tested against
+ * the other. It keeps no count per buyer: a buyer holds the sum of their requests, which must equal the count in Redis.
  */
 export class MemoryRedis extends MemoryStockStore implements BatchStore {
   /** Receives notifications for waiting buyers from the write that marks a batch recorded. */

@@ -103,7 +103,7 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
     this.#orders.set(order.orderId, order);
   }
 
-  /** Ends a live order as a cancel or an expiry would, and lowers `sold` in the same moment. */
+  /** Ends a live order as a cancellation or an expiry would, and lowers `sold` at the same moment. */
   endOrder(orderId: string, state: Extract<OrderState, 'cancelled' | 'expired' | 'returned'>): void {
     const order = this.#orders.get(orderId);
     const sale = this.#sales.get(order?.saleId ?? '');
@@ -112,7 +112,7 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
     this.putSale({ ...sale, sold: sale.sold - order.quantity });
   }
 
-  /** Deletes the row as if it had never been counted, as after the restore of an older backup. */
+  /** Deletes the row as if it had never been counted, as after restoring an older backup. */
   loseOrder(orderId: string): void {
     const order = this.#orders.get(orderId);
     const sale = this.#sales.get(order?.saleId ?? '');
@@ -155,7 +155,8 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
       units.set(saleId, (units.get(saleId) ?? 0) + (isFailed(order) ? 0 : order.purchase.quantity));
     }
     const oversold: string[] = [];
-    for (const saleId of plan.oneByOne) units.set(saleId, units.get(saleId) ?? 0); // its row is locked, whether it sells or not
+    // its row is locked, whether the sale sells or not
+    for (const saleId of plan.oneByOne) units.set(saleId, units.get(saleId) ?? 0);
     for (const [saleId, sum] of units) {
       const sale = this.#sales.get(saleId);
       if (sale === undefined || sale.epoch !== plan.terms.get(saleId)?.epoch) return { outcome: 'epoch_changed' };

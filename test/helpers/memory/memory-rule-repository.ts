@@ -88,7 +88,7 @@ const changed = (before: unknown, after: object): string[] =>
     .filter(([name, rules]) => JSON.stringify(rules) !== JSON.stringify((before as Record<string, unknown>)[name]))
     .map(([name]) => name);
 
-/** The broadcast of rules in memory. A test may stop it or let it forget. */
+/** The broadcast of rules in memory. A test may stop it or make it forget. */
 export class MemoryRuleBroadcast implements RuleBroadcast {
   /** While true, every call fails as if Redis were down. */
   down = false;

@@ -6,7 +6,7 @@ import type { MemoryRepositories } from './memory-repositories.js';
 const byId = (a: Sale, b: Sale): number => Number(BigInt(a.saleId) - BigInt(b.saleId));
 const inOrder = (a: Sale, b: Sale): number => (stepDueMs(a) ?? 0) - (stepDueMs(b) ?? 0) || byId(a, b);
 
-/** Returns due work of the sales in memory, on an injected clock. */
+/** Returns the due work of the sales in memory, on an injected clock. */
 export class MemorySaleSchedule implements SaleSchedule {
   readonly #repositories: MemoryRepositories;
   readonly #clock: Clock;

@@ -133,7 +133,8 @@ export class MemoryStockStore extends MemoryRedisServer implements StockStore, S
   async readSale(ref: AskedBucket): Promise<StoredSale | null> {
     this.failOn('read_fails');
     const { sale, unitsLeft } = this.bucket(ref);
-    if (sale === null || sale.epoch === 0 || isResharded(sale, ref)) return null; // 0: it was lost, and a repair has begun
+    // 0: the bucket was lost, and a repair has begun
+    if (sale === null || sale.epoch === 0 || isResharded(sale, ref)) return null;
     const { epoch, opensAtMs, closesAtMs } = sale;
     return {
       state: this.isSure(sale) ? sale.state : 'repair',
@@ -196,7 +197,7 @@ export class MemoryStockStore extends MemoryRedisServer implements StockStore, S
       this.aboutToWrite(bucket);
       const { markers } = bucket;
       bucket.replaceBy(new MemoryBucket());
-      bucket.markers = markers; // the markers end by themselves
+      bucket.markers = markers; // the markers expire by themselves
     }
   }
 
@@ -205,7 +206,7 @@ export class MemoryStockStore extends MemoryRedisServer implements StockStore, S
   }
 }
 
-/** Whether the caller knows another number of buckets. */
+/** Returns whether the caller has a different number of buckets. */
 const isResharded = (sale: LoadedSale, { buckets }: AskedBucket): boolean =>
   buckets !== undefined && sale.buckets !== undefined && sale.buckets !== buckets;
 
@@ -217,7 +218,7 @@ function closedBy(sale: LoadedSale, nowMs: number): 'paused' | 'closed' | 'not_o
 }
 
 /**
- * Judges purchases in order: units that an earlier purchase takes are gone for a later purchase.
+ * Judges purchases in order: units that an earlier purchase takes are not left for a later one.
  * @returns one answer per purchase, null if it is not refused, and the units left after all of them
  */
 function judgePurchases(
@@ -230,7 +231,7 @@ function judgePurchases(
   const accepted = new Set<string>();
   let { unitsLeft } = bucket;
   const answerOf = (purchase: Purchase): StoreAnswer | null => {
-    if (closed === 'loading') return { outcome: closed }; // stored data may be old
+    if (closed === 'loading') return { outcome: closed }; // stored data may be outdated
     const entry = bucket.requests.get(purchaseKey(purchase));
     if (entry?.quantity === purchase.quantity) return { outcome: 'replayed', entry };
     if (entry || (refuseDuplicates && accepted.has(purchaseKey(purchase)))) return { outcome: 'request_conflict' };

@@ -35,7 +35,7 @@ export class MemoryTracing implements Tracing {
     return this.spans.filter((span) => span.name === name);
   }
 
-  /** Formats each span below its parent as `parent > child`. A span without a recorded parent is alone. */
+  /** Formats each span below its parent as `parent > child`. A span without a recorded parent appears alone. */
   tree(): string[] {
     const names = new Map(this.spans.map(({ spanId, name }) => [spanId, name]));
     return this.spans.map(({ parentId, name }) => {

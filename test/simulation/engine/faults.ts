@@ -8,7 +8,7 @@ import type { Rng } from './rng.js';
  * - `failed`: it does not act, and the caller gets an error
  * - `reply_lost`: it acts, and the caller gets an error
  * - `late`: the caller gets an error, and it acts afterwards
- * - `away`: as `failed`, for every call to a dependency that is down
+ * - `away`: like `failed`, for every call to a dependency that is down
  * - `crashed_before`, `crashed_after`: the process of the caller dies before or after it acts
  * - `stalled`: the process of the caller stops for a while, as under SIGSTOP
  */
@@ -21,10 +21,10 @@ type CallFault = (typeof CALL_FAULTS)[number];
 /** Faults of a message or of a transaction. */
 export const OTHER_FAULTS = [
   'message_repeated', // delivered once more, now or much later
-  'message_lost', // of the writer groups only: a re-drive publishes those again
+  'message_lost', // only from the writer groups, whose messages a re-drive publishes again
   'delivery_lost', // never reaches its worker: its invisible time ends, and an attempt is used up
   'messages_reordered',
-  'half_never_checked', // the broker has given up the check-backs, and no commit arrived
+  'half_never_checked', // the broker has given up the check-backs, and no commit has arrived
   'check_back_answer_lost', // the answer of the api never arrives
   'deadlocked', // the writer transaction is rolled back, again and again
 ] as const;
@@ -33,7 +33,7 @@ export type OtherFault = (typeof OTHER_FAULTS)[number];
 export type Fault = CallFault | OtherFault;
 export type Fate = Exclude<CallFault, 'delayed' | 'away'> | null;
 
-/** How likely each one is, per call or per message. Most runs have only a few of them, so that each also happens alone. */
+/** How likely each fault is, per call or per message. Most runs have only a few, so that each also occurs alone. */
 type Rates = Readonly<Record<Exclude<Fault, 'away'>, number>>;
 
 interface Outage {
@@ -42,7 +42,7 @@ interface Outage {
   readonly toMs: number;
 }
 
-/** Calls of which one may be the target of a run: half of those calls fail. */
+/** Calls of which a run may choose one as its target: half of those calls fail. */
 const TARGETS = [
   'sendHalf',
   'commit',
@@ -71,7 +71,7 @@ const TARGETS = [
   'add',
   'done',
 ] as const satisfies readonly CallName[];
-/** Places where Redis loses data. Calls that follow a loss are chosen as often as all others, because they are rare. */
+/** Calls at which Redis loses data. Rare calls that follow a loss are chosen as often as all others. */
 const TARGETS_AFTER_LOSS = [
   'reacquire',
   'reacquire',
@@ -116,7 +116,9 @@ export class Faults {
   readonly #target: { readonly call: CallName; readonly fate: NonNullable<Fate> } | null;
   #healed = false;
 
-  /** @param redisLosesData then the broker loses nothing: a batch that both have lost is in no store */
+  /**
+   * @param redisLosesData if true, the broker loses nothing, because a batch that both have lost would be in no store
+   */
   constructor(rng: Rng, fromMs: number, chaosMs: number, redisLosesData = false) {
     this.#rng = rng;
     const rate = (usedIn: number, ...rates: [number, ...number[]]): number =>
@@ -170,7 +172,7 @@ export class Faults {
     return this.#outages.some((one) => one.dependency === dependency && one.fromMs <= nowMs && nowMs < one.toMs);
   }
 
-  /** To be called when a call has acted: it may bring a dependency down. */
+  /** Must be called when a call has acted: it may bring a dependency down. */
   acted(call: string, nowMs: number): void {
     const trigger = this.#trigger;
     if (this.#healed || trigger?.call !== call || this.#outages.length >= TRIGGERED_MAX) return;
@@ -183,7 +185,7 @@ export class Faults {
     if (this.#healed) return null;
     const target = this.#target;
     if (target !== null && target.call === call && this.#rng.chance(TARGET_RATE)) {
-      // a process that dies at half of its calls would never finish anything
+      // a process that died at half of its calls would never finish anything
       if (!target.fate.startsWith('crashed') || this.#rng.chance(0.4)) return target.fate;
     }
     let dice = this.#rng.next();
@@ -194,7 +196,7 @@ export class Faults {
     return null;
   }
 
-  /** How long a call takes there or back, ms; most are short, and some longer than a delivery stays invisible. */
+  /** Returns how long a call takes in one direction, ms. Most are short, some longer than a delivery is hidden. */
   delayMs(): number {
     if (this.#healed || !this.#rng.chance(this.#rates.delayed)) return 0;
     const kind = this.#rng.next();

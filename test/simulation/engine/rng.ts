@@ -30,7 +30,7 @@ export class Rng {
     return list[Math.floor(this.next() * list.length)];
   }
 
-  /** In place. */
+  /** Shuffles in place. */
   shuffle<T>(list: T[]): T[] {
     for (let last = list.length - 1; last > 0; last--) {
       const other = Math.floor(this.next() * (last + 1));

@@ -8,12 +8,12 @@ export interface Timer {
 }
 
 interface Event extends Timer {
-  /** Decides by the seed which of the events of the same millisecond comes first. */
+  /** Drawn from the seed. It decides which event of the same millisecond comes first. */
   readonly tie: number;
   readonly act: () => void;
 }
 
-/** The start of every run, Unix ms; any time after the epoch of the order ids will do. */
+/** The start of every run, Unix ms. Any time after the epoch of the order ids would do. */
 export const START_MS = Date.UTC(2026, 0, 1);
 
 /** Virtual time. It stands still during an event and jumps to the next due event. */
@@ -42,7 +42,7 @@ export class Scheduler {
   }
 
   after(delayMs: number, act: () => void): Timer {
-    const atMs = this.#nowMs + Math.ceil(Math.max(0, delayMs)); // a clock of whole milliseconds, as that of Node
+    const atMs = this.#nowMs + Math.ceil(Math.max(0, delayMs)); // a clock with whole milliseconds, like that of Node
     const event = { atMs, tie: this.#rng.next(), act, cancelled: false };
     this.#push(event);
     return event;

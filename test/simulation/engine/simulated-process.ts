@@ -9,27 +9,27 @@ export interface ProcessWorld {
   readonly scheduler: Scheduler;
   readonly faults: Faults;
   readonly rng: Rng;
-  /** Calls that will act although their caller has given up. */
+  /** Calls that will still act although their caller has given up. */
   readonly late: { requests: number };
-  /** Null when no trace is wanted: then no line is formatted. */
+  /** Null if no trace is wanted, so that no line is formatted. */
   readonly trace: ((who: string, line: string) => void) | null;
-  /** To be called when a call has acted: the moment to check the promises. */
+  /** Must be called when a call has acted, which is the moment to check the promises. */
   readonly acted: (call: string, args: readonly unknown[], value: unknown) => void;
 }
 
-/** The error that the caller gets in place of an answer. @param neverActs the call did not act and never will */
+/** Returns the error that the caller gets instead of an answer. @param neverActs the call did not act and never will */
 export type LostAnswer = (neverActs: boolean) => unknown;
 
 /** For work that continues until its process dies. */
 export const NEVER_ABORTED = new AbortController().signal;
 
 const never = (): Promise<never> => new Promise(() => undefined);
-/** Delay after which a call acts when its caller has given up. Mostly short, or until a hung server continues. */
+/** Delay after which a call acts whose caller has given up. Mostly short, or until a hung server continues. */
 const LATE_MAX_MS = [3_000, 3_000, 3_000, 30_000] as const;
 
 /**
- * A process from its start to its death. Each of its calls to a server passes through `call`, where faults happen.
- * After its death no call acts and none returns.
+ * A process from its start to its death. Each of its calls to a server passes through `call`, where faults occur. After
+ * its death no call acts and none returns.
  */
 export class SimulatedProcess {
   readonly name: string;
@@ -39,7 +39,7 @@ export class SimulatedProcess {
   #alive = true;
   #stalledUntilMs = 0;
 
-  /** @param skewMs how far the clock of this process is off */
+  /** @param skewMs by how much the clock of this process is wrong */
   constructor(world: ProcessWorld, name: string, skewMs = 0) {
     this.#world = world;
     this.name = name;
@@ -64,7 +64,7 @@ export class SimulatedProcess {
     for (const listener of this.#deathListeners) listener();
   }
 
-  /** Makes one call, with the faults that happen to it. */
+  /** Makes one call, with the faults that occur in it. */
   async call<R>(
     dependency: Dependency,
     name: string,
@@ -113,7 +113,7 @@ export class SimulatedProcess {
       late.requests--;
       void act().then(
         (value) => this.#acted(name, args, value, 'late'),
-        () => undefined, // its caller has gone
+        () => undefined, // its caller is gone
       );
     });
   }
@@ -124,7 +124,7 @@ export class SimulatedProcess {
     this.#world.acted(name, args, value);
   }
 
-  /** The way to a server, or back: it may take time, and a process that is stalled neither sends nor receives. */
+  /** The way to a server or back: it may take time, and a stalled process neither sends nor receives. */
   #way(name: string): Promise<void> | null {
     const { faults, scheduler } = this.#world;
     const delayMs = faults.delayMs();
@@ -184,7 +184,7 @@ function answerLost<R>(dependency: Dependency, name: string, lost: LostAnswer | 
 
 const TEXT_MAX = 120;
 
-/** A value in a line of a trace. */
+/** Formats a value for a line of a trace. */
 export function describe(value: unknown): string {
   if (value === undefined) return 'done';
   if (value instanceof Set) return describe([...value]);

@@ -8,21 +8,23 @@ import type { Scheduler, Timer } from './scheduler.js';
 export interface Surroundings {
   readonly scheduler: Scheduler;
   readonly rng: Rng;
-  /** To be called for an unhandled rejection. */
+  /** Must be called for an unhandled rejection. */
   readonly fail: (code: string, what: string) => void;
 }
 
 const realImmediate = setImmediate;
-/** Events per turn of the event loop: Node settles all promises between two of them, and polling the sockets costs ten
- * times as much as one event. */
+/**
+ * Number of events per turn of the event loop. Node settles all promises between two of them, and polling the sockets
+ * costs ten times as much as one event.
+ */
 const EVENTS_PER_TURN = 64;
 
 let surroundings: Surroundings | null = null;
 
 /**
- * Replaces timers, `Date.now`, `Math.random` and `randomBytes` of this process by those of the simulated run while
- * `run` runs. The clock port alone is not enough: the batcher, the circuit breaker, the jitter and the batch ids use
- * these.
+ * While `run` runs, replaces timers, `Date.now`, `Math.random` and `randomBytes` of this process by those of the
+ * simulated run. The clock port alone is not enough, because the batcher, the circuit breaker, the jitter and the batch
+ * ids use these.
  */
 export async function inSimulatedTime<T>(run: () => Promise<T>): Promise<T> {
   const fakes = sinon.createSandbox();
@@ -35,7 +37,7 @@ export async function inSimulatedTime<T>(run: () => Promise<T>): Promise<T> {
   const timers = {
     setTimeout: (act: Act, delayMs = 0, ...args: unknown[]) => after(delayMs, () => act(...args)),
     setImmediate: (act: Act, ...args: unknown[]) => after(0, () => act(...args)),
-    setInterval: () => NO_TIMER, // only the statistics of the circuit breaker, which nothing here reads
+    setInterval: () => NO_TIMER, // only for the statistics of the circuit breaker, which nothing here reads
     clearTimeout: cancel,
     clearImmediate: cancel,
     clearInterval: cancel,
@@ -58,7 +60,7 @@ export async function inSimulatedTime<T>(run: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Runs the events of this world until `isOver`; between two of them all promises settle. */
+/** Runs the events of this world until `isOver`. Between two events, all promises settle. */
 export function drive(world: Surroundings, isOver: () => boolean): Promise<void> {
   surroundings = world;
   return new Promise((resolve, reject) => {
@@ -83,7 +85,7 @@ export function drive(world: Surroundings, isOver: () => boolean): Promise<void>
   });
 }
 
-/** Starts the time of a world before its first event: its constructors use its randomness. */
+/** Starts the time of a world before its first event, because its constructors use its randomness. */
 export function enter(world: Surroundings): void {
   surroundings = world;
 }

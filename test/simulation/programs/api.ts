@@ -34,7 +34,7 @@ import { partial } from '../../helpers/partial.js';
 const HTTP_TIMEOUT_MS = 20_000;
 const RESTART_MAX_MS = 6_000;
 const CLOCK_SKEW_MAX_MS = 60_000;
-/** A run has a dozen buyers; room for the 20,000 answers of a real api would cost a quarter of its time. */
+/** A run has a dozen buyers. Room for the 20,000 answers of a real api would cost a quarter of its time. */
 const CLOSED_ROWS_MAX = 100;
 /** Room for one sale. The room of a real api would cost a seventh of the time. */
 const SNAPSHOTS_MAX = 4;
@@ -48,7 +48,7 @@ interface Endpoints {
   readonly checkBack: CheckBack;
 }
 
-/** An api process; when it dies it is started again with an empty memory. */
+/** An api process. When it dies, it is restarted with an empty memory. */
 export class Api {
   readonly #system: SimulatedSystem;
   readonly #name: string;
@@ -77,7 +77,7 @@ export class Api {
     });
   }
 
-  /** Sends one request over HTTP. Null: the connection was refused or broke, or no answer came in time. */
+  /** Sends one request over HTTP. Null if the connection was refused or broke, or no answer came in time. */
   ask<T>(request: (endpoints: Endpoints) => Promise<T>): Promise<T | 'unavailable' | null> {
     const running = this.#running;
     if (running === null) return Promise.resolve(null);
@@ -154,7 +154,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
   const gate = new PurchaseGate({ snapshots, flags: partial(flags), batcher, clock, closedRows, store });
   const { notifications } = system;
   const metrics = { changeFound: (by: FoundBy) => system.count(`change found: ${by}`) };
-  const { signal } = new AbortController(); // never aborted: a client that has gone is not noticed here
+  const { signal } = new AbortController(); // never aborted, because a client that left is not noticed here
   setMaxListeners(0, signal);
   const random = (): number => system.rng.range(0, 999) / 1000;
   const statuses = new GetPurchase(
@@ -181,7 +181,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
   };
 }
 
-/** The flags allocate for a thousand sales, which costs as much as a whole run; they are made at the first zero. */
+/** The flags allocate memory for a thousand sales, which costs a whole run, so they are created at the first zero. */
 function lazyFlags(make: () => SoldOutFlags): Pick<SoldOutFlags, 'refuses' | 'observe'> {
   let flags: SoldOutFlags | null = null;
   return {
@@ -241,7 +241,5 @@ function channelOf(proc: SimulatedProcess, system: SimulatedSystem): PurchaseCha
   };
 }
 
-/**
- * The memory broker checks back with the first channel. That channel belongs to `CheckBacks`, which picks a process.
- */
+/** The memory broker checks back with the first channel, which belongs to `CheckBacks`. That picks a process. */
 const neverAsked: CheckBack = async () => 'no_answer';

@@ -18,7 +18,7 @@ export interface CheckBackParts {
   readonly onEnd: () => void;
 }
 
-/** The check-backs of the broker: for each open half message it asks any api, again and again, or gives up for good. */
+/** The check-backs of the broker: it asks any api about each open half message, until it gives up for good. */
 export class CheckBacks {
   readonly #parts: CheckBackParts;
   readonly #asked = new Set<string>();
@@ -30,7 +30,7 @@ export class CheckBacks {
     this.#later();
   }
 
-  /** True when this half message will never be checked back again. */
+  /** Returns true if this half message will never be checked back again. */
   hasGivenUp(body: string): boolean {
     return this.#givenUp.has(body);
   }

@@ -14,7 +14,7 @@ const BUYER = 'mallory';
 const FOREIGN = new MessageSignatures(readKeyring('test:a-key-of-somebody-else-of-forty-bytes'));
 const MESSAGES_MAX = 6;
 
-/** Where messages go, and the topic that the programs believe they were published to. */
+/** The topic to which messages go, and the topic to which the programs believe they were published. */
 const WAYS: readonly { readonly to: string; readonly topic: Topic }[] = [
   ...Object.values(TOPICS).map((topic) => ({ to: topic, topic })),
   ...([GROUPS.writer, GROUPS.redriveWriter] as const).map((group) => ({
@@ -24,13 +24,14 @@ const WAYS: readonly { readonly to: string; readonly topic: Topic }[] = [
 ];
 
 /**
- * An intruder who reaches the broker without a key. The messages are unsigned, tampered, or signed for another topic.
+ * An intruder who reaches the broker without a key. The messages are unsigned, tampered with, or signed for another
+ * topic.
  */
 export class Intruder {
   readonly #system: SimulatedSystem;
   readonly #rng: Rng;
 
-  /** @param rng of its own: runs without an intruder stay as they are */
+  /** @param rng a separate one, so that runs without an intruder stay the same */
   constructor(system: SimulatedSystem, rng: Rng) {
     this.#system = system;
     this.#rng = rng;
@@ -39,7 +40,7 @@ export class Intruder {
     }
   }
 
-  /** Checks at rest that a purchase which no api has accepted has no row. */
+  /** Checks at rest that a purchase that no api has accepted has no row. */
   check(): void {
     const { repositories } = this.#system;
     const row = repositories.allOrders.find(({ userId }) => userId === BUYER);

@@ -20,7 +20,7 @@ const FOLLOW_MS = 2_000;
 const DIES_OVER_ONE = 0.2;
 const ACTOR = 'operator';
 
-/** The operator: replays or discards dead letters, and moves the sale. */
+/** The operator, who replays or discards dead letters and moves the sale. */
 export class Operator {
   readonly #system: SimulatedSystem;
   #starts = 0;
@@ -55,7 +55,7 @@ export class Operator {
     await tolerant(async () => system.count(`reshard: ${await reshard(proc, system, times)}`));
   }
 
-  /** Tried again until it is done. */
+  /** Retried until it is done. */
   async #move(afterMs: number, verbs: readonly ('pause' | 'open' | 'close')[]): Promise<void> {
     const system = this.#system;
     const proc = new SimulatedProcess(system, 'owner');
@@ -108,7 +108,7 @@ async function workOnDeadLetters(proc: SimulatedProcess, system: SimulatedSystem
   }
 }
 
-/** False when a dependency failed: it has to be done again. */
+/** False if a dependency failed, so that it must be repeated. */
 async function tolerant(work: () => Promise<void>): Promise<boolean> {
   try {
     await work();

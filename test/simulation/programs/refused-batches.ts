@@ -3,11 +3,12 @@ import type { StockStore } from '../../../src/core/ports/stock-store.js';
 import type { Deliver } from '../../../src/purchase/place-batch.js';
 
 /**
- * Watches one api: a batch with which a script fails never goes again unchanged, neither at once nor by the next batch.
+ * Watches one api: a batch with which a script fails must never be sent again unchanged, neither at once nor in the
+ * next batch.
  */
 export class RefusedBatches {
   readonly #fail: (what: string) => void;
-  /** The keys of batches whose purchases have neither gone apart nor got a result. */
+  /** The keys of batches whose purchases have neither been separated nor got a result. */
   readonly #refused = new Set<ReadonlySet<string>>();
 
   constructor(fail: (what: string) => void) {

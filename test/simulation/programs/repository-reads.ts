@@ -23,7 +23,7 @@ export function orderStatesOf(proc: SimulatedProcess, { repositories }: Simulate
   return withFaults(proc, 'mysql', states, ['statesOf', 'dueOf']);
 }
 
-/** Reads the rows of which waiting buyers are notified. */
+/** Reads the rows about which waiting buyers are notified. */
 export function notificationsRowsOf(proc: SimulatedProcess, { repositories }: SimulatedSystem): OrderNotificationRows {
   const rows: OrderNotificationRows = {
     notificationsOf: async (orderIds) => repositories.allOrders.filter(({ orderId }) => orderIds.includes(orderId)),

@@ -9,7 +9,7 @@ export interface SourceOptions {
   readonly invisibleMs: number;
 }
 
-/** Topics whose messages may get lost in the broker: a re-drive publishes those batches again from Redis. */
+/** Topics whose messages may get lost in the broker, because a re-drive publishes those batches again from Redis. */
 const WRITER_TOPICS: readonly string[] = [TOPICS.purchase, TOPICS.redrive];
 const REPEAT_MAX_MS = 30_000;
 

@@ -17,16 +17,16 @@ const RESTART_MAX_MS = 6_000;
 const LEASE_MS = 10_000;
 const KEEPERS = 2;
 
-/** Operators who refund paid orders, keepers who make the refunds, and a provider that sometimes refuses or is silent. */
+/** Operators who refund paid orders, keepers who make the refunds, and a provider that may refuse or stay silent. */
 export class Till {
   readonly #system: SimulatedSystem;
   readonly #rng: Rng;
   readonly #refunds: MemoryOrderRefunds;
-  /** What the provider has given back, by its key. */
+  /** The money that the provider has returned, by its key. */
   readonly #given = new Map<string, { readonly refundId: string; readonly cents: number }>();
   readonly #refused = new Set<string>();
 
-  /** @param rng of its own: runs without a till stay as they are */
+  /** @param rng a separate one, so that runs without refunds stay the same */
   constructor(system: SimulatedSystem, rng: Rng) {
     this.#system = system;
     this.#rng = rng;

@@ -23,7 +23,7 @@ const STOPPED_RATE = 0.1;
 /** The shortest invisible time that the broker allows. */
 const HOLD_MS = 10_000;
 
-/** A worker process; when it dies it is started again. */
+/** A worker process. When it dies, it is restarted. */
 export class Worker {
   readonly #system: SimulatedSystem;
   readonly #name: string;
@@ -94,7 +94,7 @@ async function run(proc: SimulatedProcess, system: SimulatedSystem, owner: strin
   proc.die();
 }
 
-/** A program that cannot start is started again by its supervisor. */
+/** The supervisor restarts a program that cannot start. */
 async function renewed(proc: SimulatedProcess, minter: OrderIdMinter): Promise<void> {
   for (;;) {
     try {

@@ -36,7 +36,7 @@ describe('admission', () => {
     expect([asked, counted]).to.deep.equal([[], []]);
   });
 
-  it('enables a layer when the rules enable it', () => {
+  it('enables a layer once the rules enable it', () => {
     const current = { isAnyOn: false };
     const entry = new Admission(partial(current), [], noAdmissionMetrics);
     expect(entry.isOn).to.equal(false);
@@ -63,7 +63,7 @@ describe('admission', () => {
     expect(entryOf(layer('dry_run', NO)).anonymous(REQUEST)).to.equal(null);
   });
 
-  it('calls later layers only after a pending layer has settled', async () => {
+  it('waits for a pending layer before it calls later layers', async () => {
     const slow = Promise.resolve(null);
     expect(entryOf(layer('on', null)).anonymous(REQUEST), 'nothing waits').to.equal(null);
     const verdict = entryOf(layer('on', slow), layer('dry_run', Promise.resolve(NO)), layer('on', NO)).anonymous(
@@ -81,7 +81,7 @@ describe('admission', () => {
     expect(asked).to.have.length(1);
   });
 
-  it('asks only operator layers about an operator, and counts a dry run', () => {
+  it('applies only the operator layers to an operator, and counts a dry run', () => {
     const knowing = (mode: Mode): Layer => ({
       ...layer(mode, null),
       operator: (userId) => (userId === 'eve' ? NO : null),

@@ -42,7 +42,7 @@ function networkOf(text: string, length: number): string {
 }
 
 /**
- * The model uses the platform's BlockList, one rule after the other. There `::/0` also holds IPv4, so each family has
+ * The model uses the platform's BlockList, one rule after another. There `::/0` also contains IPv4, so each family has
  * its own list.
  */
 function modelOf(networks: readonly string[]): (text: string) => boolean {
@@ -56,7 +56,7 @@ function modelOf(networks: readonly string[]): (text: string) => boolean {
 }
 
 describe('lists', () => {
-  it('match networks like the plain model, with any overlaps', () => {
+  it('match networks like a simple model, whatever their overlaps', () => {
     let inside = 0;
     fc.assert(
       fc.property(fc.array(network, { maxLength: 12 }), fc.array(address, { maxLength: 12 }), (networks, asked) => {
@@ -72,7 +72,7 @@ describe('lists', () => {
     expect(inside, 'the addresses were not all beside the networks').to.be.above(50);
   });
 
-  it('prefer allow over deny for any lists of addresses', () => {
+  it('prefer allow to deny for any lists of addresses', () => {
     fc.assert(
       fc.property(
         fc.array(network, { maxLength: 6 }),
@@ -87,7 +87,7 @@ describe('lists', () => {
     );
   });
 
-  it('refuse a user agent by any part of it in any case, and prefer allow over deny', () => {
+  it('refuse a user agent that contains a denied text in any case, and prefer allow to deny', () => {
     const lists = listsOf({ agents: { deny: ['CURL', 'bot'], allow: ['goodbot/'] } });
     const refused = (agent: string): unknown => lists.anonymous(request({ agent }));
     expect(refused('curl/8.5.0')).to.deep.equal(DENIED);
@@ -97,13 +97,13 @@ describe('lists', () => {
     expect(refused('')).to.equal(null);
   });
 
-  it('refuse a denied address even when its agent is allowed', () => {
+  it('refuse a denied address even if its agent is allowed', () => {
     const lists = listsOf({ addresses: { deny: ['192.0.2.0/24'] }, agents: { allow: ['mozilla'] } });
     expect(lists.anonymous(request())).to.deep.equal(DENIED);
     expect(lists.anonymous(request({ address: '198.51.100.7' }))).to.equal(null);
   });
 
-  it('check a user after the token', () => {
+  it('check a user once the token is verified', () => {
     const lists = listsOf({ users: { deny: ['eve', 'mallory'], allow: ['mallory'] } });
     expect(lists.anonymous(request())).to.equal(null);
     expect(lists.buyer(request(), 'eve')).to.deep.equal(DENIED);
@@ -117,7 +117,7 @@ describe('lists', () => {
     expect(lists.anonymous(request({ address: '::ffff:192.0.2.9' }))).to.deep.equal(DENIED);
   });
 
-  it('apply new rules from the next request', () => {
+  it('apply new rules from the next request on', () => {
     let rules: ListsRules = listsRules.parse({ users: { deny: ['eve'] } });
     const lists = new Lists(() => rules);
     expect(lists.buyer(request(), 'eve')).to.deep.equal(DENIED);

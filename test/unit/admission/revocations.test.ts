@@ -23,7 +23,7 @@ describe('revocations', () => {
     revocations = new Revocations({ repository, clock, log: silentLog, lifeMaxMs: LIFE_MS });
   });
 
-  it('refuse tokens of a user issued before the given time, or without an issue time', async () => {
+  it('refuse tokens of a user that were issued before the given time or have no issue time', async () => {
     const atMs = clock.nowMs();
     await repository.add({ userId: 'ann', issuedBeforeMs: atMs }, 'root');
     await revocations.start();
@@ -38,14 +38,14 @@ describe('revocations', () => {
     expect([isRevoked('ann', clock.nowMs(), 't2'), isRevoked('ann')]).to.deep.equal([false, false]);
   });
 
-  it('use the later of two times for one user, in any order of revocation', async () => {
+  it('use the later of two times for a user, whichever was revoked first', async () => {
     const atMs = clock.nowMs();
     for (const issuedBeforeMs of [atMs, atMs - 5000]) await repository.add({ userId: 'ann', issuedBeforeMs }, 'root');
     await revocations.start();
     expect(isRevoked('ann', atMs - 1)).to.equal(true);
   });
 
-  it('load new revocations, even more than a page', async () => {
+  it('load new revocations, even more than one page of them', async () => {
     await revocations.start();
     for (let nth = 0; nth < 2500; nth++) await repository.add({ tokenId: `t${nth}` }, 'root');
     await revocations.runOnce();
@@ -64,13 +64,13 @@ describe('revocations', () => {
     expect(isRevoked('ann', null, 't2')).to.equal(true);
   });
 
-  it('do not treat a bug as an outage', async () => {
+  it('report a bug as a bug, not as an outage', async () => {
     await revocations.start();
     repository.after = () => Promise.reject(new Bug('a row without a user'));
     expect(await revocations.runOnce().catch(String)).to.equal('Bug: a row without a user');
   });
 
-  it('drop a revocation when every affected token has expired', async () => {
+  it('drop a revocation once every affected token has expired', async () => {
     await repository.add({ tokenId: 't1' }, 'root');
     await revocations.start();
     clock.advance(LIFE_MS);

@@ -24,14 +24,14 @@ const reasonsOf = (rules: unknown): string[] => {
 };
 
 describe('rule set', () => {
-  it('turns everything off when there are no rules', () => {
+  it('turns everything off if there are no rules', () => {
     expect(parseRules({})).to.deep.equal({ rules: DEFAULT_RULES });
     for (const [name, { mode }] of Object.entries(DEFAULT_RULES))
       expect(mode, name).to.equal(name === 'orders' ? 'on' : 'off');
     expect(isAnyOn(DEFAULT_RULES)).to.equal(false);
   });
 
-  it('fills in defaults, and can read the result again', () => {
+  it('fills in defaults, and can read its own result', () => {
     const parsed = parseRules({ lists: { mode: 'dry_run', users: { deny: ['eve'] } } });
     const rules = 'rules' in parsed ? parsed.rules : null;
     expect(rules?.lists).to.deep.equal({
@@ -58,7 +58,7 @@ describe('rule set', () => {
     expect(reasons.join()).to.contain('must be an IP address or a network such as 10.0.0.0/8');
   });
 
-  it('describes the expected value in words of the project, never of the library', () => {
+  it("describes the expected value in the project's own words, never in those of the library", () => {
     const rules = {
       lists: { mode: 'sometimes', users: 7 },
       limits: 'all',
@@ -91,7 +91,7 @@ describe('rule set', () => {
     expect(reasonsOf(null)[0]).to.match(/^rules: /);
   });
 
-  it('names twenty of ten thousand mistakes, and shortens a long name', () => {
+  it('names only twenty of ten thousand mistakes, and shortens a long name', () => {
     expect(reasonsOf({ lists: { addresses: { deny: Array<string>(9000).fill('x') } } })).to.have.length(20);
     expect(reasonsOf({ ['x'.repeat(5000)]: 1 })[0]).to.have.length.below(100);
   });
@@ -125,13 +125,13 @@ describe('stored rules', () => {
     expect(await publish({ orders: { declines: { perOrder: 8 } } })).to.not.have.property('declines');
   });
 
-  it('contain `declines` when an operator changed it', async () => {
+  it('contain `declines` if an operator changed it', async () => {
     expect(await publish({ orders: { declines: { perOrder: 3 } } })).to.have.nested.property('declines.perOrder', 3);
   });
 });
 
 describe('rules that need secrets', () => {
-  it('need no secret when their layer is off', () => {
+  it('need no secret while their layer is off', () => {
     expect(pathsOf({ sign: { keys: ['app-1'] } }, keys([], 0))).to.deep.equal([]);
   });
 
@@ -157,7 +157,7 @@ describe('rules that need secrets', () => {
     });
   }
 
-  it('refuse signatures without a key', () => {
+  it('refuse signatures if no key is named', () => {
     expect(parseRules({ sign: { mode: 'on' } })).to.deep.equal({
       reasons: [{ path: 'sign.keys', message: 'must name a key, or nobody can sign' }],
     });
@@ -181,7 +181,7 @@ describe('rules that need secrets', () => {
       expect(await admin.publish(named('app-1'), 0, 'ann')).to.include({ outcome: 'published', version: 1 });
     });
 
-    it('are refused with an error when another process published them, and the present rules stay', async () => {
+    it('are refused with an error if another process published them, and the current rules stay', async () => {
       const errors: string[] = [];
       let refused = 0;
       const log = { ...silentLog, error: (fields: object) => void errors.push(JSON.stringify(fields)) };

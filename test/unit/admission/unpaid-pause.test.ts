@@ -38,7 +38,7 @@ describe('pause after unpaid orders', () => {
   const check = (userId = 'ann', saleId = '7') => pause.check({ saleId, userId, requestId: 'k1' });
   const leave = (count: number, lastAgoMs = 0): void => void expired.set('ann', { count, lastAgoMs });
 
-  it('doubles with each unpaid order up to its maximum, from the end of the last unpaid order', async () => {
+  it('doubles with each unpaid order up to its maximum, counted from the end of the last unpaid order', async () => {
     expect(await check()).to.equal(null);
     for (const [count, pauseMs] of [
       [1, 60_000],
@@ -57,7 +57,7 @@ describe('pause after unpaid orders', () => {
     expect(new Set(refusals)).to.deep.equal(new Set(['orders unpaid_pause on']));
   });
 
-  it('makes no query when it is off, for other sales, or when no pause is set', () => {
+  it('makes no query when it is off, for other sales, or if no pause is set', () => {
     leave(1);
     for (const off of [{}, { ...RULES, mode: 'off' }, { ...RULES, sales: ['1'] }, { mode: 'on' }]) {
       raw = off;
@@ -66,21 +66,21 @@ describe('pause after unpaid orders', () => {
     expect(queries).to.deep.equal([]);
   });
 
-  it('counts and refuses no buyer in a dry run', async () => {
+  it('in a dry run, counts but refuses no buyer', async () => {
     raw = { ...RULES, mode: 'dry_run' };
     leave(1);
     expect(await check()).to.equal(null);
     expect(refusals).to.deep.equal(['orders unpaid_pause dry_run']);
   });
 
-  it('lets a purchase with an order pass, so that it gets its answer again', async () => {
+  it('lets a purchase that has an order pass, so that it gets the same answer again', async () => {
     leave(1);
     rows = [{ userId: 'ann' }];
     expect(await check()).to.equal(null);
     expect(refusals).to.deep.equal([]);
   });
 
-  it('shares the next query between purchases of a sale that arrive during a query', async () => {
+  it('shares one further query between all purchases of a sale that arrive during a query', async () => {
     let open: () => void = () => undefined;
     answer = () => new Promise((resolve) => (open = resolve));
     const first = check('u0');
@@ -108,7 +108,7 @@ describe('pause after unpaid orders', () => {
     expect(queries).to.have.length(2);
   });
 
-  it('does not treat a bug as a slow server', async () => {
+  it('reports a bug as a bug, not as a slow server', async () => {
     answer = () => Promise.reject(new Error('a bug'));
     const failed = await Promise.resolve(check()).catch(String);
     expect(failed).to.equal('Error: a bug');

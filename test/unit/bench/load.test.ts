@@ -13,17 +13,17 @@ import { judgeSale } from '../../../bench/session/stores.js';
 import type { SaleCheck, SaleFigures } from '../../invariants/check-sale.js';
 
 describe('open-loop schedule', () => {
-  it('keeps the rate of due times when answers are slow', () => {
+  it('keeps to the rate of due times even if answers are slow', () => {
     expect([0, 1, 2000].map((place) => dueAtMs(place, 2000))).to.deep.equal([0, 0.5, 1000]);
     expect([0, 0.4, 0.5, 1000].map((elapsedMs) => dueCount(elapsedMs, 2000))).to.deep.equal([1, 1, 2, 2001]);
   });
 });
 
 describe('LatencyHistogram', () => {
-  it('counts a stall for every request that was due in it', () => {
+  it('counts a stall for every request that was due during it', () => {
     const corrected = new LatencyHistogram();
     const naive = new LatencyHistogram();
-    // Sends a request per ms for 1 s. Each is answered in 1 ms, except during a stall of 500 ms in the middle.
+    // Sends a request every ms for 1 s. Each is answered within 1 ms, except during a stall of 500 ms in the middle.
     for (let place = 0; place < 1000; place++) {
       const due = dueAtMs(place, 1000);
       const sent = due >= 250 && due < 750 ? 750 : due;
@@ -59,7 +59,7 @@ describe('clients on raw sockets', () => {
 
   const request = (): Buffer => Buffer.from('POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}');
 
-  it('counts every answer of a closed loop when each buyer asks once', async () => {
+  it('counts every answer of a closed loop in which each buyer asks once', async () => {
     const asked: string[] = [];
     const port = await serve((req, res) => {
       asked.push(String(req.headers.buyer));
@@ -124,7 +124,8 @@ describe('clients on raw sockets', () => {
       };
       await until(`${count} answers came`, done, WAIT);
     };
-    for (let elapsedMs = 0; elapsedMs < 8; elapsedMs++) await sendUntil(elapsedMs, elapsedMs + 1); // one request is due at once
+    // one request is due at once
+    for (let elapsedMs = 0; elapsedMs < 8; elapsedMs++) await sendUntil(elapsedMs, elapsedMs + 1);
     expect(answered).to.have.length(8);
     expect([...asked.values()], 'two connections of each address').to.deep.equal([2, 2, 2, 2]);
     await sendUntil(60_000, 40);
@@ -159,7 +160,7 @@ describe('check of a sale after its load (I1 to I5)', () => {
   const problemsOf = (answers: { accepted: number; unanswered: number }, check: SaleCheck): readonly string[] =>
     judgeSale(answers, check).problems;
 
-  it('passes when there are as many orders as accepted requests', () => {
+  it('passes if there are as many orders as accepted requests', () => {
     expect(problemsOf({ accepted: 100, unanswered: 0 }, figures())).to.deep.equal([]);
   });
 
@@ -169,14 +170,14 @@ describe('check of a sale after its load (I1 to I5)', () => {
     expect(verdict.problems).to.deep.equal(['3 accepted purchases have no order']);
   });
 
-  it('fails when an order belongs to no accepted or unanswered request', () => {
+  it('fails if an order belongs to no accepted or unanswered request', () => {
     expect(problemsOf({ accepted: 98, unanswered: 2 }, figures())).to.deep.equal([]);
     expect(problemsOf({ accepted: 97, unanswered: 2 }, figures())).to.deep.equal([
       '1 orders belong to no accepted request',
     ]);
   });
 
-  it('has a sentence for every broken figure and finding', () => {
+  it('has a sentence for every wrong figure and finding', () => {
     const check = figures({ oversold: 1, duplicates: 1, lost: 1, difference: 1, failedRows: 1, pendingBatches: 1 });
     const findings = [{ invariant: 'I4', detail: 'a buyer counts 2 units' } as const];
     expect(problemsOf({ accepted: 100, unanswered: 0 }, { ...check, findings })).to.have.length(7);

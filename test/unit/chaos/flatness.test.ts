@@ -10,7 +10,7 @@ import {
 
 const MIB = 1024 * 1024;
 
-describe('the leak judge of long runs', () => {
+describe('the leak check of long runs', () => {
   const line = (from: number, to: number, count = 30): number[] =>
     Array.from({ length: count }, (_, index) => from + ((to - from) * index) / (count - 1));
 
@@ -35,7 +35,7 @@ describe('the leak judge of long runs', () => {
     }));
   };
 
-  it('judges each program by itself when it ran for three minutes, without its first minute', () => {
+  it('judges each program separately if it ran for three minutes, and ignores its first minute', () => {
     const started = life('api 1', 10, (share) => (share < 0.1 ? { rssBytes: 10 * MIB, handles: 3 } : {}));
     const short = life('api 2', 2, (share) => ({ rssBytes: share * 1000 * MIB }));
     const verdicts = judgePrograms([...started, ...short]);
@@ -45,7 +45,7 @@ describe('the leak judge of long runs', () => {
     expect(verdicts.every(({ flat }) => flat)).to.equal(true);
   });
 
-  it('reports memory, heap, handles and sockets that grow', () => {
+  it('reports growing memory, heap, handles and sockets', () => {
     const leaks: Record<string, (share: number) => Partial<ProgramSample>> = {
       memory: (share) => ({ rssBytes: (100 + 200 * share) * MIB }),
       heap: (share) => ({ heapBytes: (30 + 100 * share) * MIB }),
@@ -58,7 +58,7 @@ describe('the leak judge of long runs', () => {
     }
   });
 
-  it('reports connections that are not given back', () => {
+  it('reports connections that are not returned', () => {
     const samples: ServerSample[] = Array.from({ length: 120 }, (_, index) => ({
       ageMs: index * 5_000,
       redisConnections: 20 + (90 * index) / 120,

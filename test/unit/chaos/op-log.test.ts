@@ -11,7 +11,7 @@ const answer = (status: number, json: Record<string, unknown> = {}): Answer => (
 const soldOut = answer(409, { code: 'sold_out' });
 
 describe('op log', () => {
-  it('is ok when any try was ok, fail when every try was refused, else unknown', () => {
+  it('is ok if any attempt was ok, fail if every attempt was refused, otherwise unknown', () => {
     const log = new OpLog();
     const outcomeOf = (key: string, ...answers: (Answer | null)[]): unknown => {
       for (const one of answers) log.recordAnswer(key, one);
@@ -37,7 +37,7 @@ describe('op log', () => {
     ]);
   });
 
-  it('records a move only when it was confirmed', () => {
+  it('records a move only if it was confirmed', () => {
     const log = new OpLog();
     log.recordMove('pay', '9', answer(409, { code: 'wrong_state' }));
     expect(log.moves.size).to.equal(0);
@@ -45,7 +45,7 @@ describe('op log', () => {
     expect([...(log.moves.get('9') ?? [])]).to.deep.equal(['pay']);
   });
 
-  it('joins with the op logs of other clients', () => {
+  it('can be merged with the op logs of other clients', () => {
     const [one, two] = [new OpLog(), new OpLog()];
     one.recordAnswer('a', soldOut);
     two.recordAnswer('a', answer(202));

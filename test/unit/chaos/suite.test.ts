@@ -29,7 +29,7 @@ describe('chaos suite', () => {
   const resultsOf = (...scenarios: Scenario[]): Promise<ScenarioResult[]> =>
     suiteOn().run(new Schedule(scenarios, [1]));
 
-  it('fails a scenario when its fault was not observed or never ended', async () => {
+  it('fails a scenario if its fault was not observed or never ended', async () => {
     const [silent] = await resultsOf(scenarioOf({}));
     expect(silent).to.include({ outcome: 'red', reason: 'no fault was observed: the scenario proved nothing' });
     const [endless] = await resultsOf(scenarioOf({ run: (context) => context.observed('it broke', () => true) }));
@@ -41,12 +41,12 @@ describe('chaos suite', () => {
     context.faultEnded();
   };
 
-  it('fails a scenario without a sale when it does not declare that', async () => {
+  it('fails a scenario without a sale unless it declares that', async () => {
     const [result] = await resultsOf(scenarioOf({ run, noSale: false }));
     expect(result?.reason).to.equal('the scenario has no sale: no invariant was checked');
   });
 
-  it('is green when the fault was observed and is over, and red with the reason when it throws', async () => {
+  it('is green if the fault was observed and is over, and red with the reason if it throws', async () => {
     const [green] = await resultsOf(scenarioOf({ run }));
     expect(green).to.deep.include({ outcome: 'green', reason: null, observations: ['it broke'] });
     const [red] = await resultsOf(scenarioOf({ run: () => Promise.reject(new Error('no')) }));
@@ -78,7 +78,7 @@ describe('chaos suite', () => {
     },
   });
 
-  it('reads the figures when every server runs again, and reports nothing when it cannot', async () => {
+  it('reads the figures once every server runs again, and reports none if it cannot read them', async () => {
     let runs = false;
     const findSale = () => (runs ? Promise.resolve(sale) : Promise.reject(new Error('MySQL is down')));
     const suite = suiteOn({
@@ -87,7 +87,8 @@ describe('chaos suite', () => {
       redis: { redis: { ping: async () => 'PONG' } },
       mysql: { query: async () => undefined },
     });
-    const [unread] = await suite.run(new Schedule([fails], [1])); // the scenario runs beside other scenarios and breaks no server
+    // the scenario runs next to other scenarios and breaks no server
+    const [unread] = await suite.run(new Schedule([fails], [1]));
     expect(unread).to.include({ outcome: 'red', reason: 'no', figures: null });
     const [read] = await suite.run(new Schedule([{ ...fails, alone: true }], [1]));
     expect(read).to.deep.include({ outcome: 'red', reason: 'no', figures: NO_FIGURES });
@@ -98,7 +99,7 @@ describe('chaos suite', () => {
     expect(red?.findings).to.deep.equal(['I4 units left differ by 1 between Redis and MySQL']);
   });
 
-  it('runs each scenario once with every seed when several stacks share the schedule', async () => {
+  it('runs each scenario once per seed when several stacks share the schedule', async () => {
     const seen: string[] = [];
     const names = ['R1', 'R2', 'R3'];
     const scenarios = names.map((name) => {

@@ -48,12 +48,12 @@ describe('seckill health', () => {
       (error: unknown) => error,
     );
 
-  it('succeeds when a program answers at one of several addresses', async () => {
+  it('succeeds if a program answers at one of several addresses', async () => {
     await askHealth([nobody, address], 'alive');
     expect(lines).to.deep.equal([`The program at ${address} is alive.`]);
   });
 
-  it('names the servers that do not answer when a program is alive but not ready', async () => {
+  it('names the servers that do not answer if a program is alive but not ready', async () => {
     report = ILL;
     await askHealth([address], 'alive');
     const error = await refusal(askHealth([address], 'ready'));
@@ -61,12 +61,12 @@ describe('seckill health', () => {
     expect(error).to.be.instanceOf(CliError).with.property('message', why);
   });
 
-  it('fails and names the addresses it asked when no server answers', async () => {
+  it('fails and names the addresses it asked if no program answers', async () => {
     const error = await refusal(askHealth([nobody], 'alive'));
     expect(error).to.be.instanceOf(CliError).with.property('message', `no answer from ${nobody} (ECONNREFUSED)`);
   });
 
-  it('asks the address in the settings, and the loopback address when the program listens on 0.0.0.0', async () => {
+  it('asks the address in the settings, or the loopback address if the program listens on 0.0.0.0', async () => {
     sinon.stub(process, 'env').value({ METRICS_HOST: '0.0.0.0', METRICS_PORT: String(probe.port) });
     await healthCommand().parseAsync(['worker', '--ready'], { from: 'user' });
     expect(lines).to.deep.equal([`The program at ${address} is ready.`]);

@@ -7,7 +7,7 @@ import { REPO_DIR } from '../../../deploy/local/stack/paths.js';
 const MAIN = join(REPO_DIR, 'src/cli/main.ts');
 
 describe('the command line on an old Node', () => {
-  it('ends with one sentence instead of a SyntaxError, and needs the Node of package.json', () => {
+  it('ends with one sentence instead of a SyntaxError, and requires the Node version of package.json', () => {
     const { engines } = JSON.parse(readFileSync(join(REPO_DIR, 'package.json'), 'utf8')) as {
       engines: { node: string };
     };

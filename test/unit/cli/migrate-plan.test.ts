@@ -55,7 +55,7 @@ describe('seckill migrate --dry-run', () => {
 Nothing was changed. Missing: 5 statements.`);
   });
 
-  it('reports when no migration is missing and when a later release has run', () => {
+  it('says if no migration is missing, and if a later release has already migrated', () => {
     expect(planText({ missing: [], newer: [] })).to.equal('The schema is up to date.');
     expect(planText({ missing: [], newer: ['0025-later'] })).to.match(
       /^A later release migrated this database: 0025-later\..*\nThe schema is up to date\.$/,

@@ -37,11 +37,11 @@ describe('command failure', () => {
     });
   }
 
-  it('exits with code 2 when an option is wrong', () => {
+  it('exits with code 2 if an option is wrong', () => {
     expect(report(new UsageError('--title must have 1 to 200 characters.'))).to.equal(2);
   });
 
-  it('reports a usage error and runs nothing when an argument is not UTF-8', async () => {
+  it('reports a usage error and runs nothing if an argument is not UTF-8', async () => {
     const { exitCode } = process;
     const ran = sinon.fake();
     sinon.stub(process, 'argv').value(['node', 'seckill', 'go', Buffer.from('caf\u00e9', 'latin1').toString()]);
@@ -51,7 +51,7 @@ describe('command failure', () => {
     expect(printed).to.deep.equal([['seckill: an argument is not UTF-8 text: check it, and your locale.']]);
   });
 
-  it('ignores a reader of stdout that leaves early, and reports any other error of stdout', () => {
+  it('ignores that a reader of stdout leaves early, and reports any other error of stdout', () => {
     const output = new PassThrough();
     ignoreClosedPipe(output);
     output.emit('error', Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));

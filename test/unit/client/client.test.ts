@@ -88,7 +88,7 @@ describe('client: buy', () => {
     expect(newKey()).not.to.equal(newKey());
   });
 
-  it('sends nothing and reports no uncertainty when the token is missing or a header is invalid', async () => {
+  it('sends nothing and reports no uncertainty if the token is missing or a header is invalid', async () => {
     const failing = createClient({
       baseUrl: 'http://api.example',
       token: () => Promise.reject(new Error('signed out')),
@@ -107,7 +107,7 @@ describe('client: buy', () => {
     expect(api.asked).to.deep.equal([]);
   });
 
-  it('returns unknown when a try was lost and the token is then missing', async () => {
+  it('returns unknown if an attempt was lost and the token is then missing', async () => {
     api.next('fails');
     let asked = 0;
     const token = (): string => {
@@ -118,7 +118,7 @@ describe('client: buy', () => {
     expect(await ended(ending.buy('7', { key: 'k1' }))).to.deep.equal({ outcome: 'unknown', key: 'k1' });
   });
 
-  it('returns the outcome of the earlier purchase when its key is reused', async () => {
+  it('returns the outcome of the earlier purchase if its key is reused', async () => {
     api.next(json(200, ORDERED));
     expect(await buy()).to.include({ outcome: 'ordered', orderId: '99' });
     api.next(json(200, { ...PENDING, status: 'failed', orderId: '98', reason: 'units_lost' }));
@@ -126,7 +126,7 @@ describe('client: buy', () => {
     expect(api.asked).to.have.length(2);
   });
 
-  it('retries with the same key when a try is lost or hangs', async () => {
+  it('retries with the same key if an attempt is lost or hangs', async () => {
     api.next('fails', 'hangs', page(502), json(200, ORDERED));
     expect(await buy()).to.include({ outcome: 'ordered' });
     expect(api.whats).to.deep.equal([BUY, BUY, BUY, BUY]);
@@ -144,7 +144,7 @@ describe('client: buy', () => {
     });
   }
 
-  it('never retries before the API allows it, and spreads the retries of clients refused together', async () => {
+  it('never retries before the API allows it, and spreads the retries of clients that were refused together', async () => {
     const come: number[] = [];
     for (const chance of [0, 0.5, 0.99]) {
       random.returns(chance);
@@ -179,33 +179,33 @@ describe('client: buy', () => {
     expect(api.asked).to.have.length(3);
   });
 
-  it('is refused at once with the opening time when the sale opens after the patience ends', async () => {
+  it('is refused at once with the opening time if the sale opens after the patience ends', async () => {
     api.next(refusal('not_open', 600_000));
     expect(await buy()).to.include({ outcome: 'refused', code: 'not_open', retryAfterMs: 600_000 });
     api.next(refusal('not_open', 20_000), json(200, ORDERED));
     expect(await buy(), 'and waited for within it').to.include({ outcome: 'ordered' });
   });
 
-  it('accepts a refusal after a lost try when the status endpoint knows no purchase for the key', async () => {
+  it('accepts a refusal after a lost attempt if the status endpoint knows no purchase for the key', async () => {
     api.next('fails', refusal('sold_out'), refusal('purchase_not_found'));
     expect(await buy()).to.include({ outcome: 'refused', code: 'sold_out' });
     expect(api.whats).to.deep.equal([BUY, BUY, STATUS]);
     expect(pausesMs()[1], 'time for the lost one to arrive').to.be.at.least(2_000);
   });
 
-  it('follows the purchase and ignores the refusal when the lost try has arrived', async () => {
+  it('follows the purchase and ignores the refusal if the lost attempt has arrived', async () => {
     api.next('fails', refusal('sold_out'), json(200, PENDING), stream([OPEN, event('ordered', ORDERED)]));
     expect(await buy()).to.include({ outcome: 'ordered', orderId: '99' });
   });
 
-  it('returns unknown when no valid response arrives', async () => {
+  it('returns unknown if no valid response arrives', async () => {
     api.on('', () => 'fails');
     expect(await buy({ patienceMs: 20_000 })).to.deep.equal({ outcome: 'unknown', key: 'k1' });
     expect(api.asked.length).to.be.within(5, 12);
     expect(performance.now()).to.be.below(30_000);
   });
 
-  it('polls the status again when an overloaded API does not know it, and reports no held units', async () => {
+  it('polls the status again if an overloaded API does not know it, and does not claim that units are held', async () => {
     const spared = (): Response => json(200, { requestId: 'k1', saleId: '7', status: 'unknown', degraded: 'L3' });
     api.next('fails', refusal('sold_out'), spared(), spared(), refusal('purchase_not_found'));
     expect(await buy()).to.include({ outcome: 'refused', code: 'sold_out' });
@@ -214,14 +214,14 @@ describe('client: buy', () => {
     expect(await buy({ patienceMs: 20_000 })).to.deep.equal({ outcome: 'unknown', key: 'k1' });
   });
 
-  it('treats a success without a status as a try that may have arrived', async () => {
+  it('treats a success without a status as an attempt that may have arrived', async () => {
     api.next(json(200, { hello: 'you' }), json(200, ORDERED));
     expect(await buy()).to.include({ outcome: 'ordered', orderId: '99' });
     api.next(json(200, {}), refusal('sold_out'), refusal('purchase_not_found'));
     expect(await buy(), 'looked for').to.include({ outcome: 'refused', code: 'sold_out' });
   });
 
-  it('returns unknown when only temporary refusals follow a lost response', async () => {
+  it('returns unknown if only temporary refusals follow a lost response', async () => {
     api
       .next('fails')
       .on(BUY, () => refusal('outcome_unknown'))
@@ -229,13 +229,13 @@ describe('client: buy', () => {
     expect(await buy({ patienceMs: 10_000 })).to.deep.equal({ outcome: 'unknown', key: 'k1' });
   });
 
-  it('returns pending when units are held and no order arrives in time', async () => {
+  it('returns pending if units are held and no order arrives in time', async () => {
     api.next(json(202, PENDING)).on(EVENTS, () => stream([OPEN, event('pending', PENDING)], 10, 'stays'));
     expect(await buy({ patienceMs: 10_000 })).to.deep.equal({ outcome: 'pending', key: 'k1' });
     expect(performance.now()).to.be.within(10_000, 10_200);
   });
 
-  it('returns pending and not refused when units are held and the token expires', async () => {
+  it('returns pending, not refused, if units are held and the token expires', async () => {
     api.next(json(202, PENDING), refusal('unauthorized'));
     expect(await buy()).to.deep.equal({ outcome: 'pending', key: 'k1' });
   });
@@ -267,12 +267,12 @@ describe('client: following a purchase', () => {
   };
   const paid = { ...ORDERED, orderState: 'paid' };
 
-  it('reports each step to the end', async () => {
+  it('reports each step up to the last', async () => {
     api.next(stream([OPEN, event('pending', PENDING), event('ordered', ORDERED), event('paid', paid)], 10, 'stays'));
     expect(await follow()).to.deep.equal(['pending', 'ordered', 'paid']);
   });
 
-  it('resumes a stream at its last event, after the pause the stream asked for', async () => {
+  it('resumes a stream at its last event, after the pause that the stream asked for', async () => {
     api.next(
       stream([OPEN, event('pending', PENDING), ':\n\n'], 1_000),
       stream([OPEN, event('ordered', ORDERED), event('expired', { ...ORDERED, orderState: 'expired' })]),
@@ -283,21 +283,21 @@ describe('client: following a purchase', () => {
     expect(pausesMs()[0]).to.be.at.least(3_000 + 2_000);
   });
 
-  it('ends when 204 says that every event was seen', async () => {
+  it('ends when a 204 says that every event was seen', async () => {
     api.next(new Response(null, { status: 204 }));
     expect(await follow()).to.deep.equal([]);
   });
 
   const polled = () => api.on(`${STATUS}?wait=25`, () => json(200, api.asked.length > 4 ? paid : ORDERED));
 
-  it('polls when the stream is refused', async () => {
+  it('polls if the stream is refused', async () => {
     api.next(refusal('overloaded'));
     polled();
     expect(await follow()).to.deep.equal(['ordered', 'paid']);
     expect(api.whats.slice(0, 2)).to.deep.equal([EVENTS, `${STATUS}?wait=25`]);
   });
 
-  it('polls after some seconds when a proxy buffers the stream', async () => {
+  it('polls after some seconds if a proxy buffers the stream', async () => {
     api.next(stream([], 10, 'stays'));
     polled();
     expect(await follow()).to.deep.equal(['ordered', 'paid']);
@@ -317,13 +317,13 @@ describe('client: following a purchase', () => {
     expect(pausesMs()[0]).to.be.within(70_000, 74_000);
   });
 
-  it('pauses after a poll that returns at once, and not after a held poll', async () => {
+  it('pauses after a poll that returns at once, but not after a poll that was held', async () => {
     api.next(refusal('overloaded')).on(`${STATUS}?wait=25`, () => json(200, api.asked.length > 3 ? paid : PENDING));
     await follow();
     expect(pausesMs()[1]).to.be.within(1_500, 3_100);
   });
 
-  it('throws when the purchase does not exist or the patience ends', async () => {
+  it('throws if the purchase does not exist or the patience ends', async () => {
     api.next(refusal('purchase_not_found'));
     const thrown = await follow().catch((error: unknown) => error);
     expect(thrown).to.be.instanceOf(CannotFollow).with.nested.property('refusal.code', 'purchase_not_found');
@@ -358,7 +358,7 @@ describe('client: tokens', () => {
     ]);
   });
 
-  it('names the lane of the buyer in its token, for the proxy', async () => {
+  it('sends the lane of the buyer in the token, for the proxy', async () => {
     const payload = Buffer.from(JSON.stringify({ sub: 'u00000007' })).toString('base64url');
     client = createClient({ baseUrl: '', token: `e30.${payload}.x`, fetch: api.fetch });
     api.next(json(200, { orders: [], next: null }));
@@ -366,7 +366,7 @@ describe('client: tokens', () => {
     expect(api.asked[0]?.headers['Seckill-Lane']).to.equal(String(laneOf('u00000007')));
   });
 
-  it('reports one refusal when the token stays the same after a 401, and sends no header without a token', async () => {
+  it('returns the refusal once if the token stays the same after a 401, and sends no header without a token', async () => {
     client = createClient({ baseUrl: '', token: async () => 'same', fetch: api.fetch });
     api.next(refusal('unauthorized'));
     expect(await ended(client.orders())).to.deep.include({ ok: false, code: 'unauthorized' });
@@ -408,7 +408,7 @@ describe('client: the other calls', () => {
     });
   }
 
-  it('reads a sale as often as the API asks for, later after a refusal, and not while the page is hidden', async () => {
+  it('reads a sale as often as the API asks for, less often after a refusal, and not while the page is hidden', async () => {
     const page = Object.assign(new EventTarget(), { visibilityState: 'visible' });
     Object.assign(globalThis, { document: page });
     random.returns(0.5);
@@ -452,13 +452,13 @@ describe('client: the other calls', () => {
       .with.property('message', 'gone');
   });
 
-  it('encodes ids so that they stay in their part of the path', async () => {
+  it('encodes ids so that they cannot leave their part of the path', async () => {
     api.next(json(200, {}));
     await ended(client.order('../me/orders'));
     expect(api.whats).to.deep.equal(['GET /v1/orders/..%2Fme%2Forders']);
   });
 
-  it('sends the key of a charge when there is one', async () => {
+  it('sends the key of a charge if there is one', async () => {
     api.next(json(200, {}), json(200, {}));
     await ended(client.pay('99', { key: 'c1' }));
     await ended(client.pay('99'));
@@ -475,7 +475,7 @@ describe('client: the other calls', () => {
     expect(api.asked.map(({ body }) => body)).to.deep.equal([{ paymentMethod: 'pm_1' }, undefined]);
   });
 
-  it('waits in the queue with the newest ticket until admission, and replaces an expired ticket', async () => {
+  it('waits in the queue with its newest ticket until it is admitted, and replaces an expired ticket', async () => {
     const waiting = (ticket: string) => json(202, { status: 'waiting', ticket, position: 3, pollAfterMs: 5_000 });
     const admitted = { status: 'admitted', pass: 'p', passEndsAt: '2030-01-01T00:00:00.000Z' };
     api.next(waiting('t1'), waiting('t2'), refusal('ticket_not_found'), waiting('t3'), json(200, admitted));
@@ -493,7 +493,7 @@ describe('client: the other calls', () => {
     expect(places).to.deep.equal(['waiting', 'waiting', 'waiting', 'admitted']);
   });
 
-  it('needs no pass when a sale has no queue, and reports a sale that is over', async () => {
+  it('needs no pass if a sale has no queue, and reports that a sale is over', async () => {
     api.next(json(200, { status: 'no_queue' }), refusal('closed'));
     expect(await ended(client.waitInQueue('7'))).to.deep.include({ ok: true, body: { pass: null, passEndsAt: null } });
     expect(await ended(client.waitInQueue('7'))).to.deep.include({ ok: false, code: 'closed' });

@@ -10,7 +10,7 @@ const EVENTS: StreamedEvent[] = [
 ];
 
 describe('event stream read from a fetch', () => {
-  it('yields the same events for any split into chunks', () => {
+  it('yields the same events however the stream is split into chunks', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: STREAM.length - 1 })), (cuts) => {
         const reader = new EventStreamReader();

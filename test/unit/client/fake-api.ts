@@ -27,7 +27,7 @@ export const page = (status: number, headers: Record<string, string> = {}): Resp
 export const event = (step: string, purchase: object): string =>
   `id: ${step}\nevent: ${step}\ndata: ${JSON.stringify(purchase)}\n\n`;
 
-/** Streams these texts with this delay (ms) before each text after the first, then ends or stays open. */
+/** Streams these texts, with this delay (ms) before each text after the first, then ends or stays open. */
 export function stream(texts: readonly string[], everyMs = 10, then: 'ends' | 'stays' = 'ends'): Response {
   const body = new ReadableStream<Uint8Array>({
     start(controller) {

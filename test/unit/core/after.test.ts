@@ -48,7 +48,7 @@ describe('wait of any length', () => {
     expect(ring.callCount, 'when it is over').to.equal(1);
   });
 
-  it('never ends when it is infinite or was cancelled', () => {
+  it('never ends if it is infinite or was cancelled', () => {
     const ring = sinon.fake();
     const ends = [after(Infinity, ring), after(3 * TIMER_MAX_MS, ring)];
     pass(2 * TIMER_MAX_MS);

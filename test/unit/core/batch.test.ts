@@ -40,7 +40,7 @@ describe('batch', () => {
     expect(new Set(ids).size).to.equal(ids.length);
   });
 
-  it('is encoded with short names and purchases as triples', () => {
+  it('is encoded with short names and with purchases as triples', () => {
     expect(JSON.parse(sealed({ traceparent: TRACEPARENT }).body)).to.deep.equal({
       v: 1,
       batchId: 'batch-1',
@@ -69,14 +69,14 @@ describe('batch', () => {
     );
   });
 
-  it('keeps its original bytes when it has no metadata or trace ids', () => {
+  it('keeps its original bytes if it has no metadata or trace ids', () => {
     expect(sealed().body).to.equal(
       '{"v":1,"batchId":"batch-1","saleId":"7","bucket":0,"epoch":1,"createdAt":1700000000000,"trace":"",' +
         '"purchases":[["u1","k1",1],["u2","k1",3]]}',
     );
   });
 
-  it('has a newer version and a fourth value when it has metadata, so that an older program parks the batch', () => {
+  it('with metadata, has a newer version and a fourth value, so that an older program parks the batch', () => {
     const [u1, u2] = purchasesOf('u1', 'u2*3');
     const batch = sealed({ purchases: [u1 as Purchase, { ...(u2 as Purchase), metadata: { cart: '42' } }] });
     expect(JSON.parse(batch.body)).to.deep.include({
@@ -89,7 +89,7 @@ describe('batch', () => {
     expect(decodeBatch(batch.body)).to.deep.equal({ outcome: 'decoded', batch });
   });
 
-  it('keeps its version when it has trace ids, so that an older program records the same orders', () => {
+  it('with trace ids, keeps its version, so that an older program records the same orders', () => {
     const [u1, u2] = purchasesOf('u1', 'u2*3');
     const batch = sealed({ purchases: [u1 as Purchase, { ...(u2 as Purchase), traceId: TRACE_ID }] });
     const { traces, ...rest } = JSON.parse(batch.body) as Record<string, unknown>;
@@ -111,7 +111,7 @@ describe('batch', () => {
     }
   });
 
-  it('names the batch and each trace of its purchases once in a log line', () => {
+  it('is named once in a log line, with each trace of its purchases', () => {
     const traced = { ...purchaseOf('u1'), traceId: TRACE_ID };
     expect(logFieldsOf(sealed())).to.deep.equal({ batchId: 'batch-1' });
     expect(logFieldsOf(sealed({ purchases: [traced, { ...traced, userId: 'u2' }] }))).to.deep.equal({
@@ -170,7 +170,7 @@ describe('batch', () => {
     }
   });
 
-  it('distinguishes another version from an undecodable body, because a later program may read it [M7]', () => {
+  it('distinguishes another version from an undecodable body, because a later program may be able to read it [M7]', () => {
     for (const version of [0, 3, '1', null, undefined]) {
       expect(decodeBatch(bodyWith('v', version)).outcome).to.equal('unknown_version');
     }
@@ -192,7 +192,7 @@ describe('batch', () => {
     ['purchases', [Array.from({ length: BATCH_SIZE_CEILING + 1 }, (_, i) => ['u', `k${i}`, 1])], /more than/],
   ];
   for (const [field, values, detail] of bad) {
-    it(`is undecodable with its reason when ${field} is wrong: ${detail.source} [M7, S6]`, () => {
+    it(`is undecodable and says why if ${field} is wrong: ${detail.source} [M7, S6]`, () => {
       for (const value of values) {
         const decoded = decodeBatch(bodyWith(field, value));
         expect(decoded.outcome, JSON.stringify(value).slice(0, 40)).to.equal('undecodable');
@@ -225,7 +225,7 @@ describe('batch', () => {
     expect(decodeBatch(sealed({ purchases: crowd }).body).outcome).to.equal('decoded');
   });
 
-  it('never turns external names into object fields', () => {
+  it('never turns names from outside into object fields', () => {
     const body = sealed().body.replace('{', '{"__proto__":{"polluted":1},');
     expect(decodeBatch(body).outcome).to.equal('decoded');
     expect(({} as { polluted?: number }).polluted).to.equal(undefined);

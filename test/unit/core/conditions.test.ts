@@ -32,7 +32,7 @@ describe('conditions', () => {
   const words = (watch: AlertWatch): string[] =>
     seen(watch).map(({ severity, about, text, sinceMs }) => `${severity} ${about} ${text} ${sinceMs - START_MS}`);
 
-  it('is `info` when the problem begins, has the severity of its alert after its time, and ends with the problem', () => {
+  it('is `info` when the problem begins, has the severity of its alert once it has lasted long enough, and ends with the problem', () => {
     const watch = watchOf(rule('max(m) > 2', { time: '1m' }));
     published = { m: [series(2)] };
     expect(words(watch)).to.deep.equal([]);
@@ -50,7 +50,7 @@ describe('conditions', () => {
     expect(words(watch), 'the metric is absent').to.deep.equal([]);
   });
 
-  it('reports the worst value for each combination of labels and uses the last label as its subject', () => {
+  it('reports the worst value for each combination of labels, and names its subject by the last label', () => {
     const summary = `'{{ $labels.topic }} waits for {{ $labels.group }}: {{ $value | printf "%.0f" }}.'`;
     const watch = watchOf(rule('max by (group, topic) (m) > 30', { summary }));
     published = {
@@ -104,7 +104,7 @@ describe('conditions', () => {
     expect(words(watch)).to.deep.equal([]);
   });
 
-  it('lists each metric that it reads once', () => {
+  it('lists each metric once, however often it reads it', () => {
     const watch = watchOf(rule('max(m) > 1'), rule('max(m / n) > 1'), rule('max(m - o) > 1'));
     expect(watch.metrics).to.deep.equal(['m', 'n', 'o']);
   });

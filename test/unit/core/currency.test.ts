@@ -8,7 +8,7 @@ import { createFormat } from '../../../web/console/logic/format.js';
 const CURRENCIES = Intl.supportedValuesOf('currency');
 
 describe('currencies', () => {
-  it('have the number of digits in ISO 4217, even where Intl differs', () => {
+  it('have the number of digits of ISO 4217, even where Intl differs', () => {
     const digits = ['EUR', 'JPY', 'KRW', 'VND', 'ISK', 'UGX', 'KWD', 'BHD', 'TND', 'HUF', 'IDR', 'COP', 'IQD', 'MGA'];
     expect(digits.map((currency) => `${currency} ${currencyDigits(currency)}`)).to.deep.equal([
       ...['EUR 2', 'JPY 0', 'KRW 0', 'VND 0', 'ISK 0', 'UGX 0', 'KWD 3', 'BHD 3', 'TND 3'],
@@ -18,7 +18,7 @@ describe('currencies', () => {
 
   /** Node.js 20, 22 and 24 agree on these currencies. A newer version that differs fails this test. */
   const SHOWN_OTHERWISE = 'AFN ALL COP HUF IDR IQD IRR KPW LAK LBP MGA MMK PKR SLL SOS SYP YER';
-  it('match Intl except for a fixed list', () => {
+  it('match Intl, except for a fixed list', () => {
     const others = CURRENCIES.filter((currency) => {
       const shown = new Intl.NumberFormat('en', { style: 'currency', currency }).resolvedOptions();
       return shown.maximumFractionDigits !== currencyDigits(currency);

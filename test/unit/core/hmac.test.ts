@@ -17,7 +17,7 @@ describe('HMAC', () => {
     for (const keyLength of [0, 1, 31, 32, 55, 63, 64, 65, 128, 500]) {
       const secret = 'key-of-any-length-'.repeat(40).slice(0, keyLength);
       const key = new HmacKey(secret);
-      // Lengths around block ends and beyond the shared buffer, then a short text after a long text.
+      // lengths around the ends of blocks and beyond the shared buffer, then a short text after a long one
       for (const length of [0, 1, 55, 56, 63, 64, 65, 1023, 1024, 1025, 5000, 3]) {
         const text = 'text '.repeat(1000).slice(0, length);
         expect(key.sign(text), `key ${keyLength}, text ${length}`).to.equal(fromNode(secret, text));
@@ -40,7 +40,7 @@ describe('HMAC', () => {
     }
   });
 
-  it('compares texts as equal only when every character is equal', () => {
+  it('compares texts as equal only if every character is equal', () => {
     expect(sameText('abc', 'abc')).to.equal(true);
     expect(sameText('', '')).to.equal(true);
     for (const other of ['abd', 'bbc', 'ab', 'abcd', '']) expect(sameText('abc', other), other).to.equal(false);

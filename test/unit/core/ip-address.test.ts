@@ -67,7 +67,7 @@ describe('IP address', () => {
     });
   }
 
-  it('refuses bits after the prefix length as a typing error', () => {
+  it('treats bits beyond the prefix length as a typing error', () => {
     for (const text of ['10.0.0.1/8', '128.0.0.0/0', '2001:db8::1/64']) expect(readNetwork(text), text).to.equal(null);
   });
 });

@@ -21,7 +21,7 @@ describe('reloaded text', () => {
     expect(live()).to.equal('read 2');
   });
 
-  it('keeps the last good text when the file is missing or unusable', () => {
+  it('keeps the last good text if the file is missing or unusable', () => {
     let now: string | null = 'first';
     const live = liveText('first', () => {
       if (now === null) throw new Error('ENOENT');
@@ -36,7 +36,7 @@ describe('reloaded text', () => {
     expect(later()).to.equal('third');
   });
 
-  it('gives readers the previous text so that they can skip unchanged text', () => {
+  it('passes readers the previous text, so that they can skip an unchanged text', () => {
     const seen: string[] = [];
     const live = liveText('first', (last) => {
       seen.push(last);

@@ -23,7 +23,7 @@ const TOPIC = 'a-topic';
 const BODY = '{"v":1,"title":"größe"}';
 
 describe('message signatures', () => {
-  it('accept only an unchanged body on the topic it was signed for', () => {
+  it('accept only an unchanged body, on the topic for which it was signed', () => {
     const ring = ringOf(OLD);
     const signature = ring.sign(TOPIC, BODY);
     expect(signature).to.match(/^old\.[A-Za-z0-9_-]{43}$/);
@@ -58,7 +58,7 @@ describe('message signatures', () => {
     }
   });
 
-  it('accept an unsigned message during an update, and never a wrong signature', () => {
+  it('accept an unsigned message during an update, but never a wrong signature', () => {
     const ring = ringOf(NEW, 'accept');
     expect(ring.check(TOPIC, BODY, undefined)).to.equal('unsigned_accepted');
     expect(ring.check(TOPIC, BODY, '')).to.equal('unknown_key');
@@ -101,7 +101,7 @@ describe('messages without a valid signature', () => {
       ...(signature === undefined ? {} : { [SIGNATURE_PROPERTY]: signature }),
     });
 
-  it('are parked, counted and acked, and the valid messages between them arrive [S10]', async () => {
+  it('are parked, counted and acked, while the valid messages among them arrive [S10]', async () => {
     forge('{', undefined);
     await broker.redriveChannel().publish(batch);
     forge(batch.body, TEST_SIGNATURES.sign(TOPICS.purchase, batch.body));
@@ -140,14 +140,14 @@ describe('messages without a valid signature', () => {
     );
   });
 
-  it('are truncated when they are long, because an attacker may send many', async () => {
+  it('are truncated if they are long, because an attacker may send many', async () => {
     forge('x'.repeat(1_000_000));
     await receive();
     expect(deadLetters.deadLetters[0]?.body).to.have.length(16_384);
     expect(deadLetters.deadLetters[0]?.detail).to.contain('1000000 characters');
   });
 
-  it('do not end a receive, which continues until it gets a valid message or none is left', async () => {
+  it('do not end a receive, which continues until it gets a valid message or there are no more', async () => {
     for (let index = 0; index < 20; index++) forge(`forged ${index}`);
     await broker.redriveChannel().publish(batch);
     expect(await receive()).to.deep.equal([batch.body]);
@@ -155,7 +155,7 @@ describe('messages without a valid signature', () => {
     expect(deadLetters.deadLetters).to.have.length(20);
   });
 
-  it('are redelivered while parking fails, and reach no handler', async () => {
+  it('are redelivered while they cannot be parked, and reach no handler', async () => {
     forge('a');
     const away = { park: () => Promise.reject(new OperationalError('mysql', 'away', { retryable: true })) };
     expect(await receive(checked({ deadLetters: away }))).to.deep.equal([]);
@@ -165,7 +165,7 @@ describe('messages without a valid signature', () => {
     expect([broker.unfinished(WAY.topic, WAY.group), deadLetters.deadLetters.length]).to.deep.equal([0, 1]);
   });
 
-  it('are counted and accepted during an update when they have no signature', async () => {
+  it('are counted and accepted during an update if they have no signature', async () => {
     forge('of an older program');
     const signatures = ringOf(NEW, 'accept');
     expect(await receive(checked({ signatures }))).to.deep.equal(['of an older program']);

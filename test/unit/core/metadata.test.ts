@@ -6,7 +6,7 @@ const NAME_MAX = 40;
 const ofBytes = (bytes: number): object => ({ a: 'x'.repeat(bytes - '{"a":""}'.length) });
 
 describe('purchase metadata', () => {
-  it('is an object of texts', () => {
+  it('is an object of strings', () => {
     for (const good of [{ cart: '42' }, { a: '', 'b.c_d-9': '\u0000"\\🖋' }, ofBytes(METADATA_BYTES_MAX)]) {
       expect(metadataFault(good), JSON.stringify(good)).to.equal(null);
       expect(isMetadata(good)).to.equal(true);

@@ -27,7 +27,7 @@ const EVENT: OrderEvent = {
   atMs: 1_700_000_000_000,
 };
 
-/** Lists that hold no valid orders. */
+/** Lists that are not valid lists of orders. */
 const BAD_ORDERS = [undefined, null, [], 'x', [11], ['0'], ['1', '1'], ['a'], [null]];
 const TOO_MANY = Array.from({ length: ORDERS_PER_MESSAGE_MAX + 1 }, (_, i) => String(i + 1));
 

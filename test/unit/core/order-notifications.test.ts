@@ -21,12 +21,12 @@ describe('order notifications', () => {
     expect(decodeOrderNotifications(encodeOrderNotifications([ordered]))).to.deep.include({ notifications: [ordered] });
   });
 
-  it('allows slashes in a user id and reads the request id after the last slash', () => {
+  it('allows slashes in a user id, because the request id begins after the last slash', () => {
     const hostile = { ...PAID, userId: 'a/b/{7:0}' };
     expect(decodeOrderNotifications(encodeOrderNotifications([hostile]))).to.deep.include({ notifications: [hostile] });
   });
 
-  it('leaves out orders that nobody wants, whatever they contain, but checks the others', () => {
+  it('leaves out orders for which nobody waits, whatever they contain, but checks the others', () => {
     const body = (state: string): string =>
       JSON.stringify({
         v: 2,

@@ -32,7 +32,7 @@ describe('outage log', () => {
     expect(ended).to.deep.equal([{ failures: 5 }]);
   });
 
-  it('stays one outage while successes come between the failures, until nothing fails for the calm time', () => {
+  it('counts as one outage while successes occur between failures, until nothing fails for the calm time', () => {
     const timers = sinon.useFakeTimers({ toFake: ['performance'] });
     const outage = new OutageLog(log, { begins: 'it is away', ends: 'it is back' }, {}, 10_000);
     for (let nth = 0; nth < 5; nth++) {

@@ -8,7 +8,7 @@ const errorOf = (text: string): string | null => {
   return 'error' in parsed ? parsed.error : null;
 };
 
-/** Not every version of Node.js has each message. */
+/** Not every version of Node.js produces each message. */
 function positionOfParse(text: string): number | null {
   try {
     JSON.parse(text);
@@ -19,7 +19,7 @@ function positionOfParse(text: string): number | null {
   return null;
 }
 
-describe('JSON or another value', () => {
+describe('JSON or a plain text', () => {
   it('returns the parsed value, null or the text itself', () => {
     for (const read of [jsonOrNull, jsonOrText]) expect(read('{"a":[1]}')).to.deep.equal({ a: [1] });
     expect(jsonOrText('null')).to.equal(null);
@@ -57,7 +57,7 @@ describe('parseJson', () => {
     });
   }
 
-  it('names the same token as JSON.parse when any one character is wrong', () => {
+  it('names the same token as JSON.parse if any one character is wrong', () => {
     const text = '{"a":[1,-2.5e3,null,{"b":"c\\n\\u0041"}],"d":false}';
     let compared = 0;
     for (let at = 1; at < text.length; at++) {
@@ -66,14 +66,14 @@ describe('parseJson', () => {
       const column = /unexpected .* column (\d+)/.exec(errorOf(broken) ?? '')?.[1];
       if (position === null || column === undefined) continue;
       compared++;
-      const inToken = broken.slice(Number(column) - 1, position); // A wrong number is named by its first character.
+      const inToken = broken.slice(Number(column) - 1, position); // a wrong number is named by its first character
       expect(inToken, broken).to.match(/^[\w.+-]*$/);
       expect(Number(column)).to.be.at.most(position + 1);
     }
     expect(compared).to.be.greaterThan(5);
   });
 
-  it('refuses half of a surrogate pair in any text or name, escaped or not, and nothing else', () => {
+  it('refuses half of a surrogate pair in any text or name, escaped or not, but nothing else', () => {
     const escaped = (text: string): string =>
       `"${Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`).join('')}"`;
     fc.assert(
@@ -94,7 +94,7 @@ describe('parseJson', () => {
     expect(errorOf(`${'['.repeat(200_000)}"\\ud83d"${']'.repeat(200_000)}`)).to.match(/^The body/);
   });
 
-  it('says that a text is nested too deeply to find the mistake in it', () => {
+  it('says if a text is nested too deeply to find the mistake in it', () => {
     expect(errorOf('['.repeat(200_000))).to.equal('The body is not JSON: it is nested too deeply.');
   });
 

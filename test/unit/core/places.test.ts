@@ -4,7 +4,7 @@ import { Places, type AddressShare } from '../../../src/core/places.js';
 describe('connection places', () => {
   const at = (key: string, times = 1): readonly AddressShare[] => [{ key, times }];
 
-  it('take a place of both an address and its network, and limit the share of each', () => {
+  it('count both for an address and for its network, and limit the share of each', () => {
     const places = new Places({ max: 100, perAddressMax: 2 });
     const inNetwork = (key: string): readonly AddressShare[] => [...at(key), ...at('network', 2)];
     const taken = ['a', 'a', 'a', 'b', 'b', 'c'].map((key) => places.take(null, inNetwork(key)));
@@ -13,7 +13,7 @@ describe('connection places', () => {
     expect(places.take(null, inNetwork('c'))).to.not.equal(null);
   });
 
-  it('stay available to other addresses when one address has many buyers', () => {
+  it('stay available to other addresses if one address has many buyers', () => {
     const places = new Places({ max: 10, perUserMax: 2, perAddressMax: 3 });
     const leave = ['u1', 'u1', 'u2'].map((userId) => places.take(userId, at('203.0.113.7')));
     expect(leave).to.not.include(null);
@@ -27,14 +27,14 @@ describe('connection places', () => {
     expect(places.taken).to.equal(5);
   });
 
-  it('take no place of the address when the buyer is refused', () => {
+  it('do not count for the address if the buyer is refused', () => {
     const places = new Places({ max: 10, perUserMax: 1, perAddressMax: 2 });
     places.take('u1', at('a'));
     for (let nth = 0; nth < 5; nth++) expect(places.take('u1', at('a'))).to.equal(null);
     expect(places.take('u2', at('a'))).to.not.equal(null);
   });
 
-  it('limit only the total when clients cannot be told apart', () => {
+  it('have only a total limit if clients cannot be told apart', () => {
     const places = new Places({ max: 2, perUserMax: 1 });
     const leave = places.take();
     expect(places.take()).to.not.equal(null);

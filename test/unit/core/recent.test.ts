@@ -3,7 +3,7 @@ import { recent } from '../../../src/core/recent.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 
 describe('recent value', () => {
-  it('is not cached when the request fails', async () => {
+  it('is not cached if the request fails', async () => {
     let asked = 0;
     const ask = async (): Promise<number> => {
       if (++asked === 1) throw new Error('away');
@@ -16,7 +16,7 @@ describe('recent value', () => {
     expect(await read(), 'kept').to.equal(2);
   });
 
-  it('only shares a running request when caching is off', async () => {
+  it('only shares a running request if caching is off', async () => {
     let asked = 0;
     const read = recent(async () => ++asked, 0, new ManualClock());
     expect(await Promise.all([read(), read()])).to.deep.equal([1, 1]);

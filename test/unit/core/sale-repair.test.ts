@@ -4,7 +4,7 @@ import { repairNeedOf } from '../../../src/core/sale-repair.js';
 
 const GONE: BucketStatus = { state: null, epoch: 0, sameServer: false };
 
-describe('repair need', () => {
+describe('reason for a repair', () => {
   const good: BucketStatus = { state: 'open', epoch: 3, sameServer: true };
   const needOf = (...buckets: Partial<BucketStatus>[]): string | null =>
     repairNeedOf(
@@ -12,7 +12,7 @@ describe('repair need', () => {
       buckets.map((bucket) => ({ ...good, ...bucket })),
     );
 
-  it('is empty while every bucket is loaded on this server in this epoch', () => {
+  it('is null while every bucket is loaded on this server in this epoch', () => {
     expect(needOf({}, {})).to.equal(null);
     expect(needOf({ state: 'paused' }, { state: 'closed', epoch: 4 })).to.equal(null);
   });
@@ -24,11 +24,11 @@ describe('repair need', () => {
     expect(needOf({ sameServer: false }, { state: 'repair' }, { state: null })).to.equal('in_repair');
   });
 
-  it('is empty for a draft, which was never loaded or is loading now', () => {
+  it('is null for a draft, which was never loaded or is loading now', () => {
     expect(repairNeedOf({ state: 'draft', epoch: 1, retiredAtMs: null }, [GONE])).to.equal(null);
   });
 
-  it('is empty for a retired sale, which was removed from Redis on purpose', () => {
+  it('is null for a retired sale, which was removed from Redis on purpose', () => {
     expect(repairNeedOf({ state: 'closed', epoch: 1, retiredAtMs: 1 }, [GONE])).to.equal(null);
   });
 });

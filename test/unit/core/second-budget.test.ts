@@ -3,7 +3,7 @@ import { SecondBudget } from '../../../src/core/second-budget.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 
 describe('budget per second', () => {
-  it('allows its full number, and the same number again one second after the first use', () => {
+  it('allows its full number, and again one second after the first use', () => {
     const clock = new ManualClock();
     const budget = new SecondBudget(2, clock);
     const take = (): boolean[] => [budget.take(), budget.take(), budget.take()];

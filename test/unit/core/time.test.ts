@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { isoTime, readTime, spanReversed } from '../../../src/core/time.js';
 
 const NOW_MS = Date.UTC(2030, 0, 1);
-/** Texts that `Date.parse` reads as another time than intended, or in the time zone of this machine. */
+/** Texts that `Date.parse` would read as a time other than intended, or in the time zone of this machine. */
 const GUESSED = [
   '05.12.2026 20:00',
   '10.12.2026',
@@ -73,7 +73,7 @@ describe('typed time', () => {
 });
 
 describe('time range', () => {
-  it('is reversed when its end is before its start', () => {
+  it('counts as reversed if its end is before its start', () => {
     expect(spanReversed({ from: 2, to: 1 })).to.deep.equal({ from: 'from', to: 'to' });
     expect(spanReversed({ since: 2, until: 1, from: 1, to: 1 })).to.deep.equal({ from: 'since', to: 'until' });
     for (const fine of [

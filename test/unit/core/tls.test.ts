@@ -52,7 +52,7 @@ describe('tls', () => {
     }
   }
 
-  it('trusts the given authority, shows our certificate, and accepts a host name or an IP address', async () => {
+  it('trusts the given authority, presents our certificate, and accepts a host name or an IP address', async () => {
     const tls = new Tls(NAMES, settings({ ca: ours.cert, pair: client }));
     const asking = { ...server, ca: ours.cert, requestCert: true, rejectUnauthorized: true };
     expect(await connected(asking, tls)).to.equal(null);
@@ -62,7 +62,7 @@ describe('tls', () => {
     expect(await connected(named, byName), 'the name that is asked for').to.equal(null);
   });
 
-  describe('names the reason and the remedy when a connection fails', () => {
+  describe('names the reason and the remedy if a connection fails', () => {
     const cases: [string, () => Promise<[TlsOptions | null, TlsSettings]>, RegExp][] = [
       [
         'an authority that we do not trust',
@@ -138,7 +138,7 @@ describe('tls', () => {
       expect(sentence).to.match(/^does not accept the client certificate: correct STORE_TLS_CERT and STORE_TLS_KEY \(/);
     });
 
-    it('returns nothing for an error that is not a TLS error', () => {
+    it('returns null for an error that has nothing to do with TLS', () => {
       const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' });
       for (const error of [refused, new Error('read ECONNRESET'), undefined, null, 'text']) {
         expect(tlsReason(error, NAMES, null)).to.equal(null);

@@ -87,7 +87,7 @@ describe('trace context', () => {
     expect(new Set(ids).size).to.equal(ids.length);
   });
 
-  it('derives a trace id from the name of a batch, and none from another name', () => {
+  it('derives a trace id from a batch id, and none from any other text', () => {
     for (let i = 0; i < 100; i++) {
       const batchId = newBatchId();
       const traceId = traceIdOfBatch(batchId);

@@ -17,7 +17,7 @@ const idsOf = (gone: readonly SeenProgram[], live: readonly SeenProgram[]): stri
   vanishedPrograms(gone, live, NOW_MS).map(({ id }) => id);
 
 describe('programs that vanished', () => {
-  it('are named until a program of their kind starts, and each start replaces one of them', () => {
+  it('are named until a program of their kind starts; each start replaces one of them', () => {
     const [one, two] = [seen('one', -9_000, -3_000), seen('two', -9_000, -2_000)];
     const old = seen('old', -9_000, 0);
     expect(idsOf([one, two], [old])).to.deep.equal(['one', 'two']);

@@ -46,7 +46,7 @@ describe('id syntax', () => {
     for (const bad of [...odd, 7, null, undefined, ['a'], {}]) expect(isId(bad), JSON.stringify(bad)).to.equal(false);
   });
 
-  it('accepts user ids of identity providers without blanks, because MySQL ignores trailing blanks [S6]', () => {
+  it('accepts user ids of identity providers, but no blanks, because MySQL ignores trailing blanks [S6]', () => {
     const good = [
       'auth0|507f1f77bcf86cd799439011',
       'a@b.com',
@@ -77,7 +77,7 @@ describe('id syntax', () => {
     }
   });
 
-  it('accepts payment ids of providers that fit a column and a path [S6]', () => {
+  it('accepts payment ids of providers if they fit a column and a path [S6]', () => {
     const good = ['pi_3MtwBwLkdIwHu7ix28a3tqPa', 'ch.1:2', 'PAY-1AB~2', 'a='.repeat(32), 'simulated-x', '_x'];
     for (const one of good) expect(isPaymentId(one), one).to.equal(true);
     for (const bad of ['', '.', '..', ':a', 'a/b', 'a b', 'a%2F', 'a?b', 'a#b', 'ä', 'a\n', 'x'.repeat(65), 7, null]) {
@@ -106,7 +106,7 @@ describe('purchase', () => {
     }
   });
 
-  it('gives two purchases the same key only if buyer and request are equal, and reads both from the key', () => {
+  it('gives two purchases the same key only if buyer and request are equal, and recovers both from the key', () => {
     fc.assert(
       fc.property(userId, id, userId, id, (userId, requestId, otherUser, otherRequest) => {
         const same = userId === otherUser && requestId === otherRequest;
@@ -159,7 +159,7 @@ describe('request entry', () => {
 });
 
 describe('order', () => {
-  it('ends unpaid, failed and returned orders for good, and moves only the money of paid orders [I8]', () => {
+  it('never leaves an ended state, and after payment moves only between the states of its money [I8]', () => {
     for (const state of ORDER_STATES) {
       const isFinal = ['cancelled', 'expired', 'failed', 'returned'].includes(state);
       expect(ORDER_TRANSITIONS[state].length === 0, state).to.equal(isFinal);
@@ -226,8 +226,8 @@ describe('sale', () => {
     expect(Object.keys(SALE_TRANSITIONS)).to.have.members(SALE_STATES);
   });
 
-  it('assigns a buyer to the same home bucket for ever: known values [R12]', () => {
-    // FNV-1a test vectors of its authors. Stored data depends on them.
+  it('assigns a buyer to the same home bucket for ever, checked by known values [R12]', () => {
+    // FNV-1a test vectors published by its authors. Stored data depends on them.
     expect([hash32(''), hash32('a'), hash32('foobar')]).to.deep.equal([0x811c9dc5, 0xe40c292c, 0xbf9cf968]);
     expect(homeBucket('anybody', 1)).to.equal(0);
     expect(homeBucket('a', 16)).to.equal(0xe40c292c % 16);

@@ -65,7 +65,7 @@ describe('access log', () => {
     ]);
   });
 
-  it('omits unknown fields and shortens an unchecked id in a path', async () => {
+  it('omits unknown fields, and shortens an unchecked id in a path', async () => {
     const log = open();
     log.note(requestOf({ requestId: null, userId: '', params: { saleId: 'x'.repeat(8000) } }), REFUSED, 0);
     log.note(requestOf({ params: null }), DONE, 0);
@@ -84,7 +84,7 @@ describe('access log', () => {
     expect(lines()[1]).not.to.have.property('sale');
   });
 
-  it('logs only refusals, a sample, or up to a maximum per second with a count of the rest', async () => {
+  it('logs only refusals, a sample, or all up to a maximum per second, and counts the rest', async () => {
     await noteAll(open({ kind: 'refusals' }), [DONE, REFUSED, DONE]);
     expect(lines().map(({ code }) => code)).to.deep.equal(['limit_reached']);
 
@@ -101,7 +101,7 @@ describe('access log', () => {
     expect(skipped).to.equal(3);
   });
 
-  it('skips lines while writing fails, tries the next lines, and writes the count with them', async () => {
+  it('drops lines while writing fails, tries again with later lines, and adds the count of dropped lines', async () => {
     const log = open();
     write = () => Promise.reject(new Error('ENOSPC'));
     await noteAll(log, [DONE, DONE]);
@@ -135,7 +135,7 @@ describe('access log', () => {
     expect(lines().filter(({ code }) => code === 'found')).to.have.length(11);
   });
 
-  it('appends to a file, and reports at once a file that cannot be opened', async () => {
+  it('appends to a file, and reports at once if it cannot be opened', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'access-log-'));
     try {
       const file = join(folder, 'access.jsonl');
@@ -152,7 +152,7 @@ describe('access log', () => {
     }
   });
 
-  it('never starts a line with control characters of a user', async () => {
+  it('starts no new line for control characters from a user', async () => {
     const log = open();
     log.note(requestOf({ userId: 'mallory\n{"user":"alice"}\u001b[2J' }), REFUSED, 0);
     await log.close();

@@ -44,7 +44,7 @@ function tokensOf(who: Who): readonly (string | null)[] {
   ];
 }
 
-/** Every service of FakeServices throws and so causes a 500. An earlier response shows that no service was called. */
+/** Every service of FakeServices throws and so causes a 500. Any other response shows that no service was called. */
 describe('access of operators', () => {
   let fake: FakeServices;
   let server: Started;
@@ -101,14 +101,14 @@ describe('access of operators', () => {
     const leastOf = (row: string): number => WHO.findIndex((who) => row.startsWith(`| ${who} |`)); // -1: no token
     const rows = [...routesByRow].toSorted(([a], [b]) => leastOf(a) - leastOf(b));
     const page = readFileSync(PAGE, 'utf8');
-    const table = page.slice(page.indexOf('| least role |'));
+    const table = page.slice(page.indexOf('| minimum role |'));
     const made = [
-      '| least role | port | routes |',
+      '| minimum role | port | routes |',
       '|---|---|---|',
       ...rows.map(([row, names]) => `${row} ${names.join('<br>')} |`),
       '',
     ].join('\n');
-    if (process.env.UPDATE_ACCESS_TABLE) writeFileSync(PAGE, page.slice(0, page.indexOf('| least role |')) + made);
+    if (process.env.UPDATE_ACCESS_TABLE) writeFileSync(PAGE, page.slice(0, page.indexOf('| minimum role |')) + made);
     else expect(table, `docs/identity.md is out of date, run: ${HOW}`).to.equal(made);
   });
 
@@ -127,7 +127,7 @@ describe('access of operators', () => {
     expect(asked).to.be.greaterThan(ROUTES.length / 2);
   });
 
-  it('matches a role only as a whole word, names a missing role, and calls no service [S5]', async () => {
+  it('matches a role only as a whole word, names the missing role, and calls no service [S5]', async () => {
     for (const roles of [['Admin'], ['admins'], ['queue-p0'], ['viewer', 'operator']]) {
       const { body } = await request(server.operatorsUrl)
         .put('/admin/v1/rules')

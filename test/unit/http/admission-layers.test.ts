@@ -150,12 +150,12 @@ describe('purchase with admission layers', () => {
     return body.token as string;
   };
 
-  it('needs nothing while all layers are off, with any header', async () => {
+  it('needs no proof while all layers are off, whatever the headers', async () => {
     await buy({ 'seckill-signature': 'x', 'seckill-purchase-token': 'x', 'seckill-queue-pass': 'x' }).expect(202);
     expect([world.steps, world.counted, world.nonces.asked, world.store.asked]).to.deep.equal([[], [], 0, 0]);
   });
 
-  it('returns 401 when a signature is missing, forged or used, and asks Redis only about a valid signature', async () => {
+  it('returns 401 if a signature is missing, forged or used, and asks Redis only about a valid signature', async () => {
     world.set(SIGN);
     const { body: problem } = await buy().expect(401);
     expect(problem).to.include({ code: 'bad_signature', requestId: 'k1', retryable: false });
@@ -171,7 +171,7 @@ describe('purchase with admission layers', () => {
     expect(world.fake.counted.filter((word) => word === 'purchase bad_signature')).to.have.length(3);
   });
 
-  it('checks the signature against the address as sent, including the query', async () => {
+  it('checks the signature over the address as sent, including the query', async () => {
     world.set(SIGN);
     const ask = (path: string, signedPath: string): request.Test =>
       request(server.url)
@@ -181,14 +181,14 @@ describe('purchase with admission layers', () => {
     await ask(`${PURCHASES}?from=app`, `${PURCHASES}?from=app`).expect(202);
   });
 
-  it('uses no nonce when the request is not a purchase', async () => {
+  it('uses up no nonce if the request is not a purchase', async () => {
     world.set(SIGN);
     await buy(signed(PURCHASES, { body: '{' }), '{').expect(400);
     await buy({ ...signed(PURCHASES), authorization: '' }).expect(401);
     expect(world.nonces.asked).to.equal(0);
   });
 
-  it('returns 503 with Retry-After when it cannot check a nonce', async () => {
+  it('returns 503 with Retry-After if it cannot check a nonce', async () => {
     world.set(SIGN);
     world.nonces.down = true;
     const headers = signed(PURCHASES, { body: '{"quantity":1}' });
@@ -209,7 +209,7 @@ describe('purchase with admission layers', () => {
     expect(world.counted).to.deep.equal(['token no_token on', 'token bad_token on', 'token redeemed_for_another on']);
   });
 
-  it('does not redeem the purchase token when the signature is forged', async () => {
+  it('does not redeem the purchase token if the signature is forged', async () => {
     world.set({ sign: { ...SIGN.sign, tokens: { mode: 'on' } } });
     const seal = signed(TOKEN);
     const { body } = await request(server.url)
@@ -223,7 +223,7 @@ describe('purchase with admission layers', () => {
     await buy({ ...token, ...signed(PURCHASES, { body: '{"quantity":1}' }) }).expect(202);
   });
 
-  it('returns 429 with the remaining pause when the buyer left orders unpaid, before redeeming the purchase token', async () => {
+  it('returns 429 with the remaining pause if the buyer left orders unpaid, before it redeems the purchase token', async () => {
     world.set(TOKENS);
     const token = { 'seckill-purchase-token': await fetchToken() };
     world.pauseMs = 61_000.5;
@@ -252,13 +252,13 @@ describe('purchase with admission layers', () => {
     expect(world.counted).to.deep.equal(['queue no_pass on', 'queue bad_pass on']);
   });
 
-  it('counts all refusals and refuses nothing in a dry run', async () => {
+  it('in a dry run, counts all refusals but refuses nothing', async () => {
     world.set({ sign: { mode: 'dry_run', tokens: { mode: 'dry_run' } }, queue: { mode: 'dry_run' } });
     await buy().expect(202);
     expect(world.counted).to.deep.equal(['token no_token dry_run', 'sign not_signed dry_run', 'queue no_pass dry_run']);
   });
 
-  it('returns sold_out before the body is read, and uses neither signature nor token', async () => {
+  it('returns sold_out before the body is read, and uses up neither signature nor token', async () => {
     world.set({ sign: { ...SIGN.sign, tokens: { mode: 'on' } } });
     world.fake.early = 'sold_out';
     const shown = { ...signed(PURCHASES, { body: '{"quantity":1}' }), 'seckill-purchase-token': 'any' };
@@ -267,7 +267,7 @@ describe('purchase with admission layers', () => {
     expect([world.nonces.asked, world.store.asked]).to.deep.equal([0, 0]);
   });
 
-  it('returns 404 first for an unknown sale, without asking a layer, a store or a limit', async () => {
+  it('returns 404 for an unknown sale before it asks a layer, a store or a limit', async () => {
     world.set({ sign: { ...SIGN.sign, tokens: { mode: 'on' } }, queue: { mode: 'on' } });
     world.addressLimit.isOn = true;
     const anonymous = request(server.url)
@@ -357,7 +357,7 @@ describe('other sale requests with admission layers', () => {
     ['post', QUEUE],
     ['get', `${QUEUE}/a-ticket`],
   ] as const) {
-    it(`${method} ${path}: need a signature with its own nonce when the sale requires it`, async () => {
+    it(`${method} ${path}: needs a signature with its own nonce if the sale requires it`, async () => {
       world.set(SIGN);
       const { body } = await ask(method, path, { 'idempotency-key': 'k9' }).expect(401);
       expect(body).to.include({ code: 'bad_signature', requestId: 'k9' });
@@ -381,12 +381,12 @@ describe('other sale requests with admission layers', () => {
     await ask('post', QUEUE, signed(QUEUE)).send('x'.repeat(5000)).expect(413);
   });
 
-  it('need no token for the sale page', async () => {
+  it('need no token for the sale itself', async () => {
     world.set(SIGN);
     expect((await ask('get', '/v1/sales/7').expect(404)).body).to.include({ code: 'not_found' });
   });
 
-  it('list the requirements of a purchase on the sale page, including tokens and passes of a dry run', async () => {
+  it('list the requirements of a purchase in the sale, including tokens and passes of a dry run', async () => {
     const { saleId, sku, title, priceCents, currency, limitPerBuyer, paymentWindowMs, opensAtMs, closesAtMs } = saleOf({
       saleId: '7',
     });
@@ -426,7 +426,7 @@ describe('other sale requests with admission layers', () => {
     }
   });
 
-  it('end the queue for joining and waiting buyers when the sale is sold out', async () => {
+  it('end the queue for new and waiting buyers once the sale is sold out', async () => {
     world.set({ queue: { mode: 'on', admitPerSecond: 0 } });
     const { body: place } = await ask('post', QUEUE).expect(202);
     await ask('get', `${QUEUE}/${place.ticket}`).expect(200);

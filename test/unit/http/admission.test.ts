@@ -7,7 +7,7 @@ import { partial } from '../../helpers/partial.js';
 
 const NO: Verdict = { word: 'denied', retryAfterMs: null };
 
-/** Admission with verdicts set by the test. Records the questions it gets. */
+/** Admission with verdicts set by the test. Records each request for a verdict. */
 class FakeAdmission {
   isOn = true;
   anonymousVerdict: Verdict = null;
@@ -96,7 +96,7 @@ describe('admission before the routes', () => {
     });
   }
 
-  it('returns sold_out before the buyer counts against a limit', async () => {
+  it('returns sold_out without counting the request against a limit of the buyer', async () => {
     admission.buyerVerdict = NO;
     await serve();
     fake.early = 'sold_out';
@@ -111,11 +111,12 @@ describe('admission before the routes', () => {
       await serve();
       await ask(route).expect(403);
       expect(admission.asked).to.deep.equal([`anonymous ${route.endpoint}`, `u1 ${route.endpoint}`]);
-      const flags = route.method === 'post' && route.endpoint === 'purchase' ? ['7 u1'] : []; // The sold-out check is in memory.
+      // The sold-out check is in memory.
+      const flags = route.method === 'post' && route.endpoint === 'purchase' ? ['7 u1'] : [];
       expect([fake.asked, fake.entered, fake.bugs]).to.deep.equal([flags, [], []]);
     });
 
-    it(`${route.method} ${route.path}: calls no buyer layer when the token is missing`, async () => {
+    it(`${route.method} ${route.path}: calls no buyer layer if the token is missing`, async () => {
       await serve();
       await ask(route, { authorization: '' }).expect(401);
       expect(admission.asked).to.deep.equal([`anonymous ${route.endpoint}`]);
@@ -164,7 +165,7 @@ describe('admission before the routes', () => {
   });
 
   describe('POST purchases', () => {
-    it('accepts a purchase when a layer admits the buyer, even asynchronously', async () => {
+    it('accepts a purchase if a layer admits the buyer, even asynchronously', async () => {
       admission.anonymousVerdict = Promise.resolve(null);
       admission.buyerVerdict = Promise.resolve(null);
       await serve();
@@ -172,28 +173,28 @@ describe('admission before the routes', () => {
       expect(fake.entered.map(({ quantity }) => quantity)).to.deep.equal([2]);
     });
 
-    it('refuses a purchase when a layer refuses asynchronously', async () => {
+    it('refuses a purchase if a layer refuses asynchronously', async () => {
       admission.buyerVerdict = Promise.resolve(NO);
       await serve();
       await ask(PURCHASE).send({ quantity: 2 }).expect(403);
       expect(fake.entered).to.deep.equal([]);
     });
 
-    it('returns Retry-After when a refusal has a time', async () => {
+    it('returns Retry-After if a refusal has a time', async () => {
       admission.anonymousVerdict = { word: 'denied', retryAfterMs: 1500 };
       await serve();
       const { body } = await ask(PURCHASE).expect(403).expect('retry-after', '2');
       expect(body).to.include({ retryable: true, retryAfterMs: 1500, requestId: 'k1' });
     });
 
-    it('returns a problem without a request id when the key is missing', async () => {
+    it('returns a problem without a request id if the key is missing', async () => {
       admission.anonymousVerdict = NO;
       await serve();
       const { body } = await ask(PURCHASE, { 'idempotency-key': 'no key!' }).expect(403);
       expect(body.requestId).to.equal(null);
     });
 
-    it('returns 500, reports a bug and serves the next buyer when a layer throws', async () => {
+    it('returns 500, reports a bug and serves the next buyer if a layer throws', async () => {
       const broken = Promise.reject<null>(new Error('broken'));
       broken.catch(() => undefined); // The promise is rejected before the request arrives.
       admission.anonymousVerdict = broken;

@@ -5,7 +5,7 @@ import { newLifecycle, problem, send, startPoll } from '../../../src/http/answer
 import { until } from './http-harness.js';
 
 describe('respond', () => {
-  it('sends only the first response when a handler tries a second, as after an error', async () => {
+  it('sends only the first response if a handler tries to send a second, as after an error', async () => {
     const lifecycle = newLifecycle();
     const thrown: unknown[] = [];
     const server = createServer((req, res) => {
@@ -26,7 +26,7 @@ describe('respond', () => {
 });
 
 describe('startPoll', () => {
-  it('stops tracking a poll when its response is sent, although the connection stays open', async () => {
+  it('stops tracking a poll once its response is sent, although the connection stays open', async () => {
     const lifecycle = newLifecycle();
     const signals: AbortSignal[] = [];
     let connections = 0;

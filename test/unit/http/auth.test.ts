@@ -52,7 +52,7 @@ describe('auth', () => {
     rsa = publicKeyAuth('RS256', publicKey, options);
   });
 
-  it('names the caller when the token is valid, with any way of verification', () => {
+  it('names the caller if the token is valid, whichever way it is verified', () => {
     const who = { userId: 'u1', roles: ['admin'], expiresAtMs: good.exp * 1000 };
     const claims = { ...good, roles: ['admin'] };
     expect(ask(hs(claims)), 'usual header').to.deep.equal(who);
@@ -69,7 +69,7 @@ describe('auth', () => {
     expect(ask(token)).to.equal('expired');
   });
 
-  it('reports a missing token without a bearer token, and accepts the scheme in any case', () => {
+  it('reports a missing token if there is no bearer token, and accepts the scheme in any case', () => {
     for (const header of [undefined, '', 'Bearer', 'Basic dTpw', 'Token x']) {
       expect(hmac.authenticate(header), String(header)).to.equal('missing');
     }
@@ -133,7 +133,7 @@ describe('auth', () => {
     }
   });
 
-  it('refuses garbage as invalid and throws nothing [S5]', () => {
+  it('refuses garbage as invalid without throwing [S5]', () => {
     const garbage = ['.', '..', '...', 'a.b.c', 'null', '{}', 'ü.ü.ü', '\0', `${part({ alg: 'HS256', typ: 'JWT' })}`];
     garbage.push(
       hs('not json'),
@@ -206,7 +206,7 @@ describe('auth', () => {
     }
   });
 
-  it('accepts a token as long as the headers, after several blanks', () => {
+  it('accepts a token as long as the headers allow, after several blanks', () => {
     for (const length of [4_000, 5_000, 9_000])
       expect(ask(hs({ ...good, pad: 'x'.repeat(length) })), String(length)).to.deep.include({ userId: 'u1' });
     expect(ask(` ${hs(good)}`)).to.deep.include({ userId: 'u1' });
@@ -225,7 +225,7 @@ describe('auth', () => {
     expect(ask(hs({ ...good, roles: 'admin' }))).to.equal('bad_roles');
   });
 
-  it('refuses a token with a longer life than allowed, with or without an issue time', () => {
+  it('refuses a token that lives longer than allowed, with or without an issue time', () => {
     const auth = hmacAuth(SECRET, { nowMs: () => nowMs, lifeMaxMs: 60_000 });
     const now = NOW_MS / 1000;
     expect(ask(hs({ sub: 'u1', exp: now + 60 }), auth)).to.deep.include({ userId: 'u1' });
@@ -243,7 +243,7 @@ describe('auth', () => {
     expect(ask(hs({ ...good, iat: now + 6 }), auth)).to.equal('not_yet_valid');
   });
 
-  it('chooses the key by its id, and uses the secret without an id for any other token', () => {
+  it('chooses the key by its id, and uses the secret that has no id for any other token', () => {
     const other = 'the second secret of this test, 40 bytes';
     const auth = hmacAuth(SECRET, { nowMs: () => nowMs }, new Map([['k2', other]]));
     expect(ask(hs(good, { kid: 'k2' }, other), auth)).to.deep.include({ userId: 'u1' });
@@ -253,7 +253,7 @@ describe('auth', () => {
     expect(ask(hs(good), auth)).to.deep.include({ userId: 'u1' });
   });
 
-  it('refuses a revoked token, even a cached token', () => {
+  it('refuses a revoked token, even if it is cached', () => {
     const revoked = new Set<string>();
     const auth = hmacAuth(SECRET, { nowMs: () => nowMs, isRevoked: ({ tokenId }) => revoked.has(tokenId ?? '') });
     const token = hs({ ...good, jti: 't1' });
@@ -264,7 +264,7 @@ describe('auth', () => {
     expect(ask(hs({ ...good, jti: 't2' }), auth)).to.deep.include({ userId: 'u1' });
   });
 
-  it('does not start when the secret is weak or the key is invalid', () => {
+  it('does not start if the secret is weak or the key is invalid', () => {
     const rsaPem = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({
       type: 'spki',
       format: 'pem',

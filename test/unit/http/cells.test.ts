@@ -22,7 +22,7 @@ describe('an api of a cell', () => {
   const orderIn = (cell: number, which: 0 | 1): string =>
     composeOrderId(Date.now(), slotsOfCell(cell)[which], 'ann', 200);
 
-  it('answers 421 and names the cell when a sale or an order is in another cell', async () => {
+  it('answers 421 and names the cell if a sale or an order is in another cell', async () => {
     const url = await serve(3);
     expect(await ask(url, '/v1/sales/703/purchases')).to.equal('202');
     expect(await ask(url, '/v1/sales/3/purchases')).to.equal('202');
@@ -35,7 +35,7 @@ describe('an api of a cell', () => {
     }
   });
 
-  it('serves every sale and order when there are no cells', async () => {
+  it('serves every sale and order if there are no cells', async () => {
     const url = await serve(0);
     expect(await ask(url, '/v1/sales/712/purchases')).to.equal('202');
     for (const cell of [1, 16]) expect(await ask(url, `/v1/orders/${orderIn(cell, 1)}`)).to.equal('200');

@@ -12,7 +12,7 @@ const addressOf = (trusted: string[], peer: string | undefined, forwarded?: stri
 const OURS = ['10.0.0.0/8', '2001:db8::/32'];
 
 describe('client address', () => {
-  it('is the peer address when no proxy is trusted, with any header', () => {
+  it('is the peer address if no proxy is trusted, whatever the header says', () => {
     expect(addressOf([], '192.0.2.1', '198.51.100.7')).to.equal('192.0.2.1');
     expect(addressOf([], '10.0.0.1', '198.51.100.7')).to.equal('10.0.0.1');
     expect(addressOf([], undefined)).to.equal('');
@@ -23,18 +23,18 @@ describe('client address', () => {
     expect(addressOf(OURS, '192.0.2.1', '10.0.0.1, 198.51.100.7')).to.equal('192.0.2.1');
   });
 
-  it('is the address seen by the first of our proxies, and ignores addresses further left [S5]', () => {
+  it('is the address that the first of our proxies saw; addresses further left are ignored [S5]', () => {
     expect(addressOf(OURS, '10.0.0.1', '198.51.100.7')).to.equal('198.51.100.7');
     expect(addressOf(OURS, '10.0.0.1', '203.0.113.9, 198.51.100.7')).to.equal('198.51.100.7');
     expect(addressOf(OURS, '10.0.0.1', '203.0.113.9,198.51.100.7,10.0.0.2 , 2001:db8::5')).to.equal('198.51.100.7');
   });
 
-  it('is the leftmost address when every address is a trusted proxy', () => {
+  it('is the leftmost address if every address is a trusted proxy', () => {
     expect(addressOf(OURS, '10.0.0.1', '10.0.0.3, 10.0.0.2')).to.equal('10.0.0.3');
     expect(addressOf(OURS, '10.0.0.1')).to.equal('10.0.0.1');
   });
 
-  it('is the address of the proxy when the next entry is not an address', () => {
+  it('is the address of the proxy if the next entry is not an address', () => {
     for (const odd of ['unknown', '', ' ', '1.2.3', 'x, ', '198.51.100.7, unknown', '_hidden']) {
       expect(addressOf(OURS, '10.0.0.1', odd), odd).to.equal('10.0.0.1');
     }
@@ -48,7 +48,7 @@ describe('client address', () => {
     expect(addressOf(OURS, '10.0.0.1', '2001:41d0::1')).to.equal('2001:41d0::1');
   });
 
-  it('finds the address added by the trusted proxy after any text sent by the client', () => {
+  it('is the address that the trusted proxy added, whatever text the client sent before it', () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 60 }), (made) => {
         expect(addressOf(OURS, '10.0.0.1', `${made}, 198.51.100.7, 10.9.9.9`)).to.equal('198.51.100.7');

@@ -59,7 +59,7 @@ describe('console data', () => {
       processId: null,
     });
 
-    it('shows the common state, and the state of single APIs by host and process id', async () => {
+    it('shows the shared state, and the states of single APIs by host and process id', async () => {
       const standings: BreakerStanding[] = [
         shared('redis', 'closed'),
         shared('rocketmq', 'open'),
@@ -82,7 +82,7 @@ describe('console data', () => {
       });
     });
 
-    it('shows breakers while Redis is down, when operators need them most', async () => {
+    it('shows breakers even while Redis is down, when operators need them most', async () => {
       const own: BreakerStanding = { dependency: 'redis', state: 'open', sinceMs: NOW_MS, processId: 'p1' };
       await serve({
         breakers: partial({ mode: 'on', standings: [own] }),
@@ -143,7 +143,7 @@ describe('console data', () => {
       ]);
     });
 
-    it('returns at most an hour in whole seconds, and reports where reading ended early', async () => {
+    it('returns at most an hour, in whole seconds, and says where reading ended early', async () => {
       readToMs = NOW_MS - HOUR_MS;
       await serve({ saleSeconds: seconds() });
       const { body } = await get('/sales/7/seconds?from=2030-01-01T09:00:00.900Z&to=2030-01-01T12:00:00Z').expect(200);
@@ -155,7 +155,7 @@ describe('console data', () => {
       expect((await get('/sales/8/seconds').expect(404)).body.code).to.equal('not_found');
     });
 
-    it('returns null and not 0 for a value that was not stored', async () => {
+    it('returns null, not 0, for a value that was not stored', async () => {
       landed = new Map([
         [NOW_MS - HOUR_MS - 1000, 1],
         [NOW_MS - HOUR_MS + 1000, 2],
@@ -168,7 +168,7 @@ describe('console data', () => {
       ]);
     });
 
-    it('returns null and not 0 for a value that may be counted with other sales', async () => {
+    it('returns null, not 0, for a value that may have been counted with other sales', async () => {
       landed = new Map([[NOW_MS - 9000, 400]]);
       heard = new Map([
         [NOW_MS - 9000, null],
@@ -183,7 +183,7 @@ describe('console data', () => {
       ]);
     });
 
-    it('returns landed orders from MySQL while Redis is down', async () => {
+    it('returns written orders from MySQL while Redis is down', async () => {
       landed = new Map([[NOW_MS - 1000, 2]]);
       await serve({ saleSeconds: { ...seconds(), answers: partial({ read: async () => away() }) } });
       expect((await get('/sales/7/seconds').expect(200)).body.seconds).to.deep.equal([
@@ -213,7 +213,7 @@ describe('console data', () => {
   });
 
   describe('repair of a sale', () => {
-    it('runs in the name of the operator, also by force', async () => {
+    it('runs in the name of the operator, with or without force', async () => {
       const asked: unknown[] = [];
       const facts = { epoch: 4, unitsLeft: 9, rows: 5, held: 1, ordersLost: 0, tookMs: 812.5 };
       let end: OrderedRepair = { outcome: 'not_needed' };

@@ -54,7 +54,7 @@ describe('cross-origin access', () => {
   const corsHeaders = (headers: Record<string, string>): string[] =>
     Object.keys(headers).filter((name) => name.startsWith('access-control-'));
 
-  it('allows the headers of a purchase but no credentials or signature headers, and caches the preflight for two hours', async () => {
+  it('allows the headers of a purchase, but no credentials or signature headers, and caches the preflight for two hours', async () => {
     const url = await serve();
     for (const origin of [SHOP, OTHER]) {
       const { headers } = await preflight(url, origin).expect(204);
@@ -149,7 +149,7 @@ describe('cross-origin access', () => {
     });
   }
 
-  it('allows no origin when a request has two', async () => {
+  it('allows no origin if a request has two', async () => {
     await serve();
     const client = await RawClient.to((server as Started).port);
     client.say(rawPurchase('', 'Idempotency-Key: k1', `Origin: ${SHOP}`, 'Origin: https://evil.example'));
@@ -169,7 +169,7 @@ describe('cross-origin access', () => {
     expect([status, corsHeaders(headers)]).to.deep.equal([405, []]);
   });
 
-  it('answers OPTIONS with 405 when the request is not a preflight', async () => {
+  it('answers OPTIONS with 405 if the request is not a preflight', async () => {
     const url = await serve();
     await request(url).options(PURCHASES).set('origin', SHOP).expect(405).expect('allow', 'POST');
     await request(url).options(PURCHASES).set('access-control-request-method', 'POST').expect(405);

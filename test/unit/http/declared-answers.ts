@@ -7,13 +7,13 @@ import type { Listener, Route } from '../../../src/http/route.js';
 import { routesOf } from '../../../src/http/route.js';
 import { ROUTES } from '../../../src/programs/routes.js';
 
-/** Sentences about responses that the document of their route lacks. */
+/** Sentences about responses that are missing from the document of their route. */
 const undeclared: string[] = [];
 
-/** Codes of requests that reach no handler. The document lists each code once for every operation. */
+/** Codes of requests that reach no handler. The document lists each of them once for every operation. */
 const OUTSIDE: ReadonlySet<string> = new Set(['method_not_allowed', 'bad_request', 'misdirected']);
 
-/** Ports of the checked servers. Other tests of this process serve made-up responses. */
+/** Ports of the checked servers. Other tests of this process serve invented responses. */
 const ports = new Map<number, Listener>();
 
 /**

@@ -35,7 +35,7 @@ const VIEW: SaleView = {
 const PATHS = { status: '/v1/sales/7/purchases/k1', sale: '/v1/sales/7', order: '/v1/orders/99' } as const;
 const READS = ['status', 'sale', 'order'] as const;
 
-/** The real layer before sources that can fail and count their calls. */
+/** The real layer in front of sources that can fail and count their calls. */
 class World {
   rules: DegradeRules = degradeRules.parse({ mode: 'on' });
   open: Dependency[] = [];
@@ -132,7 +132,7 @@ describe('degradation before the routes', () => {
       expect(world.fake.counted.at(-1)).to.match(/ stale$/);
     });
 
-    it(`${endpoint}: serves the last answer when its source fails, or 503 with Retry-After without an answer`, async () => {
+    it(`${endpoint}: serves the last answer if its source fails, or 503 with Retry-After if there is none`, async () => {
       await get(endpoint).expect(200);
       world.out = endpoint === 'order' ? 'mysql' : 'redis';
       const { body } = await get(endpoint).expect(200);
@@ -142,7 +142,7 @@ describe('degradation before the routes', () => {
       expect(problem.code).to.equal('unavailable');
     });
 
-    it(`${endpoint}: does not call its source while the breaker is open, and claims nothing unknown`, async () => {
+    it(`${endpoint}: does not call its source while the breaker is open, and claims nothing it does not know`, async () => {
       world.rules = degradeRules.parse({ mode: 'on', asked: { redis: { [endpoint]: 'L1' } } });
       world.open = ['redis'];
       const { body } = await get(endpoint).expect(200);
@@ -153,7 +153,7 @@ describe('degradation before the routes', () => {
       expect((await get(endpoint).expect(200)).body, 'the breaker is closed').not.to.have.property('degraded');
     });
 
-    it(`${endpoint}: behaves as without the layer when off or in a dry run`, async () => {
+    it(`${endpoint}: behaves as if there were no layer when off or in a dry run`, async () => {
       for (const mode of ['off', 'dry_run'] as const) {
         world.rules = degradeRules.parse({ mode, switches: { [endpoint]: { level: 'L4' } } });
         const { body } = await get(endpoint).expect(200);
@@ -236,7 +236,7 @@ describe('degradation before the routes', () => {
     }
   });
 
-  it('applies a switch for a share to the same users each time, or to addresses of anonymous callers', async () => {
+  it('applies a switch for a share to the same users each time, or to the addresses of anonymous callers', async () => {
     world.switch('order', 'L4', 50);
     const statusOf = async (user: string): Promise<number> => (await get('order', user)).status;
     const users = Array.from({ length: 20 }, (_, i) => `user-${i}`);

@@ -17,7 +17,9 @@ describe('event stream behind compression middleware', () => {
     await once(server, 'close');
   });
 
-  /** @param wrap the change of the middleware to a response. @returns the text at the client once it holds the event */
+  /**
+   * @param wrap how the middleware changes a response. @returns the text that the client has once it contains the event
+   */
   async function firstEvent(wrap: (res: ServerResponse) => void): Promise<string> {
     server = createServer((req, res) => {
       wrap(res);
@@ -67,7 +69,7 @@ describe('event stream behind compression middleware', () => {
     expect(text).to.equal('retry: 1000\n\nid: 1\nevent: status\ndata: {"status":"ordered"}\n\n');
   });
 
-  it('flushes after each event when the middleware compresses it anyway', async () => {
+  it('flushes after each event if the middleware compresses it anyway', async () => {
     const text = await firstEvent((res) =>
       Object.assign(
         res,

@@ -28,7 +28,7 @@ describe('export line', () => {
     ['what steers a terminal', '\x1b[2J\u009b\u202e\u200f\u2028', String.raw`\u001b[2J\u009b\u202e\u200f\u2028`],
     ['an object', { a: ';=1', b: '\u202e' }, `"{""a"":""\\u003b=1"",""b"":""\\u202e""}"`],
   ] as const) {
-    it(`shows ${title} unchanged and runs nothing`, () => {
+    it(`shows ${title} unchanged, and no formula runs`, () => {
       expect(cell(value)).to.equal(shown);
     });
   }

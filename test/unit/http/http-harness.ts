@@ -59,7 +59,7 @@ const SERVER_OPTIONS: OperatorsServerOptions = {
 export class FakeServices {
   readonly entered: PurchaseRequest[] = [];
   readonly asked: string[] = [];
-  /** Sales with a counted attempt to buy. */
+  /** Sales for which an attempt to buy was counted. */
   readonly seen: string[] = [];
   readonly counted: string[] = [];
   readonly bugs: unknown[] = [];
@@ -229,7 +229,7 @@ export interface RawAnswer {
   readonly body: string;
 }
 
-/** A connection that sends exactly the bytes of a test. */
+/** A connection that sends exactly the bytes that a test specifies. */
 export class RawClient {
   readonly socket: Socket;
   closed = false;
@@ -243,7 +243,7 @@ export class RawClient {
       this.#text += text;
       this.#wake();
     });
-    socket.on('error', () => undefined); // A reset ends the connection like any other end.
+    socket.on('error', () => undefined); // a reset ends the connection like any other end
     socket.on('close', () => {
       this.closed = true;
       this.#wake();
@@ -263,7 +263,7 @@ export class RawClient {
     return this;
   }
 
-  /** Returns the next complete response, or null when the connection ends first. */
+  /** Returns the next complete response, or null if the connection ends first. */
   async answer(): Promise<RawAnswer | null> {
     for (;;) {
       const answer = this.#take();

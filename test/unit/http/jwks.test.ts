@@ -82,7 +82,7 @@ describe('identity providers', () => {
   const ask = (auth: Authenticator, token: string): unknown => auth.authenticate(`Bearer ${token}`);
 
   for (const algorithm of ['RS256', 'ES256', 'EdDSA'] as const) {
-    it(`${algorithm}: names the user at once when the key is known, and refuses a modified token`, async () => {
+    it(`${algorithm}: names the user at once if the key is known, and refuses a modified token`, async () => {
       const { auth } = await open();
       expect(ask(auth, tokenOf(algorithm))).to.deep.include({ userId: 'auth0|507f', roles: [] });
       const token = tokenOf(algorithm);
@@ -112,7 +112,7 @@ describe('identity providers', () => {
     expect(ask(auth, tokenOf('EdDSA', {}, 'RS256-1'))).to.be.oneOf(['unknown_key', 'bad_signature']);
   });
 
-  it('find a new key with the first token that names it, and refuse tokens of a removed key', async () => {
+  it('find a new key when the first token names it, and refuse tokens of a removed key', async () => {
     const { auth } = await open();
     const next = generateKeyPairSync('ed25519');
     const old = tokenOf('EdDSA');
@@ -128,7 +128,7 @@ describe('identity providers', () => {
     expect(ask(auth, old), 'remembered, and its key is gone').to.equal('unknown_key');
   });
 
-  it('find a new key beside our public key, which matches any key id, and accept our own tokens', async () => {
+  it('find a new key although our own public key matches any key id, and accept our own tokens', async () => {
     const { all } = await open();
     const own = generateKeyPairSync('ed25519');
     const pem = own.publicKey.export({ type: 'spki', format: 'pem' }) as string;
@@ -149,7 +149,7 @@ describe('identity providers', () => {
     expect(ask(auth, withoutId)).to.deep.include({ userId: 'ann' });
   });
 
-  it('refuse tokens of a removed key even when the previous token used the key', async () => {
+  it('refuse tokens of a removed key even if the previous token used that key', async () => {
     const { auth, all } = await open();
     expect(ask(auth, tokenOf('EdDSA'))).to.deep.include({ userId: 'auth0|507f' });
     provider.keys = [jwkOf(KEYS.ES256.publicKey, 'ES256-1')];
@@ -158,7 +158,7 @@ describe('identity providers', () => {
     expect(await ask(auth, tokenOf('EdDSA', { sub: 'other' }))).to.equal('unknown_key');
   });
 
-  it('are asked once in five seconds when tokens name invented key ids', async () => {
+  it('are asked once in five seconds if tokens name invented key ids', async () => {
     const { auth } = await open();
     clock.advance(PAUSE_MS);
     const before = provider.asked;
@@ -179,7 +179,7 @@ describe('identity providers', () => {
     expect(provider.asked - before).to.equal(2);
   });
 
-  it('keep their known keys while unreachable, and are asked again', async () => {
+  it('keep their known keys while they are unreachable, and are asked again', async () => {
     const { auth, all } = await open();
     const outages: ((res: ServerResponse) => void)[] = [
       (res) => void res.writeHead(500).end('{}'),
@@ -198,7 +198,7 @@ describe('identity providers', () => {
     expect(logged, 'one line per kind of error in the outage').to.have.lengthOf(3);
   });
 
-  it('give no verdict on a token until keys were read', async () => {
+  it('give no verdict on a token before keys were read', async () => {
     const { answer } = provider;
     provider.answer = (res) => void res.writeHead(503).end();
     const { auth, all } = await open();
@@ -210,7 +210,7 @@ describe('identity providers', () => {
     expect(all[0]?.isKnown).to.equal(true);
   });
 
-  it('skip weak keys and keys for another use', async () => {
+  it('ignore weak keys and keys for another use', async () => {
     const weak = generateKeyPairSync('rsa', { modulusLength: 1024 });
     const curve = generateKeyPairSync('ec', { namedCurve: 'secp256k1' });
     provider.keys.push(
@@ -249,7 +249,7 @@ describe('identity providers', () => {
       }
     });
 
-    it('accept a token without kid from any key, and a token with kid only from the key with this id', async () => {
+    it('accept a token without kid from any key, and a token with kid only from the key with that id', async () => {
       const { auth } = await open();
       expect(await ask(auth, namelessToken('EdDSA'))).to.deep.include(isAnn);
       provider.keys = [nameless(KEYS.EdDSA.publicKey)];
@@ -270,7 +270,7 @@ describe('identity providers', () => {
       expect(await ask(many, namelessToken('EdDSA', {}, pairs[0]?.privateKey))).to.equal('unknown_key');
     });
 
-    it('check only their own tokens, even when tokens begin alike', async () => {
+    it('check only their own tokens, even if tokens begin alike', async () => {
       const other = generateKeyPairSync('ed25519');
       provider.keys = [nameless(KEYS.EdDSA.publicKey)];
       const second = {
@@ -286,7 +286,7 @@ describe('identity providers', () => {
       expect(await ask(auth, namelessToken('EdDSA', { iss: 'https://evil.example' }))).to.equal('wrong_issuer');
     });
 
-    it('read the keys again for a token with an algorithm without a key', async () => {
+    it('read the keys again for a token whose algorithm has no key', async () => {
       provider.keys = [nameless(KEYS.RS256.publicKey)];
       const { auth } = await open();
       provider.keys = [nameless(KEYS.RS256.publicKey), nameless(KEYS.EdDSA.publicKey)];
@@ -313,7 +313,7 @@ describe('identity providers', () => {
     });
   });
 
-  it('distinguish equal user names of two providers, even when their keys share an id', async () => {
+  it('distinguish equal user names of two providers, even if their keys share an id', async () => {
     const second = { issuer: 'https://other.example', subjectPrefix: 'o|' };
     const other = generateKeyPairSync('ed25519');
     const jwks = { keys: [jwkOf(other.publicKey, 'EdDSA-1')] };

@@ -61,7 +61,7 @@ describe('two listeners of an API', () => {
     await request(urlOf('operators')).get('/readyz').expect(200);
   });
 
-  it('give Prometheus a page that it can read at /readyz of buyers, only while the api is ready', async () => {
+  it('on /readyz for buyers, give Prometheus a page that it can read only while the api is ready', async () => {
     let isReady = true;
     const { url } = await serve({ isReady: async () => isReady });
     const readyz = (): request.Test => request(url).get('/readyz').set('Accept', ACCEPTED_BY_PROMETHEUS);
@@ -71,7 +71,7 @@ describe('two listeners of an API', () => {
     await readyz().expect(503);
   });
 
-  it('show operators the shutdown and metrics while buyers get their last responses', async () => {
+  it('show operators shutdown and metrics while buyers get their last responses', async () => {
     const fake = new FakeServices();
     let answer: (outcome: PurchaseOutcome) => void = () => undefined;
     fake.enter = () => new Promise((resolve) => (answer = resolve));
@@ -98,7 +98,7 @@ describe('two listeners of an API', () => {
     expect(text).to.equal('up 1\n');
   });
 
-  it('return 421 to a request for another host from operators, monitoring, worker and keeper, for any path', async () => {
+  it('return 421 to a request for another host on the ports of operators, worker and keeper, for any path', async () => {
     const { url, operatorsUrl } = await serve();
     const probe = await startProbeServer(
       {
@@ -166,7 +166,7 @@ describe('two listeners of an API', () => {
       expect(await read()).to.equal('collected 2\n');
     });
 
-    it('requires its bearer token when one is set, in every program', async () => {
+    it('requires its bearer token if one is set, in every program', async () => {
       const { operatorsUrl } = await serve({ metricsPage: page(TOKEN, 0) });
       const probe = await startProbeServer(
         { ready: () => Promise.resolve(REPORT), metricsPage: page(TOKEN, 0) },

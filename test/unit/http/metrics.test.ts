@@ -37,7 +37,7 @@ describe('HTTP metrics', () => {
     expect(page).to.include('seckill_http_answer_seconds_count{route="purchase",class="ok"} 0');
   });
 
-  it('give durations as a Prometheus histogram: buckets add up, and a value at a bound belongs below it', async () => {
+  it('give durations as a Prometheus histogram: buckets are cumulative, and a value at a bound belongs below it', async () => {
     registry.setDefaultLabels({ program: 'api' });
     const metrics = createHttpMetrics(registry);
     const ok = metrics.took('purchase', 'ok');
@@ -94,7 +94,7 @@ describe('responses by sale', () => {
     ]);
   });
 
-  it('return new counts once, even when scraped, and count no invented sale', async () => {
+  it('return new counts once, even if Prometheus scrapes too, and count no invented sale', async () => {
     const taken = (): unknown => {
       const { sales, others } = answers.takeNew();
       expect(others).to.equal(0);
@@ -112,7 +112,7 @@ describe('responses by sale', () => {
     expect(await series(), 'and the series has all').to.include('{sale="7",code="sold_out"} 4');
   });
 
-  it('hold twenty sales, and give the place of a quiet sale to a new sale, whose series ends', async () => {
+  it("cover twenty sales, and give the place of a quiet sale to a new sale, which ends the quiet sale's series", async () => {
     for (let sale = 1; sale <= 25; sale++) answers.count(String(sale), 'accepted');
     expect(await series()).to.have.length(21);
     expect(await series()).to.include('{sale="other",code="accepted"} 5');
@@ -142,7 +142,7 @@ describe('response history', () => {
   const NONE: AnswersOfSecond = { sales: new Map(), others: 0 };
   const one = (times: number): AnswersOfSecond => ({ sales: new Map([['7', { accepted: times }]]), others: 0 });
 
-  it('stores each second when it is over, and nothing for a second without buyers', async () => {
+  it('stores each second once it is over, and nothing for a second without buyers', async () => {
     const clock = new ManualClock(Date.UTC(2030, 0, 1) + 400);
     const startMs = Date.UTC(2030, 0, 1);
     const stop = new AbortController();
@@ -182,7 +182,7 @@ describe('response history', () => {
     expect(logged, 'twelve in twelve seconds').to.deep.equal([line, line]);
   });
 
-  it('loses a second that Redis refused, stores the next, and stores the last second unfinished', async () => {
+  it('loses a second that Redis refused, stores the next, and at the end stores the unfinished second', async () => {
     const clock = new ManualClock(Date.UTC(2030, 0, 1));
     const stop = new AbortController();
     const history = new MemoryAnswerHistory(clock);

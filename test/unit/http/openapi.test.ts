@@ -29,7 +29,7 @@ interface Operation {
 const isStrict = (schema: z.ZodType): boolean =>
   schema instanceof z.ZodObject && schema.def.catchall instanceof z.ZodNever;
 
-// Rules of `redocly lint` that a change here may break, without its 30 MB.
+// Rules of `redocly lint` that a change here could break, without its 30 MB.
 for (const listener of ['buyers', 'operators'] as const) {
   describe(`openapi for ${listener}`, () => {
     const [routes, document] = [routesOf(ROUTES, listener), openapiOf(ROUTES, listener)];
@@ -41,7 +41,7 @@ for (const listener of ['buyers', 'operators'] as const) {
       })),
     );
 
-    it('forbids unknown fields in a body when the server refuses them, and lets responses grow', () => {
+    it('forbids unknown fields in a body that the server would refuse, and lets responses grow', () => {
       const bodies = routes.flatMap(({ method, path, body }) => {
         if (body === undefined || !isStrict(body.schema)) return [];
         const { schema } = (
@@ -97,7 +97,7 @@ for (const listener of ['buyers', 'operators'] as const) {
       }
     });
 
-    it('names, explains and shows every problem of a route, with Retry-After when a client may retry', () => {
+    it('names, explains and shows every problem of a route, with Retry-After if a client may retry', () => {
       for (const route of routes) {
         const { responses } = document.paths[route.path]?.[route.method] as unknown as Operation;
         for (const code of route.codes) {

@@ -62,7 +62,7 @@ describe('orders and payments over HTTP', () => {
       expect(fake.counted).to.deep.equal(['order paid', 'order paid']);
     });
 
-    it('passes a coupon on, in capital letters, and returns 409 with the reason when it is refused', async () => {
+    it('passes a coupon on, in capital letters, and returns 409 with the reason if it is refused', async () => {
       const url = await paying({ outcome: 'coupon_refused', why: 'in_use' });
       const pay = (coupon: unknown) => request(url).post(path).set('authorization', bearer()).send({ coupon });
       const { body } = await pay('7kq2mzp4wx').expect(409);
@@ -71,7 +71,7 @@ describe('orders and payments over HTTP', () => {
       expect(asked).to.deep.equal([{ orderId: '99', userId: 'u1', key: null, method: null, coupon: '7KQ2MZP4WX' }]);
     });
 
-    it('returns 202 with the client secret when the bank needs an action', async () => {
+    it('returns 202 with the client secret if the bank needs an action', async () => {
       const url = await paying({ outcome: 'action_needed', order: ORDER, clientSecret: 'pi_1_secret_2' });
       const { body } = await request(url)
         .post(path)
@@ -82,7 +82,7 @@ describe('orders and payments over HTTP', () => {
       expect(fake.counted).to.deep.equal(['order action_needed']);
     });
 
-    it('returns 400 and does not call the payment service when the body is not JSON or the payment method is invalid', async () => {
+    it('returns 400 and does not call the payment service if the body is not JSON or the payment method is invalid', async () => {
       const url = await paying({ outcome: 'paid', order: PAID });
       for (const body of ['{', '{"paymentMethod":"4242 4242 4242 4242"}', '{"paymentMethod":7}']) {
         await request(url)
@@ -127,7 +127,7 @@ describe('orders and payments over HTTP', () => {
       });
     }
 
-    it('does not reach the payment service when the token is missing, or the order id or key is malformed [S4, S6]', async () => {
+    it('does not reach the payment service if the token is missing, or the order id or key is malformed [S4, S6]', async () => {
       const url = await paying({ outcome: 'not_found' });
       await request(url).post(path).expect(401).expect('www-authenticate', 'Bearer');
       await request(url).post('/v1/orders/9x/pay').set('authorization', bearer()).expect(400);
@@ -138,7 +138,7 @@ describe('orders and payments over HTTP', () => {
       await request(url).get(path).expect(405).expect('allow', 'POST');
     });
 
-    it('returns 503 with MySQL when MySQL is down', async () => {
+    it('returns 503 that names MySQL if MySQL is down', async () => {
       const url = await serve({ payOrder: () => Promise.reject(down) });
       const { body } = await request(url).post(path).set('authorization', bearer()).expect(503);
       expect(body).to.include({ code: 'unavailable', retryable: true });
@@ -169,7 +169,7 @@ describe('orders and payments over HTTP', () => {
       await request(url).post(path).expect(401);
     });
 
-    it('returns 409 cancel_limit_reached for good when the buyer has reached the limit', async () => {
+    it('returns 409 cancel_limit_reached, never retryable, if the buyer has reached the limit', async () => {
       const url = await cancelling({ outcome: 'cancel_limit_reached' });
       const { body } = await request(url).post(path).set('authorization', bearer()).expect(409);
       expect(body).to.include({ code: 'cancel_limit_reached', retryable: false });
@@ -189,7 +189,7 @@ describe('orders and payments over HTTP', () => {
     const event = { eventId: 'e1', type: 'payment.succeeded', orderId: '99', ...payment, live: true };
     let reported: [string, Payment][];
     let resolved: string[];
-    /** What moved the money of orders. */
+    /** Calls that moved the money of orders. */
     let moved: string[];
     let fits: 'known' | 'recorded' | 'does_not_fit';
     let outcome: PayOutcome;
@@ -254,7 +254,7 @@ describe('orders and payments over HTTP', () => {
       expect(fake.counted).to.deep.equal(['payment paid', 'payment refund_due']);
     });
 
-    it('returns 401 and records nothing when a message is unsigned, wrongly signed, stale or changed', async () => {
+    it('returns 401 and records nothing if a message is unsigned, wrongly signed, stale or changed', async () => {
       const url = await listen();
       const body = JSON.stringify(event);
       await request(url).post(path).set('content-type', 'application/json').send(body).expect(401);
@@ -271,7 +271,7 @@ describe('orders and payments over HTTP', () => {
       expect(reported).to.deep.equal([]);
     });
 
-    it('returns 401 before the body arrives when the header has no signature', async () => {
+    it('returns 401 before the body arrives if the header has no signature', async () => {
       await listen();
       const head = ['POST /v1/payments/webhook HTTP/1.1', 'Host: x', 'Content-Type: application/json'];
       for (const signature of ['', 'Payment-Signature: t=1,v1=00\r\n', 'Payment-Signature: t=1893456000\r\n']) {
@@ -282,7 +282,7 @@ describe('orders and payments over HTTP', () => {
       }
     });
 
-    it('returns 400 with the reason when a signed body is not a payment [S6]', async () => {
+    it('returns 400 with the reason if a signed body is not a payment [S6]', async () => {
       const url = await listen();
       const bodies = ['', '{', '[]', 'null', '{"type":7}', '{"type":"payment.succeeded"}'];
       for (const part of [
@@ -359,7 +359,7 @@ describe('orders and payments over HTTP', () => {
       ]);
     });
 
-    it('opens one case in its own form for any signed payment that cannot be recorded', async () => {
+    it('opens one well-formed case for any signed payment that cannot be recorded', async () => {
       const url = await listen();
       const claim = fc.oneof(
         fc.string(),
@@ -408,7 +408,7 @@ describe('orders and payments over HTTP', () => {
       expect(found()).to.deep.equal(['unrecorded p1 99 closed']);
     });
 
-    it('ignores the payment of an order of another cell', async () => {
+    it('ignores the payment of an order in another cell', async () => {
       const url = await listen(undefined, { cell: 2 });
       expect((await post(url, JSON.stringify(event)).expect(200)).body).to.deep.equal({ outcome: 'ignored' });
       expect(reported).to.deep.equal([]);
@@ -422,7 +422,7 @@ describe('orders and payments over HTTP', () => {
       expect(reported).to.deep.equal([]);
     });
 
-    it('asks the provider about a change, and opens a case for an operator when a refund fails', async () => {
+    it('asks the provider about a change, and opens a case for an operator if a refund fails', async () => {
       const errors: unknown[] = [];
       const log = { ...silentLog, error: (...said: unknown[]) => void errors.push(said) };
       const { STRIPE_WEBHOOK } = await loadStripe();
@@ -467,7 +467,7 @@ describe('orders and payments over HTTP', () => {
         expect(cases.rows).to.have.length(1);
       });
 
-      it('refunds the order and opens no case when the dashboard refund fits', async () => {
+      it('refunds the order and opens no case if the dashboard refund fits', async () => {
         const tell = await stripe();
         const charge = { id: 'ch_1', payment_intent: 'pi_1', amount_refunded: 500, currency: 'eur' };
         for (fits of ['recorded', 'known'] as const) expect(await tell('charge.refunded', charge)).to.equal('noted');
@@ -475,7 +475,7 @@ describe('orders and payments over HTTP', () => {
         expect(found()).to.deep.equal([]);
       });
 
-      it('moves the order of a failed refund and of a dispute, each by its own id', async () => {
+      it('moves the order of a failed refund and of a dispute, each found by its own id', async () => {
         const tell = await stripe();
         const refund = { id: 're_1', status: 'failed', payment_intent: 'pi_1', failure_reason: 'closed' };
         await tell('refund.failed', { ...refund, metadata: { refund: '77' } });
@@ -510,7 +510,7 @@ describe('orders and payments over HTTP', () => {
         expect(found()).to.deep.equal(['disputed du_1 99 closed']);
       });
 
-      it('opens a case from our own format too', async () => {
+      it('opens a case for a report in our own format too', async () => {
         const url = await listen();
         const money = { ...payment, live: true };
         const tell = async (said: object) => (await post(url, JSON.stringify(said)).expect(200)).body as object;
@@ -528,13 +528,13 @@ describe('orders and payments over HTTP', () => {
       });
     });
 
-    it('returns 413 or 415 when the body is too large or is not JSON by its type', async () => {
+    it('returns 413 or 415 if the body is too large or its type is not JSON', async () => {
       const url = await listen();
       await post(url, JSON.stringify({ ...event, note: 'x'.repeat(70_000) })).expect(413);
       await request(url).post(path).set('content-type', 'text/plain').send('{}').expect(415);
     });
 
-    it('returns 404 for an unknown order, 409 for a payment of another order and 503 for a retry while MySQL is down', async () => {
+    it('returns 404 for an unknown order, 409 for a payment of another order, and 503 to request a retry while MySQL is down', async () => {
       const url = await listen();
       outcome = 'not_found';
       expect((await post(url, JSON.stringify(event)).expect(404)).body).to.include({ code: 'order_not_found' });
@@ -549,7 +549,7 @@ describe('orders and payments over HTTP', () => {
       await post(broken, JSON.stringify(event)).expect(503).expect('retry-after', '1');
     });
 
-    it('accepts nothing without a secret', async () => {
+    it('accepts nothing if no secret is set', async () => {
       const url = await serve();
       const { body } = await post(url, JSON.stringify(event)).expect(501);
       expect(body).to.include({ code: 'payment_not_configured' });

@@ -7,7 +7,7 @@ describe('request host', () => {
   const port = fc.option(fc.integer({ min: 0, max: 65_535 }), { nil: null });
   const withPort = (host: string, at: number | null): string => (at === null ? host : `${host}:${at}`);
 
-  it('accepts localhost, any IP address or our own name, with any port', () => {
+  it('accepts localhost, any IP address and our own name, with any port', () => {
     const ipv6 = fc.ipV6().map((address) => `[${address}]`);
     const ours = fc.oneof(fc.ipV4(), ipv6, fc.constantFrom('localhost', 'LOCALHOST', 'ops.shop.example'));
     fc.assert(fc.property(ours, port, (host, at) => isOurs(withPort(host, at))));

@@ -34,7 +34,7 @@ describe('pages', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('serve one shell for every sale, which caches may show while they revalidate', async () => {
+  it('serve one shell for every sale, which caches may show while they revalidate it', async () => {
     for (const saleId of ['7', '123456789']) {
       const { text, headers } = await request(server.url).get(`/s/${saleId}?from=mail`).expect(200);
       expect(text).to.equal(SHELL);
@@ -45,7 +45,7 @@ describe('pages', () => {
     expect(fake.counted).to.include('page 200');
   });
 
-  it('return 304 to a client with the same tag, which is equal on every API', async () => {
+  it('return 304 to a client with the same tag, which is the same at every API', async () => {
     const { headers } = await request(server.url).get('/s/7').expect(200);
     const again = await request(server.url).get('/s/7').set('if-none-match', String(headers.etag)).expect(304);
     expect(again.text).to.equal('');
@@ -84,7 +84,7 @@ describe('pages', () => {
     await request(server.operatorsUrl).get('/s/7').expect(404);
   });
 
-  it('serve no other file, path outside the folder or method', async () => {
+  it('serve no other file, no path outside the folder and no other method', async () => {
     for (const path of [
       '/s/',
       '/s/abc',
@@ -137,7 +137,7 @@ describe('pages', () => {
     }
   });
 
-  it('serve nothing without a build', async () => {
+  it('serve nothing if nothing was built', async () => {
     const none = await Pages.load('buyers', undefined, join(folder, 'nothing'));
     expect(none.areBuilt).to.equal(false);
   });

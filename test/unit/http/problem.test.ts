@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { PROBLEMS, type ProblemCode } from '../../../src/contract/problem.js';
 import { problemHeaders, problemOf } from '../../../src/http/problem.js';
 
-/** Written by hand from the table of endpoints, so that a mistake in the table shows up. */
+/** Written by hand from the table of endpoints, so that a mistake in the table is noticed. */
 const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   request_conflict: [422, false],
   not_found: [404, false],
@@ -85,13 +85,13 @@ describe('problem', () => {
     });
   }
 
-  it('is retryable when the status is 503 or 429', () => {
+  it('is retryable if the status is 503 or 429', () => {
     const temporary = Object.values(PROBLEMS).filter((row) => row.status === 503 || row.status === 429);
     expect(temporary).to.have.length.above(5);
     for (const row of temporary) expect(row.retryAfterMs).to.be.a('number');
   });
 
-  it('has a null requestId without a request, and replaces fields of the row with given fields', () => {
+  it('has a null requestId without a request, and lets given fields replace fields of the row', () => {
     const errors = [{ field: 'stock', message: 'must be a whole number' }];
     expect(problemOf('bad_request', { detail: 'So.', errors })).to.deep.include({
       requestId: null,

@@ -49,7 +49,7 @@ describe('POST purchases', () => {
     return { status: response.status, headers: response.headers, body: text === '' ? {} : JSON.parse(text) };
   }
 
-  it('returns 202 with the request, its status and its status address when accepted', async () => {
+  it('returns 202 with the request, its status and its status address if accepted', async () => {
     const { status, headers, body } = await ask({ body: '{"quantity":2}' });
     expect(status).to.equal(202);
     expect(body).to.deep.equal({ requestId: 'k1', status: 'pending' });
@@ -72,7 +72,7 @@ describe('POST purchases', () => {
     ]);
   });
 
-  it('returns 400 with a sentence and buys nothing when the metadata is invalid [S6]', async () => {
+  it('returns 400 with a sentence and buys nothing if the metadata is invalid [S6]', async () => {
     for (const metadata of [null, 'x', ['x'], { a: 1 }, { 'a b': 'x' }, { a: 'x'.repeat(512) }]) {
       const { status, body } = await ask({ body: JSON.stringify({ metadata }) });
       expect([status, body.code], JSON.stringify(metadata)).to.deep.equal([400, 'bad_request']);
@@ -83,7 +83,7 @@ describe('POST purchases', () => {
     expect(fake.entered).to.deep.equal([]);
   });
 
-  it('returns 400 with a sentence and buys nothing when the text is not whole Unicode', async () => {
+  it('returns 400 with a sentence and buys nothing if the text is not well-formed Unicode', async () => {
     const half = await ask({ body: '{"metadata":{"note":"\\ud83d"}}' });
     expect([half.status, half.body.detail]).to.deep.equal([
       400,
@@ -115,7 +115,7 @@ describe('POST purchases', () => {
     });
   }
 
-  it('repeats the first response when a held request is repeated', async () => {
+  it('returns the first response again if a held request is repeated', async () => {
     const first = await ask();
     fake.enter = () =>
       Promise.resolve({
@@ -127,7 +127,7 @@ describe('POST purchases', () => {
     expect(second.headers.get('location')).to.equal(first.headers.get('location'));
   });
 
-  it('returns 200 with the order and its current state when an ordered request is repeated', async () => {
+  it('returns 200 with the order and its current state if an ordered request is repeated', async () => {
     const entry = { state: 'ordered', orderId: '99', quantity: 1 } as const;
     fake.enter = () => Promise.resolve({ outcome: 'replayed', entry });
     fake.status = { status: 'ordered', orderId: '99', orderState: 'paid' };
@@ -138,7 +138,7 @@ describe('POST purchases', () => {
     ]);
   });
 
-  it('returns 200 without the state when an ordered request is repeated while MySQL is down', async () => {
+  it('returns 200 without the state if an ordered request is repeated while MySQL is down', async () => {
     const entry = { state: 'ordered', orderId: '99', quantity: 1 } as const;
     fake.enter = () => Promise.resolve({ outcome: 'replayed', entry });
     fake.statusFault = new OperationalError('mysql', 'ECONNREFUSED', { retryable: true });
@@ -148,7 +148,7 @@ describe('POST purchases', () => {
     });
   });
 
-  it('returns no final answer when an ordered request is repeated and MySQL has lost its row', async () => {
+  it('returns no final answer if an ordered request is repeated but MySQL has lost its row', async () => {
     const entry = { state: 'ordered', orderId: '99', quantity: 1 } as const;
     fake.enter = () => Promise.resolve({ outcome: 'replayed', entry });
     fake.status = { status: 'pending' };
@@ -158,7 +158,7 @@ describe('POST purchases', () => {
   });
 
   for (const snapshot of ['ready', 'announced'] as const) {
-    it(`returns the opening time of a sale that is ${snapshot}, in Retry-After up to two seconds later for some buyers`, async () => {
+    it(`returns the opening time of a sale that is ${snapshot}, and for some buyers a Retry-After up to two seconds later`, async () => {
       const opensAtMs = 3_600_000;
       fake.nowMs = () => 0;
       fake.snapshot = { snapshot, sale: saleOf({ saleId: '7', opensAtMs }) };
@@ -180,7 +180,7 @@ describe('POST purchases', () => {
     });
   }
 
-  it('returns the opening of each of two sales that open in the same time', async () => {
+  it('returns the right opening time when requests for two sales alternate', async () => {
     fake.enter = () => Promise.resolve({ outcome: 'not_open' });
     const opensAt = async (opensAtMs: number): Promise<unknown> => {
       fake.nowMs = () => opensAtMs - 1000;
@@ -215,12 +215,12 @@ describe('POST purchases', () => {
     client.socket.destroy();
   });
 
-  it('buys one unit when the body is missing, empty or an empty object', async () => {
+  it('buys one unit if the body is missing, empty or an empty object', async () => {
     for (const body of [undefined, '', '{}', ' { } ']) await ask(body === undefined ? {} : { body });
     expect(fake.entered.map(({ quantity }) => quantity)).to.deep.equal([1, 1, 1, 1]);
   });
 
-  it('returns 400 and does not call the gate when the body is not a quantity [S4, S6]', async () => {
+  it('returns 400 and does not call the gate if the body is not a quantity [S4, S6]', async () => {
     const bodies = ['nonsense', 'null', '[]', '7', '"x"', '{"quantity":1', '\u0000', '{"quantity":1}\u0000'];
     for (const quantity of ['0', '-1', '1.5', '1001', '"1"', 'null', '1e9', 'true', '[1]']) {
       bodies.push(`{"quantity":${quantity}}`);
@@ -237,7 +237,7 @@ describe('POST purchases', () => {
     expect((await ask({ body: '{"userId":"u2"}' })).body.detail).to.contain('token');
   });
 
-  it('returns 400 with the expected format when the key is missing, malformed or too long [S6]', async () => {
+  it('returns 400 with the expected format if the key is missing, malformed or too long [S6]', async () => {
     const odd = [
       '',
       ' ',
@@ -263,14 +263,14 @@ describe('POST purchases', () => {
     expect((await ask({ headers: { 'idempotency-key': 'Az09_-'.repeat(10) } })).status).to.equal(202);
   });
 
-  it('returns 400 when the key appears twice, even with the same value [S6]', async () => {
+  it('returns 400 if the key appears twice, even with the same value [S6]', async () => {
     const client = await RawClient.to(server.port);
     expect((await client.say(rawPurchase('', KEY, KEY)).answer())?.status).to.equal(400);
     client.socket.destroy();
     expect(fake.entered).to.deep.equal([]);
   });
 
-  it('returns 400 and closes the connection when a header contains NUL or a bare line feed [S6]', async () => {
+  it('returns 400 and closes the connection if a header contains NUL or a bare line feed [S6]', async () => {
     for (const key of ['Idempotency-Key: a\0b', 'Idempotency-Key: a\rb']) {
       const client = await RawClient.to(server.port);
       const answer = await client.say(rawPurchase('', key)).answer();
@@ -281,7 +281,7 @@ describe('POST purchases', () => {
     expect(fake.entered).to.deep.equal([]);
   });
 
-  it('returns 400 when the sale id is malformed [S6]', async () => {
+  it('returns 400 if the sale id is malformed [S6]', async () => {
     const odd = [
       '0',
       '07',
@@ -305,7 +305,7 @@ describe('POST purchases', () => {
     expect(fake.asked).to.deep.equal([]);
   });
 
-  it('returns 404 when the address only resembles a purchase', async () => {
+  it('returns 404 if the address only resembles a purchase', async () => {
     for (const path of [`${PATH}/`, `/V1/sales/7/purchases`, '/v1/sales/7/8/purchases', '/v1/purchases', `/x${PATH}`]) {
       const { status, body } = await ask({ path });
       expect([status, body.code], path).to.deep.equal([404, 'route_not_found']);
@@ -313,7 +313,7 @@ describe('POST purchases', () => {
     expect((await ask({ path: `${PATH}?x=1&y=/purchases` })).status).to.equal(202);
   });
 
-  it('treats the absolute address of a proxy as the same purchase', async () => {
+  it('treats an absolute address, as sent by a proxy, as the same purchase', async () => {
     const client = await RawClient.to(server.port);
     client.say(rawPurchase('{}', KEY).replace('/v1', 'HTTP://shop.example:80/v1'));
     expect((await client.answer())?.status).to.equal(202);
@@ -329,7 +329,7 @@ describe('POST purchases', () => {
     expect(fake.asked).to.deep.equal([]);
   });
 
-  it('returns 415 when the body is not plain JSON in UTF-8', async () => {
+  it('returns 415 if the body is not plain JSON in UTF-8', async () => {
     for (const type of [
       'application/json; charset=gbk',
       'application/json;charset="ISO-8859-1"',
@@ -356,7 +356,7 @@ describe('POST purchases', () => {
     client.socket.destroy();
   });
 
-  it('returns 401 with a challenge and skips the gate when the token is missing or bad [S5]', async () => {
+  it('returns 401 with a challenge and skips the gate if the token is missing or bad [S5]', async () => {
     const missing = await ask({ headers: { authorization: '' } });
     expect([missing.status, missing.headers.get('www-authenticate')]).to.deep.equal([401, 'Bearer']);
     for (const authorization of ['Bearer', 'Bearer x.y.z', 'Basic dTpw', `${bearer()}x`, 'Bearer '.repeat(40)]) {
@@ -368,7 +368,7 @@ describe('POST purchases', () => {
     expect(fake.entered).to.deep.equal([]);
   });
 
-  it('returns 413 and closes the connection when the body has 10 MB [S6]', async () => {
+  it('returns 413 and closes the connection if the body has 10 MB [S6]', async () => {
     const { status, headers, body } = await ask({ body: ' '.repeat(10_000_000) });
     expect([status, body.code, headers.get('connection')]).to.deep.equal([413, 'payload_too_large', 'close']);
     expect(await ask({ body: `{}${' '.repeat(4094)}` })).to.include({ status: 202 });
@@ -376,7 +376,7 @@ describe('POST purchases', () => {
     expect(fake.entered).to.have.length(1);
   });
 
-  it('returns 413 and closes the connection when a chunked body grows too large [S6]', async () => {
+  it('returns 413 and closes the connection if a chunked body grows too large [S6]', async () => {
     const client = await RawClient.to(server.port);
     client.say(rawPurchase('', KEY, 'Transfer-Encoding: chunked'));
     client.say('2', '{}', '');
@@ -388,7 +388,7 @@ describe('POST purchases', () => {
     expect(fake.entered).to.deep.equal([]);
   });
 
-  it('accepts a small chunked body, even while sold_out is in memory', async () => {
+  it('accepts a small chunked body, even if the sale is sold out in memory', async () => {
     fake.early = 'sold_out';
     const client = await RawClient.to(server.port);
     client.say(rawPurchase('5\r\n{"qua\r\n9\r\nntity":3}\r\n0\r\n\r\n', KEY, 'Transfer-Encoding: chunked'));
@@ -397,7 +397,7 @@ describe('POST purchases', () => {
     client.socket.destroy();
   });
 
-  it('counts every attempt to buy once, including chunked bodies and refusals from memory', async () => {
+  it('counts every purchase attempt once, including chunked bodies and refusals from memory', async () => {
     const client = await RawClient.to(server.port);
     client.say(rawPurchase('2\r\n{}\r\n0\r\n\r\n', KEY, 'Transfer-Encoding: chunked'));
     expect((await client.answer())?.status).to.equal(202);
@@ -409,7 +409,7 @@ describe('POST purchases', () => {
     expect(new Set(fake.seen).size).to.equal(1);
   });
 
-  it('returns 431 and closes the connection when the headers have 64 kB [S6]', async () => {
+  it('returns 431 and closes the connection if the headers have 64 kB [S6]', async () => {
     const client = await RawClient.to(server.port);
     const answer = await client.say(rawPurchase('', KEY, `X-Long: ${'x'.repeat(65_536)}`)).answer();
     expect(answer?.status).to.equal(431);
@@ -436,7 +436,7 @@ describe('POST purchases', () => {
     client.socket.destroy();
   });
 
-  it('skips the gate when the client leaves during its body', async () => {
+  it('skips the gate if the client leaves while it sends its body', async () => {
     const client = await RawClient.to(server.port);
     client.say(rawPurchase('{"quan', KEY, 'Content-Length: 14'));
     await until(() => fake.asked.length === 1);
@@ -445,7 +445,7 @@ describe('POST purchases', () => {
     expect(fake.entered.map(({ requestId }) => requestId)).to.deep.equal(['k2']);
   });
 
-  it('finishes a running purchase when its client leaves', async () => {
+  it('finishes a running purchase although its client leaves', async () => {
     let release: () => void = () => undefined;
     fake.enter = () => new Promise((resolve) => (release = () => resolve({ outcome: 'accepted' })));
     const client = await RawClient.to(server.port);
@@ -458,7 +458,7 @@ describe('POST purchases', () => {
     expect(fake.bugs).to.deep.equal([]);
   });
 
-  it('returns 503 unavailable with the dependency and reports no bug when it is down', async () => {
+  it('returns 503 unavailable with the dependency, and reports no bug, while a server is down', async () => {
     fake.enter = () =>
       Promise.reject(new OperationalError('redis', 'connection refused at 10.0.0.7', { retryable: true }));
     const { status, headers, body } = await ask();
@@ -469,7 +469,7 @@ describe('POST purchases', () => {
     expect(fake.bugs).to.deep.equal([]);
   });
 
-  it('returns 500 without detail and reports an unexpected error', async () => {
+  it('returns 500 without detail for an unexpected error, and reports it', async () => {
     const bug = new Error('secret inner detail');
     fake.enter = () => Promise.reject(bug);
     const { status, body } = await ask();

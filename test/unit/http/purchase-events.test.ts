@@ -69,7 +69,7 @@ describe('purchase event stream over HTTP', () => {
     await server.stop();
   });
 
-  it('sends the head, an event per step with the body of GET, and the end', async () => {
+  it('sends the headers, an event per step with the body of GET, and the end', async () => {
     const fake = await serve();
     const client = await listen();
     expect(client.status).to.equal(200);
@@ -94,7 +94,7 @@ describe('purchase event stream over HTTP', () => {
     expect([closed, fake.counted]).to.deep.equal([1, ['purchase_events stream']]);
   });
 
-  it('returns only the head of the stream for HEAD and follows nothing', async () => {
+  it('returns only the headers of the stream for HEAD, and follows nothing', async () => {
     await serve();
     const { headers } = await request(server.url).head(PATH).set('authorization', bearer()).expect(200);
     expect(headers).to.include({
@@ -128,7 +128,7 @@ describe('purchase event stream over HTTP', () => {
     });
   }
 
-  it('returns 204, which ends an EventSource, when the client has seen the end', async () => {
+  it('returns 204, which ends an EventSource, if the client has seen the last event', async () => {
     await serve('ended');
     const { text } = await request(server.url).get(PATH).set('authorization', bearer()).expect(204);
     expect(text).to.equal('');

@@ -86,13 +86,13 @@ describe('queue and purchase tokens over HTTP', () => {
     expect(fake.counted).to.deep.equal(['queue waiting']);
   });
 
-  it('returns the place for the ticket in the address and the buyer in the token', async () => {
+  it('returns the place of the ticket in the address, for the buyer in the token', async () => {
     const { body } = await poll().expect(200);
     expect(body).to.include({ status: 'waiting', position: 4 });
     expect(asked).to.deep.equal(['read 7 u1 k1.2.5.MAC-_']);
   });
 
-  it('returns the pass and its end on admission, and no_queue when the sale has no queue', async () => {
+  it('returns the pass and its end on admission, and no_queue if the sale has no queue', async () => {
     answer = { outcome: 'admitted', pass: 'k1.9.MAC', untilMs: Date.UTC(2030, 0, 1) };
     expect((await poll().expect(200)).body).to.deep.equal({
       status: 'admitted',
@@ -119,7 +119,7 @@ describe('queue and purchase tokens over HTTP', () => {
     expect((await poll().expect(404)).body).to.include({ code: 'ticket_not_found' });
   });
 
-  it('returns 409 and ends the room when the sale is closed, by hand or by its window', async () => {
+  it('returns 409 and ends the room once the sale is closed, by hand or by its window', async () => {
     const { sale } = snapshot as { sale: Sale };
     for (const parts of [{ state: 'closed' }, { closesAtMs: clock.nowMs() }] as Partial<Sale>[]) {
       asked.length = 0;
@@ -129,7 +129,7 @@ describe('queue and purchase tokens over HTTP', () => {
     }
   });
 
-  it('refuses the queue without a token, and for an unknown or malformed sale id', async () => {
+  it('refuses to queue a caller without a token, or for an unknown or malformed sale id', async () => {
     await request(app).post('/v1/sales/7/queue').expect(401);
     await request(app).get('/v1/sales/7/queue/x').expect(401);
     await request(app).post('/v1/sales/7/purchase-token').expect(401);
@@ -166,7 +166,7 @@ describe('queue and purchase tokens over HTTP', () => {
     expect(asked).to.deep.equal([]);
   });
 
-  it('issues a token with its end, or null when none is needed', async () => {
+  it('issues a token with its end, or null if none is needed', async () => {
     issued = { outcome: 'issued', token: 'k1.9.MAC', untilMs: Date.UTC(2030, 0, 1) };
     expect((await fetchToken().expect(200)).body).to.deep.equal({
       token: 'k1.9.MAC',

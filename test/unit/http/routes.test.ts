@@ -95,7 +95,7 @@ describe('routes', () => {
       expect(fake.bugs).to.deep.equal([]);
     });
 
-    it('passes a wait of 0 to 30 in ms with the buyer of the token, and returns 400 otherwise', async () => {
+    it('passes on a wait of 0 to 30 s, in ms, with the buyer of the token, and returns 400 otherwise', async () => {
       const queries: PurchaseQuery[] = [];
       const get = (query: PurchaseQuery): Promise<{ status: 'pending' }> => {
         queries.push(query);
@@ -118,7 +118,7 @@ describe('routes', () => {
       }
     });
 
-    it('returns 400 when an id in the address is malformed [S6]', async () => {
+    it('returns 400 if an id in the address is malformed [S6]', async () => {
       const url = await serve();
       for (const odd of ['/v1/sales/x/purchases/k1', '/v1/sales/7/purchases/a%20b', '/v1/sales/7/purchases/%7B7%7D']) {
         await request(url).get(odd).set('authorization', bearer()).expect(400);
@@ -137,7 +137,7 @@ describe('routes', () => {
       expect(lifecycle.polls.size).to.equal(0);
     });
 
-    it('ends a long poll when the client leaves [S7]', async () => {
+    it('ends a long poll if the client leaves [S7]', async () => {
       let signal: AbortSignal | undefined;
       const get = (query: PurchaseQuery): Promise<{ status: 'pending' }> => {
         signal = query.signal;
@@ -175,7 +175,7 @@ describe('routes', () => {
       });
     });
 
-    it('lets caches keep the answer for a second, and answers 304 until it changes, but never a fresh read', async () => {
+    it('lets caches keep the answer for a second, and answers 304 until it changes, but never to a fresh read', async () => {
       let view: SaleView = VIEW;
       let needsToken = false;
       const url = await serve({
@@ -201,7 +201,7 @@ describe('routes', () => {
       }
     });
 
-    it('returns 404 or 503 when the sale is absent or still loading, not cacheable', async () => {
+    it('returns 404 or 503, not cacheable, if the sale is absent or still loading', async () => {
       let outcome: 'not_found' | 'loading' = 'not_found';
       const url = await serve({ getSale: { get: () => Promise.resolve({ outcome }) } });
       const { headers } = await request(url).get('/v1/sales/7').expect(404);
@@ -251,7 +251,7 @@ describe('routes', () => {
   });
 
   describe('errors', () => {
-    it('return 503 with the dependency and without its message when it is down', async () => {
+    it('return 503 with the dependency but without its message if it is down', async () => {
       const down = new OperationalError('mysql', 'ECONNREFUSED 10.0.0.7:3306', { retryable: true });
       const url = await serve({ getOrder: () => Promise.reject(down) });
       const { body } = await request(url).get('/v1/orders/99').set('authorization', bearer()).expect(503);
@@ -259,14 +259,14 @@ describe('routes', () => {
       expect(fake.bugs).to.deep.equal([]);
     });
 
-    it('return 500 without detail and report an unexpected error', async () => {
+    it('return 500 without detail for an unexpected error, and report it', async () => {
       const url = await serve({ isReady: () => Promise.reject(new TypeError('secret')) });
       const { text } = await request(url).get('/readyz').expect(500);
       expect(text).to.contain('"code":"internal"').and.not.contain('secret');
       expect(fake.bugs).to.have.length(1);
     });
 
-    it('return 404 or 400 for an unknown or broken address, and never report a bug [S6]', async () => {
+    it('return 404 or 400 for an unknown or malformed address, and never report a bug [S6]', async () => {
       const url = await serve();
       for (const path of [
         '/',

@@ -35,7 +35,7 @@ describe('http server', () => {
   });
   afterEach(() => server.stop());
 
-  it('closes and counts one more connection when the maximum is reached [S7]', async () => {
+  it('closes and counts every connection beyond the maximum [S7]', async () => {
     await start({ maxConnections: 2, headersTimeoutMs: 5000, requestTimeoutMs: 5000 });
     const answer = holdGate();
     const inside = [await RawClient.to(server.port), await RawClient.to(server.port)];
@@ -48,7 +48,7 @@ describe('http server', () => {
     expect((await inside[1]?.answer())?.status).to.equal(202);
   });
 
-  it('closes only idle connections when nine tenths of the connections are in use [S7]', async () => {
+  it('closes only idle connections once nine tenths of the connections are in use [S7]', async () => {
     const clock = new ManualClock();
     fake = new FakeServices({ clock });
     await start({ maxConnections: 10, keepAliveTimeoutMs: 600_000 });
@@ -82,7 +82,7 @@ describe('http server', () => {
     expect(asked, 'requests that were carried out').to.equal(16);
   });
 
-  it('answers any number of requests on one connection when each follows the previous response', async () => {
+  it('answers any number of requests on one connection if each follows the previous response', async () => {
     await start();
     const client = await RawClient.to(server.port);
     for (let nth = 0; nth < 40; nth++) {
@@ -90,7 +90,7 @@ describe('http server', () => {
     }
   });
 
-  it('sends no 400 in place of the response when garbage follows a running purchase', async () => {
+  it('sends no 400 in place of the response if garbage follows a running purchase', async () => {
     await start();
     const answer = holdGate();
     const client = await RawClient.to(server.port);
@@ -101,7 +101,7 @@ describe('http server', () => {
     answer({ outcome: 'accepted' });
   });
 
-  it('returns 400 and closes when garbage comes first or after a response', async () => {
+  it('returns 400 and closes if garbage comes first or after a response', async () => {
     await start();
     for (const first of ['', rawPurchase('{}', KEY)]) {
       const client = await RawClient.to(server.port);
@@ -112,7 +112,7 @@ describe('http server', () => {
     }
   });
 
-  it('returns 400 and skips the gate when the chunks of a body are broken', async () => {
+  it('returns 400 and skips the gate if the chunks of a body are broken', async () => {
     await start();
     const client = await RawClient.to(server.port);
     client.say(rawPurchase('zz\r\n', KEY, 'Transfer-Encoding: chunked'));
@@ -136,7 +136,7 @@ describe('http server', () => {
     await drained;
   });
 
-  it('answers a request that was on its way over an idle connection when draining began [T13]', async () => {
+  it('answers a request that was already on its way over an idle connection when draining began [T13]', async () => {
     await start();
     const client = await RawClient.to(server.port);
     expect((await client.say(rawPurchase('', KEY)).answer())?.status).to.equal(202);
@@ -178,13 +178,13 @@ describe('http server', () => {
     expect(await client.answer()).to.equal(null);
   });
 
-  it('does not hang when it is drained twice or before it listens', async () => {
+  it('does not hang if it is drained twice or before it listens', async () => {
     await start();
     await Promise.all([server.drain(100), server.drain(100)]);
     await server.drain(100);
   });
 
-  it('rejects listen when the port is taken', async () => {
+  it('rejects listen if the port is taken', async () => {
     await start();
     const second = await startServer(fake, { port: server.port }).catch((error: NodeJS.ErrnoException) => error);
     expect((second as NodeJS.ErrnoException).code).to.equal('EADDRINUSE');

@@ -32,7 +32,7 @@ describe('request trace ids', () => {
     });
   const traceIdOf = (response: Response): string => response.headers.get('trace-id') ?? 'none';
 
-  it('appear in every response with the trace of the caller', async () => {
+  it('appear in every response, taken from the trace of the caller', async () => {
     await start();
     const headers = { traceparent: traceparent('00') };
     const answers = async (): Promise<Response[]> => [
@@ -78,7 +78,7 @@ describe('request trace ids', () => {
     expect([exported.status, traceIdOf(exported)]).to.deep.equal([200, TRACE_ID]);
   });
 
-  it('appear for a request that was never parsed, and for a bad body with its own trace', async () => {
+  it('appear in the response to a request that was never parsed, and to a bad body with its own trace', async () => {
     await start();
     const said = async (...lines: string[]): Promise<[status: number, traceId: string]> => {
       const client = await RawClient.to(server.port);
@@ -102,7 +102,7 @@ describe('request trace ids', () => {
     expect(later?.headers.get('trace-id'), 'of no request before it').not.to.equal(TRACE_ID);
   });
 
-  it('are new for each response and stored nowhere when the caller sends none or a malformed id [S6]', async () => {
+  it('are new for each response and stored nowhere if the caller sends none or a malformed id [S6]', async () => {
     await start();
     const bad = [
       traceparent('01').toUpperCase(),
@@ -117,7 +117,7 @@ describe('request trace ids', () => {
     expect(fake.entered.map(({ traceId }) => traceId)).to.deep.equal(ids.map(() => undefined));
   });
 
-  it('lead to the batch when the purchase brings no id', async () => {
+  it('lead to the batch if the purchase brings no id', async () => {
     await start();
     const batchId = newBatchId();
     const outcomes: readonly PurchaseOutcome[] = [
@@ -154,14 +154,14 @@ describe('request trace ids', () => {
     });
   }
 
-  it('are stored when the caller records, even if this API records nothing', async () => {
+  it('are stored if the caller records its trace, even if this API records nothing', async () => {
     await start({ traceIdsStored: 'sampled' });
     await buy({ traceparent: traceparent('01') });
     await buy({ traceparent: traceparent('00') });
     expect(fake.entered.map(({ traceId }) => traceId)).to.deep.equal([TRACE_ID, undefined]);
   });
 
-  it('give a recorded purchase a span: a child of its caller, or the root of the trace in the response', async () => {
+  it("give a recorded purchase a span: a child of its caller's span, or the root of the trace in the response", async () => {
     const tracing = new MemoryTracing();
     await start({ tracing });
     const [child, root] = [await buy({ traceparent: traceparent('01') }), await buy()];

@@ -39,7 +39,7 @@ describe('dispatch of hooks', () => {
     expect(await callHooks({})(body)).to.deep.equal({ outcome: 'done' });
   });
 
-  it('redelivers the message without the finished events when a hook throws or rejects', async () => {
+  it('gets the message redelivered without the finished events if a hook throws or rejects', async () => {
     const called: string[] = [];
     let fails = 2;
     const handle = callHooks({
@@ -59,7 +59,7 @@ describe('dispatch of hooks', () => {
     expect(called).to.deep.equal(['a', 'b', 'b', 'b']);
   });
 
-  it('calls the hooks of the other events when one hook throws, and repeats only the hook that failed', async () => {
+  it('calls the hooks of the other events if one hook throws, and repeats only the hook that failed', async () => {
     const called: string[] = [];
     let fails = 2;
     const handle = callHooks({

@@ -50,7 +50,7 @@ describe('the router in an Express app', () => {
       body,
     });
 
-  it('sells through the same pipeline and passes other addresses, probes included, to the app', async () => {
+  it('sells through the same pipeline, and passes other paths, including probes, on to the app', async () => {
     await start((app) => app.use(router.middleware));
     const answer = await buy();
     expect(answer.status).to.equal(202);
@@ -76,7 +76,7 @@ describe('the router in an Express app', () => {
     expect(twice.status, 'queries are read as ours are').to.equal(400);
   });
 
-  it('reads the body that a body parser has left', async () => {
+  it('uses the body that a body parser has left in the request', async () => {
     await start((app) => app.use(express.json(), router.middleware));
     expect((await buy()).status).to.equal(202);
     expect((await buy(PURCHASES, { 'idempotency-key': 'k2' }, null)).status).to.equal(202);
@@ -89,7 +89,7 @@ describe('the router in an Express app', () => {
     }
   });
 
-  it('reports an error of the app, not a purchase, when middleware has consumed the body', async () => {
+  it('reports an error of the app, not of the purchase, if middleware has consumed the body', async () => {
     const swallow: Middleware = (req, _, next) => void req.on('end', next).resume();
     const peek: Middleware = (req, _, next) => void req.once('data', () => setImmediate(next));
     const parseLikeExpress4: Middleware = (req, res, next) =>
@@ -109,7 +109,7 @@ describe('the router in an Express app', () => {
     expect((await buy(PURCHASES, {}, null)).status, 'no body was sent').to.equal(202);
   });
 
-  it('reads text when the app has set an encoding', async () => {
+  it('reads text if the app has set an encoding', async () => {
     await start((app) => app.use((req, _, next) => next(void req.setEncoding('utf8')), router.middleware));
     expect((await buy(PURCHASES, {}, '{"metadata":{"a":"é🖋"}}')).status).to.equal(202);
     expect(fake.entered[0]?.metadata).to.deep.equal({ a: 'é🖋' });
@@ -164,7 +164,7 @@ describe('the router in an Express app', () => {
       return fetch(url + PURCHASES, { method: 'POST', headers });
     };
 
-    it('accepts a cookie, and answers 401 when the authenticator returns null', async () => {
+    it('accepts a cookie, and answers 401 if the authenticator returns null', async () => {
       await startWith((cookie) => (cookie === 'ann' ? { userId: 'ann', roles: ['vip'] } : null));
       expect((await buyWithout('ann')).status).to.equal(202);
       expect(fake.entered[0]).to.include({ userId: 'ann' });
@@ -183,7 +183,7 @@ describe('the router in an Express app', () => {
       expect(fake.entered[0]).to.include({ userId: 'bob' });
     });
 
-    it('answers 503 when the authenticator fails and 401 for a bad user id, and logs once a minute', async () => {
+    it('answers 503 if the authenticator fails and 401 for a bad user id, and logs each once a minute', async () => {
       const bad = new Error('the session store is away');
       for (const [identify, status, code] of [
         [
@@ -237,7 +237,7 @@ describe('the router in an Express app', () => {
     });
   });
 
-  it('answers requests under way while it drains, refuses new requests with 503, and leaves the app running', async () => {
+  it('answers running requests while it drains, refuses new requests with 503, and leaves the app running', async () => {
     await start((app) => app.use(router.middleware));
     let accept = (): void => undefined;
     fake.enter = () => new Promise((resolve) => (accept = () => resolve({ outcome: 'accepted' })));
@@ -256,12 +256,12 @@ describe('the router in an Express app', () => {
     expect(fake.entered).to.have.length(1);
   });
 
-  it('drains at once when nothing is under way, and in bounded time when a request hangs', async () => {
+  it('drains at once if nothing is running, and in limited time if a request hangs', async () => {
     await start((app) => app.use(router.middleware));
     await router.drain(60_000);
     await start((app) => app.use(router.middleware));
     fake.enter = () => new Promise(() => undefined);
-    buy().catch(() => undefined); // cut at the end
+    buy().catch(() => undefined); // cut off at the end
     await until(() => fake.entered.length === 1);
     const startedMs = performance.now();
     const tookMs = await grantedMsOf(() => router.drain(100));

@@ -12,7 +12,7 @@ describe('settings of the library', () => {
     expect(loadConfig(['log'], env).log.level).to.equal('warn');
   });
 
-  it('are refused with the most similar name if the library does not know them, also its own ports', async () => {
+  it('are refused with the most similar name if the library does not know them, including ports, which it does not open', async () => {
     const refused = async (settings: object): Promise<unknown> =>
       createSeckill({ env: {}, settings }).catch((error: unknown) => error);
     const error = await refused({ BATCH_SIZE: 7, redis_url: 'redis://a', PORT: 80, JWT_SECRET_FIL: 'x' });
@@ -31,7 +31,7 @@ describe('settings of the library', () => {
     expect(old.problems.join(), 'of an earlier release').not.to.contain('REDRIVE_MAX');
   });
 
-  it('are all checked before anything opens, and need token keys only where tokens are read', async () => {
+  it('are all checked before anything opens, and require token keys only where tokens are read', async () => {
     const problemsOf = async (start: () => Promise<unknown>): Promise<readonly string[]> => {
       const error = await start().catch((thrown: unknown) => thrown);
       expect(error).to.be.instanceOf(ConfigError);
@@ -52,7 +52,7 @@ describe('settings of the library', () => {
 });
 
 describe('parts that open together', () => {
-  it('close in reverse order when one part fails, even if another part cannot close', async () => {
+  it('close in reverse order if one part fails, even if another part cannot close', async () => {
     const closed: string[] = [];
     const opening = allOrNothing(async (opened) => {
       opened(async () => closed.push('redis'));
@@ -64,7 +64,7 @@ describe('parts that open together', () => {
     expect(closed).to.deep.equal(['mysql', 'redis']);
   });
 
-  it('stay open when every part opens', async () => {
+  it('stay open if every part opens', async () => {
     let isClosed = false;
     const part = await allOrNothing(async (opened) => {
       opened(async () => (isClosed = true));

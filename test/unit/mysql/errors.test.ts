@@ -33,7 +33,7 @@ describe('mysql errors', () => {
     });
   }
 
-  it('keeps the names of column, table and constraint, and no value', () => {
+  it('keeps the names of column, table and constraint, but no value', () => {
     const messageOf = (errno: number, code: string, message: string): string =>
       toMysqlError(serverError(errno, code, message)).message;
     // The driver reports MariaDB's 4025 under the name that this number has in MySQL.

@@ -41,7 +41,7 @@ describe('insert orders', () => {
     ]);
   });
 
-  it('throws when MySQL writes fewer rows than there are purchases', async () => {
+  it('throws if MySQL writes fewer rows than there are purchases', async () => {
     await insertOrders(writing(2), plan.orders, plan as never);
     const thrown = await insertOrders(writing(1), plan.orders, plan as never).catch((error: Error) => error.message);
     expect(thrown).to.equal('1 rows were written for 2 purchases');

@@ -17,7 +17,7 @@ class Server {
   readonly #columns: readonly string[];
   pauses = 0;
 
-  /** @param errors of each statement, one for each attempt; then the server executes it */
+  /** @param errors of each statement, one per attempt; after that the server executes it */
   constructor(errors: Record<string, number[]> = {}, bytes = SMALL_BYTES, columns: readonly string[] = []) {
     this.#errors = errors;
     this.#bytes = bytes;
@@ -43,25 +43,25 @@ const NOT_SUPPORTED = 1846;
 const LOCK_WAIT = 1205;
 
 describe('a schema change', () => {
-  it('touches no row and sends no other statement when the server can do that', async () => {
+  it('touches no row and sends no other statement if the server supports that', async () => {
     const server = new Server({}, LARGE_BYTES);
     await server.changes().alter('orders', ADD_COLUMN);
     expect(server.sent).to.deep.equal([INSTANT]);
   });
 
-  it('runs beside writers when it has to read or copy rows', async () => {
+  it('runs while others write if it has to read or copy rows', async () => {
     const server = new Server({ [INSTANT]: [NOT_SUPPORTED] }, LARGE_BYTES);
     await server.changes().alter('orders', ADD_COLUMN);
     expect(server.sent).to.deep.equal([INSTANT, ONLINE]);
   });
 
-  it('locks a small table when the server cannot avoid the lock', async () => {
+  it('locks a small table if the server cannot avoid the lock', async () => {
     const server = new Server({ [INSTANT]: [NOT_SUPPORTED], [ONLINE]: [1845] });
     await server.changes().alter('orders', ADD_COLUMN);
     expect(server.sent).to.deep.equal([INSTANT, ONLINE, ADD_COLUMN]);
   });
 
-  it('never locks a large table without `--allow-locks`, and reports its name, its size and the remedy', async () => {
+  it('never locks a large table without `--allow-locks`, and names the table, its size and the remedy', async () => {
     const never = [NOT_SUPPORTED, NOT_SUPPORTED];
     const server = new Server({ [INSTANT]: never, [ONLINE]: never }, LARGE_BYTES);
     const error: unknown = await server
@@ -86,20 +86,20 @@ describe('a schema change', () => {
     expect(server.sent).to.deep.equal([INSTANT]);
   });
 
-  it('is not repeated when its column or index exists', async () => {
+  it('is not repeated if its column or index exists', async () => {
     const server = new Server({}, SMALL_BYTES, ['gift']);
     await server.changes().alter('orders', ADD_COLUMN, { column: 'gift' });
     await server.changes().alter('orders', ADD_COLUMN, { index: 'gift' });
     expect(server.sent).to.deep.equal([]);
   });
 
-  it('is sent unchanged when it names its own algorithm', async () => {
+  it('is sent unchanged if it names its own algorithm', async () => {
     const server = new Server();
     await server.changes().alter('orders', ONLINE);
     expect(server.sent).to.deep.equal([ONLINE]);
   });
 
-  it('lets writers through when it cannot lock its table, tries again, and finally gives up', async () => {
+  it('lets writers through if it cannot lock its table, tries again, and finally gives up', async () => {
     const server = new Server({ [INSTANT]: [LOCK_WAIT, LOCK_WAIT] });
     await server.changes().alter('orders', ADD_COLUMN);
     expect(server.sent).to.deep.equal([INSTANT, INSTANT, INSTANT]);

@@ -23,7 +23,7 @@ describe('mysql: connection options', () => {
     expect([named.host, addressOf({ url }).host]).to.deep.equal(['db.example', '10.0.0.7']);
   });
 
-  it('give the driver the certificate name and always verify it when TLS is on', () => {
+  it('give the driver the certificate name, and always verify it, if TLS is on', () => {
     const options = (serverName: string) => connectionOptions({ url: URL, tls: 'on', tlsServerName: serverName });
     expect([options('').host, options('mysql.internal').host]).to.deep.equal(['db.example', 'mysql.internal']);
     expect(options('').ssl).to.include({ verifyIdentity: true, rejectUnauthorized: true });

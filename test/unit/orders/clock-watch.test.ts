@@ -31,7 +31,7 @@ describe('keeper: clock watch', () => {
     );
   };
 
-  it('reports agreement up to 2 s apart, and beyond that the clock that differs [D10]', async () => {
+  it('reports agreement up to 2 s apart, and beyond that names the clock that differs [D10]', async () => {
     for (const aheadMs of [0, 2_000, -2_000]) {
       mysqlMs = () => clock.nowMs() + aheadMs;
       expect(await problem(), String(aheadMs)).to.equal(null);
@@ -50,7 +50,7 @@ describe('keeper: clock watch', () => {
     expect(await problem()).to.equal(null);
   });
 
-  it('reports no difference when a correct clock answers slowly', async () => {
+  it('reports no difference if a correct clock answers slowly', async () => {
     mysqlMs = () => {
       clock.advance(10_000); // on the way to the server
       const nowMs = clock.nowMs();
@@ -68,7 +68,7 @@ describe('keeper: clock watch', () => {
     expect(reads).to.equal(2);
   });
 
-  it('reports an unknown result when MySQL does not answer [D1]', async () => {
+  it('reports an unknown result if MySQL does not answer [D1]', async () => {
     mysqlMs = () => {
       throw new OperationalError('mysql', 'gone', { retryable: true });
     };

@@ -58,7 +58,7 @@ describe('keeper: messages of a consumer group', () => {
     ]);
   });
 
-  it('counts the last delivery as a dead letter when the messages have no collector', async () => {
+  it('counts the last delivery as a dead letter if the messages have no collector', async () => {
     world.broker.publishRaw(TOPIC, 'fails');
     answers.set('fails', away(false));
     for (const _ of [1, 2, 3]) {
@@ -69,7 +69,7 @@ describe('keeper: messages of a consumer group', () => {
     expect(world.errors.at(-1)).to.equal('the last attempt failed; the message is now a dead letter');
   });
 
-  it('records a span for a message of a recorded trace and ends it with the message', async () => {
+  it('records a span for a message of a recorded trace, and ends it with the message', async () => {
     const tracing = new MemoryTracing();
     const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
     world.broker.publishRaw(TOPIC, 'a', { traceparent });
@@ -91,7 +91,7 @@ describe('keeper: messages of a consumer group', () => {
     expect(handled).to.deep.equal(['a', 'b', 'c', 'fails']);
   });
 
-  it('retries a message that came too early, later each time, without delaying other messages [M6]', async () => {
+  it('retries a message that came too early, each time later, without delaying other messages [M6]', async () => {
     answers.set('early', () => ({ outcome: 'later', why: 'not there' }));
     world.broker.publishRaw(TOPIC, 'early');
     world.broker.publishRaw(TOPIC, 'other');
@@ -130,7 +130,7 @@ describe('keeper: messages of a consumer group', () => {
     });
   });
 
-  it('parks a message once when its ack is lost [M8]', async () => {
+  it('parks a message once even if its ack is lost [M8]', async () => {
     answers.set('{', () => ({ outcome: 'unknown_version', detail: 'version 2' }));
     world.broker.publishRaw(TOPIC, '{');
     world.broker.breakNext('ack_lost');
@@ -156,7 +156,7 @@ describe('keeper: messages of a consumer group', () => {
     expect(attempt, 'it cost no attempt').to.equal(1);
   });
 
-  it('retries every message under way when MySQL fails [D1]', async () => {
+  it('returns every message under way for a retry if MySQL fails [D1]', async () => {
     for (const body of ['a', 'b', 'c']) world.broker.publishRaw(TOPIC, body);
     answers.set('b', away(true));
     expect(await run()).to.equal('OperationalError');
@@ -167,7 +167,7 @@ describe('keeper: messages of a consumer group', () => {
     expect(unfinished()).to.equal(0);
   });
 
-  it('uses up an attempt of a single message, and logs an error, when a bug throws', async () => {
+  it('uses up an attempt of one message only, and logs an error, if a bug throws', async () => {
     for (const body of ['a', 'odd', 'c']) world.broker.publishRaw(TOPIC, body);
     answers.set('odd', () => {
       throw new TypeError('undefined is not a function');
@@ -181,7 +181,7 @@ describe('keeper: messages of a consumer group', () => {
     expect(unfinished()).to.equal(0);
   });
 
-  it('uses up no attempt of the messages behind slow messages, and receives none of them twice', async () => {
+  it('uses up no attempt of messages that wait behind slow ones, and receives none of them twice', async () => {
     const bodies = Array.from({ length: 16 }, (_, index) => `m${index}`);
     for (const body of bodies) {
       world.broker.publishRaw(TOPIC, body);
@@ -194,7 +194,7 @@ describe('keeper: messages of a consumer group', () => {
     expect([handled, unfinished()]).to.deep.equal([bodies, 0]);
   });
 
-  it('leaves a message to its next consumer when it was lost while it waited its turn', async () => {
+  it('leaves a message to its next consumer if it was lost while it waited its turn', async () => {
     for (const body of ['long', 'b', 'c']) world.broker.publishRaw(TOPIC, body);
     answers.set('long', () => {
       world.clock.advance(INVISIBLE_MS);

@@ -30,7 +30,7 @@ describe('draft-rows', () => {
     [null, 'before a look-up'],
     [knowing([]), 'when it found nothing'],
   ] as const) {
-    it(`drafts a new row for every purchase ${when}, and for a second purchase of a buyer too`, () => {
+    it(`drafts a new row for every purchase ${when}, including a second purchase of a buyer`, () => {
       const draft = draftRows([batch], termsOf(sale), known);
       expect(newRows(draft)).to.deep.equal(['ann/k1 live', 'ann/k2 live', 'bob/k1 live']);
       expect(draft.releases).to.deep.equal([]);
@@ -38,7 +38,7 @@ describe('draft-rows', () => {
     });
   }
 
-  it('marks a row of the same batch while the order lives and ignores it once it has ended', () => {
+  it('marks a row of the same batch while the order lives, and ignores it once it has ended', () => {
     const known = knowing([
       knownRow(batch, 0, { state: 'paid' }),
       knownRow(batch, 1, { state: 'cancelled' }),
@@ -50,7 +50,7 @@ describe('draft-rows', () => {
     expect(draft.found.get(batch)).to.deep.equal([{ userId: 'ann', requestId: 'k1', orderId: '100', state: 'paid' }]);
   });
 
-  it('releases units that an older batch may have reacquired when a row of the same batch has ended', () => {
+  it('if a row of the same batch has ended, releases units that an older batch may have reacquired', () => {
     const known = knowing([
       knownRow(batch, 0, { state: 'paid' }),
       knownRow(batch, 1, { state: 'failed', reason: 'discarded' }),
@@ -81,13 +81,13 @@ describe('draft-rows', () => {
     ]);
   });
 
-  it('releases units that an older batch reacquired when the guard refused the row of another batch', () => {
+  it('if the guard refused the row of another batch, releases units that an older batch reacquired', () => {
     const known = knowing([knownRow(batch, 2, { batchId: 'other', state: 'failed', reason: 'oversold_guard' })]);
     const draft = draftRows([batch], termsOf({ ...sale, epoch: sale.epoch + 1 }), known);
     expect(draft.releases.map(({ orderId, withUnits }) => [orderId, withUnits])).to.deep.equal([['102', true]]);
   });
 
-  it('drafts a failed row at limit 1 when the buyer has a live order or gets one in this plan [D7]', () => {
+  it('drafts a failed row at a limit of 1 if the buyer has a live order or gets one in this plan [D7]', () => {
     const one = saleOf({ limitPerBuyer: 1 });
     const [first, second] = [
       batchOf(one, purchasesOf('ann/k1', 'bob/k1')),
@@ -102,7 +102,7 @@ describe('draft-rows', () => {
     ]);
   });
 
-  it('treats the same names in another sale as other purchases', () => {
+  it('treats equal ids in another sale as other purchases', () => {
     const other = saleOf({ limitPerBuyer: 1 });
     const elsewhere = batchOf(other, purchasesOf('ann/k1'));
     const draft = draftRows([elsewhere], termsOf(other), knowing([knownRow(batch, 0, {})], [`${sale.saleId}/ann`]));

@@ -29,7 +29,7 @@ describe('keeper: expire-orders', () => {
     return counts;
   };
 
-  it('ends every due order in steps and no order before its deadline', async () => {
+  it('ends every due order in steps, and no order before its deadline', async () => {
     const orderIds = await unpaid(1200);
     world.clock.advance(WINDOW_MS - 1);
     await jobOf(20_000).runOnce();
@@ -40,7 +40,7 @@ describe('keeper: expire-orders', () => {
     expect(world.counts.expired).to.equal(1200);
   });
 
-  it('ends a bounded number of orders in one run and continues in the next', async () => {
+  it('ends a limited number of orders in one run and continues in the next', async () => {
     const orderIds = await unpaid(700);
     world.clock.advance(WINDOW_MS + 5000);
     await jobOf(600).runOnce();
@@ -49,7 +49,7 @@ describe('keeper: expire-orders', () => {
     expect(await states(orderIds)).to.deep.equal({ expired: 700 });
   });
 
-  it('leaves a paid order alone', async () => {
+  it('does not touch a paid order', async () => {
     const [paid, late] = (await unpaid(2)) as [string, string];
     await world.transitions.pay(paid, { paymentId: 'p1', amountCents: 1999 });
     world.clock.advance(WINDOW_MS);
@@ -57,7 +57,7 @@ describe('keeper: expire-orders', () => {
     expect(await states([paid, late])).to.deep.equal({ paid: 1, expired: 1 });
   });
 
-  it('expires nothing while the MySQL clock is more than 2 s off, and expires orders again once it is right [D10]', async () => {
+  it('expires nothing while the MySQL clock is more than 2 s off, and continues once it is right [D10]', async () => {
     const orderIds = await unpaid(3);
     world.clock.advance(WINDOW_MS);
     const run = (aheadMs: number): Promise<unknown> => {
@@ -74,7 +74,7 @@ describe('keeper: expire-orders', () => {
     expect(await states(orderIds)).to.deep.equal({ expired: 3 });
   });
 
-  it('fails the run and counts nothing when MySQL is away, and does the work in the next run', async () => {
+  it('fails the run and counts nothing while MySQL is down, and does the work in the next run', async () => {
     const orderIds = await unpaid(3);
     world.clock.advance(WINDOW_MS);
     world.transitions.breakNext('expire_fails');

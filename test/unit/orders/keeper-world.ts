@@ -38,7 +38,7 @@ export class KeeperWorld {
   readonly runs: [string, string][] = [];
   pending: [number, number] | null = null;
   readonly overdue: Record<string, [number, number]> = {};
-  /** Clocks of the servers minus our clock, ms. */
+  /** How far each server's clock is ahead of ours, ms. */
   readonly ahead = { mysql: 0, redis: 0 };
   readonly refundTries: string[] = [];
   readonly errors: string[] = [];

@@ -31,7 +31,7 @@ describe('MySQL outage', () => {
 
   const elapse = (ms: number): Promise<number> => timers.tickAsync(ms);
 
-  it('delays no loop and probes nothing when MySQL works', async () => {
+  it('delays no loop and probes nothing while MySQL works', async () => {
     expect(await outage.untilOver(60_000, NO_SIGNAL)).to.equal(true);
     await elapse(3000);
     expect([outage.isOver, probesMs, gauge]).to.deep.equal([true, [], [false]]);
@@ -46,7 +46,7 @@ describe('MySQL outage', () => {
     expect([outage.isOver, probesMs, gauge]).to.deep.equal([true, [1000, 2000, 3000, 4000], [false, true, false]]);
   });
 
-  it('wakes every waiting loop at its end, long before their time is up', async () => {
+  it('wakes every waiting loop when it ends, long before their time is up', async () => {
     outage.begin(mysqlDown('write'));
     probeFails = false;
     const waits = [outage.untilOver(60_000, NO_SIGNAL), outage.untilOver(30_000, NO_SIGNAL)];
@@ -55,7 +55,7 @@ describe('MySQL outage', () => {
     expect(await Promise.all(waits)).to.deep.equal([true, true]);
   });
 
-  it('returns false from a wait when its time is up or its signal is aborted', async () => {
+  it('returns false from a wait if its time is up or its signal is aborted', async () => {
     outage.begin(mysqlDown('write'));
     const timed = outage.untilOver(500, NO_SIGNAL);
     const stopping = new AbortController();
@@ -78,7 +78,7 @@ describe('MySQL outage', () => {
     expect(outage.isOver).to.equal(true);
   });
 
-  it('notices an outage of MySQL when no message comes, and its end [D1]', async () => {
+  it('notices the beginning and the end of a MySQL outage even if no message comes [D1]', async () => {
     void outage.watch(20_000);
     probeFails = false;
     await elapse(39_000);

@@ -47,7 +47,7 @@ describe('keeper: notify-buyers', () => {
     return received;
   };
 
-  it('sends the state of each row once, not the event, and skips missing rows', async () => {
+  it('sends the state of each row once, not that of the event, and skips missing rows', async () => {
     const received = waitFor('7', 'u1');
     const result = await handle(event('order.created', '7', '1', '2', '404'), event('order.paid', '7', '1'));
     expect(result).to.deep.equal({ outcome: 'done' });
@@ -56,7 +56,7 @@ describe('keeper: notify-buyers', () => {
     expect(world.counts.notified).to.equal(2);
   });
 
-  it('reads no row and sends nothing without waiting buyers, but stores what happened', async () => {
+  it('if no buyer waits, reads no row and sends nothing, but stores what happened', async () => {
     waitFor('8', 'u1');
     expect((await handle(event('order.created', '7', '1'), event('order.paid', '8', '3'))).outcome).to.equal('done');
     expect(asked).to.deep.equal([['3']]);
@@ -64,7 +64,7 @@ describe('keeper: notify-buyers', () => {
     expect(stored, 'both are stored').to.have.length(2);
   });
 
-  it('splits many orders into messages of bounded size', async () => {
+  it('splits many orders into messages of limited size', async () => {
     waitFor('7', 'u1');
     await handle(event('order.created', '7', ...Array.from({ length: 1200 }, (_, index) => String(index + 1000))));
     expect(notifications.sent.map(([, sent]) => sent.length)).to.deep.equal([500, 500, 200]);
@@ -76,7 +76,7 @@ describe('keeper: notify-buyers', () => {
     expect(error).to.include({ name: 'OperationalError', dependency: 'redis', retryable: true });
   });
 
-  it('names the fault of a body that is not an event [M7]', async () => {
+  it('says what is wrong with a body that is not an event [M7]', async () => {
     const orders = { notificationsOf: () => expect.fail() };
     const outcome = await notifyBuyers(orders, notifications, store, world.metrics)('{"v":9}');
     expect(outcome.outcome).to.equal('unknown_version');

@@ -35,7 +35,7 @@ describe('keeper: order deadlines', () => {
     return expireByMessage(ports)(encodePaymentDeadline({ batchId: 'b1', saleId: '7', deadlineAtMs: 1, orders }));
   };
 
-  it('ends unpaid orders and leaves paid and cancelled orders alone', async () => {
+  it('ends unpaid orders, and does not touch paid and cancelled orders', async () => {
     states = new Map([
       ['1', 'pending_payment'],
       ['2', 'paid'],
@@ -80,7 +80,7 @@ describe('keeper: order deadlines', () => {
     expect((await handle(['1'])).outcome).to.equal('done');
   });
 
-  it('names the fault of a body that is not a deadline [M7]', async () => {
+  it('says what is wrong with a body that is not a deadline [M7]', async () => {
     const transitions = partial<OrderTransitions>({ expire: () => expect.fail() });
     const orders = partial<OrderStates>({ statesOf: () => expect.fail() });
     const ports = { transitions, orders, clocks: world.clocks, metrics: world.metrics };

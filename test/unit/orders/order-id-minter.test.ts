@@ -45,7 +45,7 @@ describe('order-id-minter', () => {
     expect(idsOf(minter.mint([]))).to.deep.equal([]);
   });
 
-  it('mints 256 ids for a millisecond, then ids of the next, and never repeats an id [D8]', () => {
+  it('mints 256 ids for a millisecond, then uses the next, and never repeats an id [D8]', () => {
     const seen = new Set<string>();
     const sameUser = Array.from({ length: 1000 }, () => 'u');
     for (let call = 0; call < 40; call++) {
@@ -70,7 +70,7 @@ describe('order-id-minter', () => {
     expect(new Set(idsOf(minter.mint(users(32_000)))).size).to.equal(32_000);
   });
 
-  it('continues from the last millisecond and repeats no id when the clock steps back a little [D8]', () => {
+  it('continues from the last millisecond and repeats no id if the clock steps back a little [D8]', () => {
     const before = idsOf(minter.mint(users(300)));
     clock.step(-50);
     const after = idsOf(minter.mint(users(300)));
@@ -98,11 +98,11 @@ describe('order-id-minter', () => {
     expect(open('new').problem()).to.match(/no order-id slot/);
   });
 
-  it('moves to another slot and repeats no id when the clock steps back by half an hour [D8]', async () => {
+  it('moves to another slot and repeats no id if the clock steps back by half an hour [D8]', async () => {
     const before = idsOf(minter.mint(users(300)));
     clock.step(-1_800_000);
     expect(refusal(minter.mint(users(1)))).to.equal('clock_behind');
-    await minter.renew(); // shares the call that the refusal has begun
+    await minter.renew(); // shares the call that the refusal has started
     const after = idsOf(minter.mint(users(300)));
     expect(explainOrderId(after[0] as string)).to.include({ slot: 1, atMs: clock.nowMs() });
     expect(new Set([...before, ...after]).size).to.equal(600);
@@ -136,7 +136,7 @@ describe('order-id-minter', () => {
     expect(explainOrderId(idsOf(late.mint(users(1)))[0] as string).slot).to.equal(1);
   });
 
-  it('mints no id that is too old for a comparison of the sale to find [D8]', async () => {
+  it('mints no id so old that a comparison of the sale could miss it [D8]', async () => {
     const late = createOrderIdMinter(
       { slots, clock: behind(3_600_001), log: silentLog },
       { owner: 'c', leaseMs: LEASE_MS },
@@ -145,14 +145,14 @@ describe('order-id-minter', () => {
     expect(refusal(late.mint(users(1)))).to.equal('clock_behind');
   });
 
-  it('ends its lease in time, whatever the clock does [D8]', () => {
+  it('ends its lease on time, whatever the clock does [D8]', () => {
     clock.advance(LEASE_MS - 50);
     clock.step(-60);
     clock.advance(50);
     expect(refusal(minter.mint(users(1)))).to.equal('no_lease');
   });
 
-  it('mints nothing after its lease ended, until a renewal gives it a slot, which may be another [D8]', async () => {
+  it('mints nothing after its lease ended, until a renewal gives it a slot, which may be a different one [D8]', async () => {
     clock.advance(LEASE_MS - 1);
     expect(refusal(minter.mint(users(1)))).to.equal('minted');
     clock.advance(1);

@@ -25,7 +25,7 @@ describe('keeper: watch-outbox and tidy-outbox', () => {
     ]);
   });
 
-  it('removes only rows that were done long ago, in bounded steps', async () => {
+  it('removes only rows that were done long ago, in limited steps', async () => {
     const { outbox } = world.mysql;
     const job = tidyOutbox(outbox, world.metrics, { keepMs: 60_000 });
     const old = Array.from({ length: 2_500 }, () => outbox.add('release', 'old', []));

@@ -59,7 +59,7 @@ describe('keeper: pay-refunds', () => {
     expect(world.refundTries).to.deep.equal(['refunded', 'refunded']);
   });
 
-  it('retries with the same key and growing pauses when the provider does not answer', async () => {
+  it('retries with the same key and growing pauses if the provider does not answer', async () => {
     await owe('simulated-unknown-1');
     const pauses: number[] = [];
     for (let tries = 1; tries <= 12; tries++) {
@@ -83,14 +83,14 @@ describe('keeper: pay-refunds', () => {
     expect(world.errors).to.deep.equal(['a refund was refused; ask the provider']);
   });
 
-  it('keeps real money due, and logs it for an operator, when only a simulator is configured', async () => {
+  it('keeps real money due, and logs it for an operator, if only a simulator is configured', async () => {
     await owe('pi_3Mt');
     await run();
     expect(refunds.tries('pi_3Mt')).to.include({ state: 'due', lastError: 'refused: not a simulated payment' });
     expect(world.errors).to.deep.equal(['a refund was refused; ask the provider']);
   });
 
-  it('opens a case when an operator took on the refund during the provider call, as it may have been paid twice', async () => {
+  it('opens a case if an operator claimed the refund during the provider call, because it may have been paid twice', async () => {
     await owe('simulated-1');
     const mark = refunds.markRefunded.bind(refunds);
     refunds.markRefunded = async (paymentId) => {
@@ -104,7 +104,7 @@ describe('keeper: pay-refunds', () => {
     expect(cases.rows[0]).to.include({ kind: 'refunded_twice', paymentId: 'simulated-1', state: 'open' });
   });
 
-  it('repeats the same refund request when the mark is lost, so that no money moves twice [D1]', async () => {
+  it('repeats the same refund request if the mark is lost, so that no money moves twice [D1]', async () => {
     await owe('simulated-1', 'simulated-2');
     const mark = refunds.markRefunded.bind(refunds);
     refunds.markRefunded = async (paymentId) => {

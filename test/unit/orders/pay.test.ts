@@ -34,13 +34,13 @@ describe('pay and cancel', () => {
   let prices: Price[];
   /** Runs during the charge. */
   let meanwhile: () => unknown;
-  /** The provider does not answer questions. */
+  /** The provider does not answer look-ups. */
   let isSilent: boolean;
   let attempts: MemoryPaymentAttempts;
   let owed: MemoryRefundRepository;
 
   const simulator = createPaymentSimulator();
-  /** Unlike the simulator, this provider knows its charges. */
+  /** Unlike the simulator, this provider remembers its charges. */
   const provider: PaymentProvider = {
     ...simulator,
     async charge(orderId, price, key) {
@@ -105,13 +105,13 @@ describe('pay and cancel', () => {
     expect(refunds()).to.deep.equal([null]);
   });
 
-  it('makes one payment of two concurrent clicks without a key', async () => {
+  it('makes only one payment for two concurrent clicks without a key', async () => {
     const same = await Promise.all([pay(), pay()]);
     expect(same.map(({ outcome }) => outcome)).to.deep.equal(['paid', 'paid']);
     expect(refunds()).to.deep.equal([null]);
   });
 
-  it('charges one key and answers paid to all when forty keys arrive at once', async () => {
+  it('charges one key and answers paid to all if forty keys arrive at once', async () => {
     meanwhile = () => clock.sleep(1000);
     const all = await Promise.all(Array.from({ length: 40 }, (_, n) => pay(`k${n}`)));
     expect(all.map(({ outcome }) => outcome)).to.deep.equal(Array.from({ length: 40 }, () => 'paid'));
@@ -119,7 +119,7 @@ describe('pay and cancel', () => {
     expect(refunds()).to.deep.equal([null]);
   });
 
-  it('holds the next key while a charge is being declined, then charges that key', async () => {
+  it('holds the next key while a charge is undecided, and charges that key once the first is declined', async () => {
     meanwhile = () => clock.sleep(500);
     const both = await Promise.all([pay('decline-1'), pay('k2')]);
     expect(both.map(({ outcome }) => outcome)).to.deep.equal(['declined', 'paid']);
@@ -162,7 +162,7 @@ describe('pay and cancel', () => {
     });
   }
 
-  it('commits the attempt, with the key of the provider, before the charge, and charges nothing without it', async () => {
+  it('commits the attempt with its provider key before the charge, and charges nothing if it cannot', async () => {
     attempts.breakNext('open');
     expect(await pay('k1').catch((error: Error) => error.name)).to.equal('OperationalError');
     expect(charged).to.deep.equal([]);
@@ -174,7 +174,7 @@ describe('pay and cancel', () => {
   });
 
   for (const end of ['cancelled', 'expired'] as const) {
-    it(`finds the money and owes it back when MySQL fails after the charge and the order is ${end}`, async () => {
+    it(`finds the money and owes it back if MySQL fails after the charge and the order is ${end}`, async () => {
       transitions.breakNext('pay_fails');
       expect(await pay()).to.deep.equal({ outcome: 'outcome_unknown' });
       if (end === 'cancelled') await cancel();
@@ -188,7 +188,7 @@ describe('pay and cancel', () => {
     });
   }
 
-  it("finds the money on the buyer's retry when MySQL fails after the charge and the order ends", async () => {
+  it("finds the money on the buyer's retry if MySQL fails after the charge and the order ends", async () => {
     transitions.breakNext('pay_fails');
     await pay('k1');
     await cancel();
@@ -209,7 +209,7 @@ describe('pay and cancel', () => {
     expect((await pay()).outcome).to.equal('refund_due');
   });
 
-  it('does not say that no money was taken before it knows every attempt, even if one look reads fewer', async () => {
+  it('does not claim that no money was taken until it knows every attempt, even if one look-up reads fewer', async () => {
     for (let key = 0; key < 11; key++) attempts.put('99', `decline-${key}`, order.amountCents);
     for (let key = 0; key < 11; key++) charged.push(`99 decline-${key}`);
     await cancel();
@@ -217,7 +217,7 @@ describe('pay and cancel', () => {
     expect((await pay()).outcome).to.equal('wrong_state');
   });
 
-  it('pays the order from the keeper when MySQL fails after the charge and the buyer does not ask again', async () => {
+  it('lets the keeper pay the order if MySQL fails after the charge and the buyer does not ask again', async () => {
     transitions.breakNext('pay_fails');
     await pay();
     expect(await resolve(), 'the call of the api may be under way').to.deep.equal([]);
@@ -226,7 +226,7 @@ describe('pay and cancel', () => {
     expect((await mysql.findOrder('99'))?.state).to.equal('paid');
   });
 
-  it('closes an attempt that was paid but left open, without moving money', async () => {
+  it('closes an attempt that was paid but left open, and moves no money', async () => {
     attempts.breakNext('close');
     expect((await pay()).outcome).to.equal('paid');
     expect(states()).to.deep.equal(['open']);
@@ -235,7 +235,7 @@ describe('pay and cancel', () => {
     expect(refunds()).to.deep.equal([null]);
   });
 
-  it('leaves an attempt open for ten minutes when the api died before the charge, then reports not_charged', async () => {
+  it('leaves an attempt open for ten minutes if the api died before the charge, then reports not_charged', async () => {
     await attempts.open('99', 'order', order.amountCents, 0);
     for (let minute = 0; minute < 9; minute++) {
       clock.advance(60_000);
@@ -248,7 +248,7 @@ describe('pay and cancel', () => {
     expect((await pay()).outcome).to.equal('wrong_state');
   });
 
-  it('lets the keeper ask again after two seconds when the buyer keeps retrying', async () => {
+  it('lets the keeper ask again after two seconds even if the buyer keeps retrying', async () => {
     transitions.breakNext('pay_fails');
     await pay('k1');
     for (let tries = 0; tries < 10; tries++) await attempts.open('99', 'k1', order.amountCents, 30_000);
@@ -260,7 +260,7 @@ describe('pay and cancel', () => {
     expect(await resolve()).to.deep.equal(['charged']);
   });
 
-  it('resolves an attempt unknown to the provider after ten minutes, whatever the earlier look-ups', async () => {
+  it('resolves an attempt that the provider does not know after ten minutes, whatever earlier look-ups found', async () => {
     await attempts.open('99', 'order', order.amountCents, 30_000);
     const found: string[] = [];
     let asked = 0;
@@ -274,7 +274,7 @@ describe('pay and cancel', () => {
     expect(asked, 'ever more rarely').to.be.within(8, 14);
   });
 
-  it('keeps the attempt open when the payment cannot be recorded, so that an operator sees it overdue', async () => {
+  it('keeps the attempt open if the payment cannot be recorded, so that an operator sees it overdue', async () => {
     transitions.breakNext('pay_fails');
     await pay();
     clock.advance(30_000);
@@ -294,14 +294,14 @@ describe('pay and cancel', () => {
     expect(charged).to.deep.equal([]);
   });
 
-  it('owes the money back and answers refund_due when the order ends during the payment', async () => {
+  it('owes the money back and answers refund_due if the order ends during the payment', async () => {
     meanwhile = () => transitions.cancel('99');
     const answer = await pay();
     expect(answer).to.deep.equal({ outcome: 'refund_due', order: { ...order, state: 'cancelled' } });
     expect(refunds()).to.deep.equal(['order_cancelled']);
   });
 
-  it('pays an order after its deadline if the order was not ended yet', async () => {
+  it('pays an order after its deadline if it has not been ended yet', async () => {
     meanwhile = () => clock.advance(WINDOW_MS + 1);
     expect((await pay()).outcome).to.equal('paid');
   });
@@ -312,7 +312,7 @@ describe('pay and cancel', () => {
     expect(prices).to.deep.equal([{ amountCents: order.amountCents, currency: 'JPY' }]);
   });
 
-  it('passes the payment method of the request to a provider that needs it, and starts nothing without it', async () => {
+  it('passes the payment method of the request to a provider that needs one, and starts nothing without it', async () => {
     const methods: (string | undefined)[] = [];
     const needs: PaymentProvider = {
       ...provider,
@@ -329,7 +329,7 @@ describe('pay and cancel', () => {
     expect(methods).to.deep.equal(['pm_1']);
   });
 
-  it('gives up a charge when the order has ended or another key wants to pay, and waits ten minutes in a keeper', async () => {
+  it('gives up a charge once the order has ended or another key wants to pay, but in a keeper only after ten minutes', async () => {
     const given: (boolean | undefined)[] = [];
     const asks: PaymentProvider = {
       ...provider,
@@ -355,7 +355,7 @@ describe('pay and cancel', () => {
     expect(await resolveAttempt({ ...attempt, ageMs: 600_000 }, ports)).to.equal('declined');
   });
 
-  it('pays a free order without a provider, and owes nothing back when the order has ended', async () => {
+  it('pays a free order without a provider, and owes nothing back if the order has ended', async () => {
     mysql.putOrder({ ...order, amountCents: 0 });
     const both = await Promise.all([pay('k1', 'ann', null), pay('k2')]);
     expect(both.map(({ outcome }) => outcome)).to.deep.equal(['paid', 'paid']);
@@ -375,7 +375,7 @@ describe('pay and cancel', () => {
     expect(await pay(null, 'ann', null)).to.deep.equal({ outcome: 'payment_not_configured' });
   });
 
-  it('answers outcome_unknown and logs when the money cannot be recorded, and never answers paid', async () => {
+  it('answers outcome_unknown and logs if the money cannot be recorded, and never answers paid', async () => {
     const errors: string[] = [];
     const log = { ...silentLog, error: (_: object, message: string) => void errors.push(message) };
     const stuck = partial<OrderTransitions>({ pay: async () => 'payment_conflict' });
@@ -393,7 +393,7 @@ describe('pay and cancel', () => {
     expect(errors).to.have.length(1);
   });
 
-  it('returns the cancelled order, also on a repeat', async () => {
+  it('returns the cancelled order, even on a repeat', async () => {
     const first = await cancel();
     expect(first).to.deep.equal({ outcome: 'cancelled', order: { ...order, state: 'cancelled' } });
     expect(await cancel()).to.deep.equal(first);
@@ -428,7 +428,7 @@ describe('pay and cancel', () => {
       await mysql.write({ terms, orders: [row], releases: [], oneByOne: new Set(), paymentWindowMs: WINDOW_MS });
     };
 
-    it('reach the provider eight times per order without any rules, and then not even for a good card [P2]', async () => {
+    it('reach the provider at most eight times per order even without rules; then even a good card is refused [P2]', async () => {
       const outcomes = await tryCards(120);
       expect(outcomes.filter((outcome) => outcome === 'declined')).to.have.length(8);
       expect(outcomes.at(-1)).to.equal('decline_limit_reached');
@@ -438,13 +438,13 @@ describe('pay and cancel', () => {
       expect((await mysql.findOrder('99'))?.state).to.equal('pending_payment');
     });
 
-    it('return the earlier answer for a key that was charged before', async () => {
+    it('return the earlier answer for a key that was already charged', async () => {
       expect(await tryCard('decline-first')).to.equal('declined');
       await tryCards(8);
       expect(await tryCard('decline-first')).to.equal('declined');
     });
 
-    it('reach the provider as often as the hourly rule allows a buyer, whatever the order', async () => {
+    it('reach the provider only as often as the hourly rule allows a buyer, whatever the order', async () => {
       rules = orderRules.parse({ declines: { perOrder: 5, perBuyerHour: 7 } });
       await another('100');
       await tryCards(5);
@@ -458,7 +458,7 @@ describe('pay and cancel', () => {
       expect(await tryCard('k-later', '100')).to.equal('paid');
     });
 
-    it('are counted but not refused in a dry run, and not counted when the rule is off', async () => {
+    it('are counted but not refused in a dry run, and not counted if the rule is off', async () => {
       rules = orderRules.parse({ declines: { mode: 'dry_run', perOrder: 1 } });
       expect(await tryCards(2)).to.deep.equal(['declined', 'declined']);
       expect(refusals).to.deep.equal(['orders decline_limit_reached dry_run']);
@@ -468,7 +468,7 @@ describe('pay and cancel', () => {
     });
   });
 
-  it('refuses a further cancellation when the buyer reached the limit of the sale, and keeps earlier cancellations', async () => {
+  it('refuses a further cancellation once the buyer has reached the limit of the sale, and keeps earlier ones', async () => {
     const refusals: string[] = [];
     let rules = orderRules.parse({ mode: 'on', cancelsMax: 0 });
     const limit = new CancelLimit(() => rules, {
@@ -486,12 +486,12 @@ describe('pay and cancel', () => {
     expect(refusals).to.deep.equal(['orders cancel_limit_reached on', 'orders cancel_limit_reached dry_run']);
   });
 
-  it('lets a buyer cancel ten orders of a sale without any rules', () => {
+  it('lets a buyer cancel ten orders of a sale even without rules', () => {
     const limit = new CancelLimit(() => DEFAULT_RULES.orders, noAdmissionMetrics);
     expect([limit.maxOf(order.saleId), limit.refuses()]).to.deep.equal([10, true]);
   });
 
-  it('counts no cancellation of another sale, and none while the rules are off', async () => {
+  it('does not count cancellations in another sale, and none while the rules are off', async () => {
     for (const raw of [{ mode: 'off' }, { mode: 'on', cancelsMax: 0, sales: ['1'] }]) {
       const limit = new CancelLimit(() => orderRules.parse(raw), {
         ...noAdmissionMetrics,

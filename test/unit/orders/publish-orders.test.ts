@@ -48,7 +48,7 @@ describe('keeper: events and deadlines of the outbox', () => {
     ]);
   });
 
-  it('records one span for rows of recorded batches: a step of the first, linked to all, and carried by both messages', async () => {
+  it('records one span for the rows of recorded batches: a child of the first, linked to all, and carried by both messages', async () => {
     const tracing = new MemoryTracing();
     const [one, other] = ['a', 'b'].map((digit) => `00-${digit.repeat(32)}-${digit.repeat(16)}-01`) as [string, string];
     const rows = [
@@ -98,7 +98,7 @@ describe('keeper: events and deadlines of the outbox', () => {
     ]);
   });
 
-  it('keeps a message with maximum metadata far below the broker limit', () => {
+  it('keeps a message with the largest metadata far below the broker limit', () => {
     const text = JSON.stringify({ a: '\u00e9'.repeat(252) });
     const orders = Array.from({ length: 100 }, (_, index) => `43123456789012${1000 + index}`);
     const metadata = Object.fromEntries(orders.map((orderId) => [orderId, text]));
@@ -108,7 +108,7 @@ describe('keeper: events and deadlines of the outbox', () => {
     for (const group of groups) expect(Buffer.byteLength(JSON.stringify(group))).to.be.below(500_000);
   });
 
-  it('refuses a row without orders by its id, so that it can be repaired', async () => {
+  it('refuses a row without orders and names its id, so that it can be repaired', async () => {
     const row = recordedRow({ orders: undefined as never });
     const error = await publishRecorded(world.broker.orderChannels())([row]).catch((thrown: Error) => thrown.message);
     expect(error).to.equal(`outbox row ${row.outboxId} has no list of orders`);
@@ -127,7 +127,7 @@ describe('keeper: events and deadlines of the outbox', () => {
     expect(events().map(({ eventId }) => eventId)).to.deep.equal(['41-created', '41-created']);
   });
 
-  it('combines batches of one sale: an event for each, and one deadline when the last order is due', async () => {
+  it('combines batches of one sale: an event for each, and one deadline, when the last order is due', async () => {
     const later = { ...recordedRow({ batchId: 'b2', orders: ['14'] }), outboxId: '42', createdAtMs: AT_MS + 900 };
     await publishRecorded(world.broker.orderChannels())([recordedRow({ failed: ['13'] }), later]);
     expect(world.broker.published(TOPICS.orderEvent)).to.have.length(1);
@@ -137,7 +137,7 @@ describe('keeper: events and deadlines of the outbox', () => {
     ]);
   });
 
-  it('groups rows by sale and deadline up to the size of one message', () => {
+  it('groups rows by sale and deadline, up to the size of one message', () => {
     const row = (outboxId: string, parts: Partial<BatchRecorded> = {}, laterMs = 0): ReadableRow<'batch_recorded'> => ({
       ...recordedRow(parts),
       outboxId,
@@ -177,7 +177,7 @@ describe('keeper: events and deadlines of the outbox', () => {
     }
   });
 
-  it('gives each move its own word', async () => {
+  it('gives each kind of move its own event type', async () => {
     for (const move of ['paid', 'cancelled', 'expired'] as const) {
       const row = { outboxId: '42', kind: 'orders_moved', createdAtMs: AT_MS, attempts: 1 } as const;
       await publishMoved(world.broker.orderChannels())([{ ...row, payload: { move, saleId: '7', orders: ['11'] } }]);

@@ -59,7 +59,7 @@ describe('claim-late', () => {
     mysql.allOrders.map(({ userId, state, reason }) => `${userId} ${reason ?? state}`).sort();
   const releases = (): unknown[] => mysql.outbox.undone('release').flatMap(({ payload }) => payload as unknown[]);
 
-  it('refuses purchases of a retired sale that have no row, and does not ask Redis', async () => {
+  it('refuses purchases of a retired sale that have no row, without asking Redis', async () => {
     mysql.putSale({ ...sale, state: 'closed', retiredAtMs: clock.nowMs() });
     expect(words(await record(late('ann', 'bob')))).to.deep.equal(['refused']);
     expect(asked).to.deep.equal([]);
@@ -67,7 +67,7 @@ describe('claim-late', () => {
     expect((await mysql.find(sale.saleId))?.sold).to.equal(0);
   });
 
-  it('claims in the epoch of the sale: a lost purchase fails with a release, and the rest become orders [R3]', async () => {
+  it('claims in the epoch of the sale: lost purchases fail with a release, and the rest become orders [R3]', async () => {
     answer = async () => losing('bob/k1');
     const batch = late('ann', 'bob');
     const results = await record(batch);
@@ -79,13 +79,13 @@ describe('claim-late', () => {
     expect((await mysql.find(sale.saleId))?.sold).to.equal(1);
   });
 
-  it('needs no Redis call and no look-up for a batch of the current epoch', async () => {
+  it('makes no Redis call and no look-up for a batch of the current epoch', async () => {
     mysql.findByPurchases = async () => expect.fail('the usual batch pays for no look-up');
     answer = async () => expect.fail('nothing to claim');
     expect(words(await record(timely('ann')))).to.deep.equal(['recorded']);
   });
 
-  it('needs no Redis call for a recorded batch, and names the rows of a partly recorded batch [R4]', async () => {
+  it('makes no Redis call for a recorded batch, and names the rows of a partly recorded batch [R4]', async () => {
     const batch = late('ann', 'bob');
     await record(batch);
     asked = [];
@@ -97,7 +97,7 @@ describe('claim-late', () => {
     expect(rows()).to.have.length(3);
   });
 
-  it('makes only older batches wait while the sale is locked, and writes the others of the delivery [R3]', async () => {
+  it('makes only older batches wait while the sale is locked, and writes the other batches of the delivery [R3]', async () => {
     answer = async () => ({ outcome: 'unavailable' });
     expect(words(await record(late('ann'), timely('bob'), late('cid')))).to.deep.equal([
       'retry repairing',
@@ -107,7 +107,7 @@ describe('claim-late', () => {
     expect(rows()).to.deep.equal(['bob pending_payment']);
   });
 
-  it('makes a dead letter of the batch that breaks the script, and delays no other batch [G14]', async () => {
+  it('turns a batch that breaks the script into a dead letter, and delays no other batch [G14]', async () => {
     answer = async (batch) => {
       if (batch.purchases.length === 2) throw new OperationalError('redis', 'it failed', { retryable: false });
       return losing();
@@ -120,7 +120,7 @@ describe('claim-late', () => {
     expect(rows()).to.deep.equal(['ann pending_payment', 'cid pending_payment']);
   });
 
-  it('waits as for a repair, not as in a MySQL outage, when Redis does not answer [R8]', async () => {
+  it('waits as for a repair, not as in a MySQL outage, if Redis does not answer [R8]', async () => {
     answer = async () => Promise.reject(new OperationalError('redis', 'silent', { retryable: true }));
     const [result] = await record(late('ann'));
     expect(result).to.deep.equal({ outcome: 'retry', reason: 'repairing', error: null });
@@ -128,7 +128,7 @@ describe('claim-late', () => {
     expect(words(await record(late('ann')))).to.deep.equal(['retry not_warmed']);
   });
 
-  it('reads the terms again and claims when the sale is rebuilt between the terms and COMMIT [R3]', async () => {
+  it('reads the terms again and claims if the sale is rebuilt between the terms and COMMIT [R3]', async () => {
     const batch = timely('ann');
     const { termsOf } = mysql;
     mysql.termsOf = async (saleIds) => {
@@ -140,7 +140,7 @@ describe('claim-late', () => {
     expect(asked.map(({ epoch }) => epoch)).to.deep.equal([3]);
   });
 
-  it('writes one row per purchase when a late batch arrives twice [M5]', async () => {
+  it('writes one row per purchase if a late batch arrives twice [M5]', async () => {
     const batch = late('ann', 'bob');
     expect(words(await record(batch, batch))).to.deep.equal(['recorded', 'already_recorded']);
     expect(rows()).to.have.length(2);
@@ -176,7 +176,7 @@ describe('claim-late', () => {
     expect(rows()).to.deep.equal(['ann pending_payment', 'ann units_lost']);
   });
 
-  it('does not let an order that is cancelled during the claim block the batch', async () => {
+  it('is not blocked by an order that is cancelled during the claim', async () => {
     sale = { ...sale, limitPerBuyer: 1 };
     mysql.putSale(sale);
     await record(timely('ann/k1'));
@@ -188,7 +188,7 @@ describe('claim-late', () => {
     expect(rows()).to.deep.equal(['ann cancelled', 'ann pending_payment']);
   });
 
-  it('refuses a late purchase with limit_reached when the buyer has a live order', async () => {
+  it('refuses a late purchase with limit_reached if the buyer has a live order', async () => {
     sale = { ...sale, limitPerBuyer: 1 };
     mysql.putSale(sale);
     await record(timely('ann/k1'));
@@ -196,7 +196,7 @@ describe('claim-late', () => {
     expect(rows()).to.deep.equal(['ann limit_reached', 'ann pending_payment']);
   });
 
-  it('releases the reacquired units when the batch was discarded during the claim', async () => {
+  it('releases the reacquired units if the batch was discarded during the claim', async () => {
     const batch = late('ann/k1');
     answer = async () => {
       await failPurchases(batch, 'discarded', { repository: mysql, minter, clock });
@@ -205,7 +205,7 @@ describe('claim-late', () => {
     expect(words(await record(batch))).to.deep.equal(['already_recorded']);
     expect(rows()).to.deep.equal(['ann discarded']);
     expect(releases(), 'of the row, and of the claim behind it').to.have.length(2);
-    // when a worker dies after its claim, the re-drive follows, and its worker need not claim
+    // if a worker dies after its claim, the re-drive follows, and its worker need not claim
     answer = async () => expect.fail('nothing to claim');
     expect(words(await record(batch))).to.deep.equal(['already_recorded']);
     expect(releases()).to.have.length(3);

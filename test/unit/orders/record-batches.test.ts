@@ -32,7 +32,7 @@ describe('record-batches', () => {
     mysql.putSale(sale);
   });
 
-  /** MySQL with the first answers of `write` replaced. It records every plan. */
+  /** MySQL with the first answers of `write` replaced. Records every plan. */
   function scripted(...answers: WriteOutcome[]): { repository: OrderRepository; plans: WritePlan[] } {
     const plans: WritePlan[] = [];
     const repository = withWrite(mysql, async (plan) => {
@@ -45,7 +45,7 @@ describe('record-batches', () => {
     recordBatches(batches, { repository, clock, minter, store }, OPTIONS);
   const idsOf = (plan: WritePlan | undefined): string[] => plan?.orders.map(({ orderId }) => orderId) ?? [];
 
-  it('keeps the deadline of an order when the window of its sale changes before a second delivery', async () => {
+  it('keeps the deadline of an order if the window of its sale changes before a second delivery', async () => {
     mysql.putSale({ ...sale, paymentWindowMs: 60_000 });
     const batch = batchOf(sale, purchasesOf('ann'));
     await record([batch]);
@@ -57,7 +57,7 @@ describe('record-batches', () => {
     expect(mysql.allOrders.map((order) => order.expiresAtMs)).to.deep.equal([expiresAtMs]);
   });
 
-  it('writes the same rows with new ids a moment later after `again` [D3]', async () => {
+  it('after `again`, writes the same rows with new ids a moment later [D3]', async () => {
     const { repository, plans } = scripted({ outcome: 'again' }, { outcome: 'again' });
     const startedMs = clock.nowMs();
     const results = await record([batchOf(sale, purchasesOf('ann', 'bob'))], repository);
@@ -67,7 +67,7 @@ describe('record-batches', () => {
     expect(new Set(plans.flatMap(idsOf)).size, 'ids minted for each attempt').to.equal(6);
   });
 
-  it('takes new ids without a look-up after order_id_taken [D7]', async () => {
+  it('after order_id_taken, takes new ids without a look-up [D7]', async () => {
     const { repository, plans } = scripted({ outcome: 'order_id_taken' });
     repository.findByPurchases = async () => expect.fail('nothing to look up');
     const results = await record([batchOf(sale, purchasesOf('ann'))], repository);
@@ -75,7 +75,7 @@ describe('record-batches', () => {
     expect(idsOf(plans[1])).not.to.deep.equal(idsOf(plans[0]));
   });
 
-  it('writes only the refused sale order by order after `oversold` [D6]', async () => {
+  it('after `oversold`, writes only the refused sale order by order [D6]', async () => {
     const other = saleOf();
     mysql.putSale(other);
     mysql.putSale({ ...sale, stock: 1 });
@@ -85,7 +85,7 @@ describe('record-batches', () => {
     expect(plans.map(({ oneByOne }) => [...oneByOne])).to.deep.equal([[], [sale.saleId]]);
   });
 
-  it('reports a sale that is missing on the second read of its epoch as unknown', async () => {
+  it('reports a sale as unknown if it is missing when its epoch is read again', async () => {
     const { repository } = scripted({ outcome: 'epoch_changed' });
     let reads = 0;
     repository.termsOf = async (saleIds) => (reads++ === 0 ? mysql.termsOf(saleIds) : new Map());
@@ -93,7 +93,7 @@ describe('record-batches', () => {
     expect(words(results)).to.deep.equal(['unknown_sale']);
   });
 
-  it('gives up after a bounded number of attempts', async () => {
+  it('gives up after a limited number of attempts', async () => {
     const { repository, plans } = scripted(...Array.from({ length: 50 }, () => ({ outcome: 'again' }) as const));
     const batches = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('bob'))];
     const results = await record(batches, repository);
@@ -109,7 +109,7 @@ describe('record-batches', () => {
     expect(plans).to.deep.equal([]);
   });
 
-  it('counts an outage against no batch and returns its reason for a retry [D1]', async () => {
+  it('does not count an outage against a batch, and returns its reason for a retry [D1]', async () => {
     mysql.breakNext('write_fails');
     const batches = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('bob'))];
     const results = await record(batches);
@@ -118,7 +118,7 @@ describe('record-batches', () => {
     expect(mysql.allOrders).to.deep.equal([]);
   });
 
-  it('finds the rows and counts nothing twice when the reply to COMMIT is lost [D4]', async () => {
+  it('finds the rows and counts nothing twice if the reply to COMMIT is lost [D4]', async () => {
     mysql.breakNext('write_reply_lost');
     const batch = batchOf(sale, purchasesOf('ann*2'));
     expect(words(await record([batch]))).to.deep.equal(['retry unavailable']);

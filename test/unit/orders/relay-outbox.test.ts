@@ -64,7 +64,7 @@ describe('keeper: relay-outbox', () => {
     expect(handled).to.have.length(3);
   });
 
-  it('works off a backlog in one run, a bounded number of rows at a time', async () => {
+  it('works off a backlog in one run, a limited number of rows at a time', async () => {
     const ids = add(MAX * 3 + 1);
     await run();
     expect(handled).to.deep.equal(ids);
@@ -96,7 +96,7 @@ describe('keeper: relay-outbox', () => {
     expect(outbox.undone('orders_moved')).to.deep.equal([]);
   });
 
-  it('handles rows in their groups, and each row alone after a failure', async () => {
+  it('handles rows in groups, and after a failure each row alone', async () => {
     const [a, b, c] = add(3) as [string, string, string];
     const inPairs: Group = (rows) => [rows.slice(0, 2), rows.slice(2)];
     failing.add(a);
@@ -111,7 +111,7 @@ describe('keeper: relay-outbox', () => {
     expect(outbox.undone('orders_moved').map(({ id }) => id)).to.deep.equal([a]);
   });
 
-  it('handles rows alone when they cannot be grouped', async () => {
+  it('handles rows alone if they cannot be grouped', async () => {
     const ids = add(2);
     await run(() => {
       throw new TypeError('payload.orders is undefined');
@@ -120,20 +120,20 @@ describe('keeper: relay-outbox', () => {
     expect(outbox.undone('orders_moved')).to.deep.equal([]);
   });
 
-  it('tries one take, not the whole backlog, in each run during an outage', async () => {
+  it('during an outage, tries one batch of rows per run, not the whole backlog', async () => {
     for (const id of add(MAX * 3)) failing.add(id);
     await run();
     expect(handled).to.have.length(MAX);
     expect(world.counts).to.include({ published: 0, retried: MAX });
   });
 
-  it('counts one failure of a sale per pass, so that the sale and all its rows wait a second', async () => {
+  it('counts one failure per sale and pass, after which the sale and all its rows wait a second', async () => {
     const ids = add(MAX);
     for (const id of ids) failing.add(id);
     await run();
     failing.clear();
     for (let runs = 0; runs < 6; runs++) {
-      world.clock.advance(700); // a second with jitter, and the same again for rows that waited for the tried row
+      world.clock.advance(700); // a second with jitter, and the same again for rows that waited for the attempted row
       expect(await run()).to.equal('done');
     }
     expect(handled.slice(MAX)).to.have.members(ids);
@@ -151,14 +151,14 @@ describe('keeper: relay-outbox', () => {
     expect(handled.length - wellIds.length, 'tries for the sale in trouble, in half a minute').to.be.below(20);
   });
 
-  it('handles the rows behind a failed take in the same run', async () => {
+  it('after a take whose rows all fail, handles the following rows in the same run', async () => {
     for (const id of add(MAX)) failing.add(id);
     const wellIds = add(MAX, '8');
     expect(await run()).to.equal('OperationalError');
     expect(handled.slice(MAX)).to.deep.equal(wellIds);
   });
 
-  it('tries a sale in trouble apart, so that a hanging call delays no other sale', async () => {
+  it('tries a sale in trouble separately, so that a hanging call delays no other sale', async () => {
     let release = (): void => undefined;
     const hangs = new Promise<void>((resolve) => (release = resolve));
     const { clock, log, metrics } = world;
@@ -183,7 +183,7 @@ describe('keeper: relay-outbox', () => {
     await wordOf(relay);
     world.clock.advance(2_000);
     const behind = add(2);
-    await relay.runOnce(); // hands over one row of the sale
+    await relay.runOnce(); // passes on one row of the sale
     const trying = tryTroubled.runOnce();
     const [well] = add(1, '8') as [string];
     await relay.runOnce();
@@ -227,7 +227,7 @@ describe('keeper: relay-outbox', () => {
     expect(handled).to.deep.equal(wellIds);
   });
 
-  it('handles a row again when its lease ends, and not earlier, after a death before the mark [C3]', async () => {
+  it('after a crash before the mark, handles a row again when its lease ends, but not earlier [C3]', async () => {
     const [id] = add(1) as [string];
     outbox.breakNext('mark_fails');
     expect(await run()).to.equal('OperationalError');
@@ -246,7 +246,7 @@ describe('keeper: relay-outbox', () => {
     expect([...handled].sort()).to.deep.equal([...ids].sort());
   });
 
-  it('logs and keeps an unreadable row and handles the other rows', async () => {
+  it('logs and keeps an unreadable row, and handles the other rows', async () => {
     const broken = outbox.add('orders_moved', 'broken', null);
     const [good] = add(1);
     expect(await run()).to.equal('Error');

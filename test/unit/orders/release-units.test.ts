@@ -40,13 +40,13 @@ describe('keeper: release-units', () => {
     expect(entry).to.deep.equal({ state: 'released', orderId, quantity: 3 });
   });
 
-  it('returns no units that were not promised', async () => {
+  it('returns only units that the outbox row promises', async () => {
     await world.recorded(await world.deducted(sale, ['u1']));
     await job.runOnce();
     expect([unitsLeft(), world.counts.released]).to.deep.equal([99, 0]);
   });
 
-  it('runs again without a second release after a death between release and mark [C3]', async () => {
+  it('after a crash between release and mark, runs again without a second release [C3]', async () => {
     await failedBatches(1);
     world.store.breakNext('release_reply_lost');
     expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');

@@ -2,8 +2,8 @@ import { expect } from 'chai';
 import { takesWrites } from '../../../src/orders/takes-writes.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 
-describe('keeper: check that MySQL takes writes', () => {
-  it('asks once per half second for all consumers, and again right after a refusal', async () => {
+describe('keeper: check whether MySQL accepts writes', () => {
+  it('asks at most once per half second for all consumers, and again right after a refusal', async () => {
     const clock = new ManualClock();
     const asked: [job: string, owner: string, leaseMs: number][] = [];
     let isReadOnly = false;

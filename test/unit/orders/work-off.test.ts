@@ -20,13 +20,13 @@ describe('work-off', () => {
     return due.splice(0, MAX);
   };
 
-  it('takes work until nothing is due', async () => {
+  it('takes items until nothing is due', async () => {
     await workOff(lease, async (one) => void handled.push(one), MAX);
     expect(handled).to.deep.equal([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
     expect(leases, 'the last one is not full').to.equal(3);
   });
 
-  it('continues past a hanging item and waits for it at the end', async () => {
+  it('continues past a hanging item, and waits for it at the end', async () => {
     let free: () => void = () => undefined;
     const hangs = new Promise<void>((resolve) => (free = resolve));
     let isOver = false;
@@ -57,7 +57,7 @@ describe('work-off', () => {
     expect(free).to.have.length(10);
   });
 
-  it('takes nothing more after an error, finishes the work under way and throws the error', async () => {
+  it('after an error, takes nothing more, finishes the work under way and throws the error', async () => {
     let ended = 0;
     const fails = async (one: number): Promise<void> => {
       if (one === 1) throw new Error('no MySQL');
@@ -69,7 +69,7 @@ describe('work-off', () => {
     expect([ended, leases]).to.deep.equal([3, 1]);
   });
 
-  it('finishes the previous take and then throws the error when a lease fails', async () => {
+  it('finishes the previous take and then throws the error if a lease fails', async () => {
     let ended = 0;
     const failing = async (): Promise<number[]> => {
       if (++leases === 2) throw new Error('no lease');

@@ -65,7 +65,7 @@ describe('worker-loop', () => {
         purchases: batch.purchases.map((purchase) => ({ ...purchase, traceId: TRACE_ID })),
       });
 
-    it('has a span below its message with the write and the mark, unlike untraced batches of the same receive', async () => {
+    it('has a span below that of its message, with the write and the mark, unlike untraced batches of the same receive', async () => {
       const sale = await world.openSale();
       const batch = traced(batchOf(sale, purchasesOf('ann', 'bob')));
       for (const one of [batch, batchOf(sale, purchasesOf('cid'))]) await world.place(one);
@@ -105,7 +105,7 @@ describe('worker-loop', () => {
       ]);
     });
 
-    it('gets a span for each delivery, and log lines with its traces, when it is redelivered', async () => {
+    it('gets a span for each delivery, and log lines with its trace ids, if it is redelivered', async () => {
       const sale = await world.openSale();
       const batch = traced(batchOf(sale, purchasesOf('ann')));
       await world.place(batch);
@@ -124,7 +124,7 @@ describe('worker-loop', () => {
       expect(world.warnings[0]).to.deep.include({ batchId: batch.batchId, traceIds: [TRACE_ID] });
     });
 
-    it('ends its span with an error when it is parked, although its message is acked', async () => {
+    it('ends its span with an error if it is parked, although its message is acked', async () => {
       const batch = traced(batchOf({ saleId: freshSaleId() }, purchasesOf('ann')));
       world.broker.publishRaw(TOPICS.purchase, batch.body, { topic: TOPICS.purchase });
       await world.worker().runOnce();
@@ -134,7 +134,7 @@ describe('worker-loop', () => {
     });
   });
 
-  it('reports the age of a batch once, and no age for a batch that a repair made without a time', async () => {
+  it('reports the age of a batch once, and no age for a batch that a repair created without a time', async () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann', 'bob'));
     await world.place(batch);
@@ -180,7 +180,7 @@ describe('worker-loop', () => {
     expect(world.mysql.allOrders).to.have.length(1);
   });
 
-  it('retries a message that it cannot park now', async () => {
+  it('retries a message that it cannot park at the moment', async () => {
     world.broker.publishRaw('seckill-purchase', '{');
     const park = sinon.stub(world.deadLetters, 'park').onFirstCall().rejects(mysqlDown('park')).callThrough();
     await run(MINUTE_MS);
@@ -188,7 +188,7 @@ describe('worker-loop', () => {
     expect(world.unfinished).to.equal(0);
   });
 
-  it('receives nothing, gives nothing back and uses up no attempt in ten minutes without MySQL, then records all [D1]', async () => {
+  it('during ten minutes without MySQL, receives nothing, gives nothing back and uses up no attempt, then records all [D1]', async () => {
     const sale = await world.openSale();
     for (let i = 0; i < 40; i++) await world.place(batchOf(sale, purchasesOf(`u${i}`)));
     world.writeFails = mysqlDown('write');
@@ -218,7 +218,7 @@ describe('worker-loop', () => {
     world.store.restart({ empty: true });
     for (const again of [other, sale]) await world.store.warm(again);
     await world.store.setState(other, 'open');
-    world.mysql.putSale({ ...sale, epoch: 2 }); // a repair has begun its epoch but not reopened the sale
+    world.mysql.putSale({ ...sale, epoch: 2 }); // a repair has begun its epoch but has not reopened the sale
     await world.place(batchOf(other, purchasesOf('bob')));
     await run(MINUTE_MS, { loops: 1 });
     expect(world.mysql.allOrders.map(({ userId }) => userId)).to.deep.equal(['bob']);
@@ -239,7 +239,7 @@ describe('worker-loop', () => {
     });
 
     /**
-     * Has Redis lose everything and the repair begin its epoch. Then `count` batches of the previous epoch arrive
+     * Makes Redis lose everything and the repair begin its epoch. Then `count` batches of the previous epoch arrive
      * late.
      */
     async function comeLate(
@@ -266,7 +266,7 @@ describe('worker-loop', () => {
     };
     const users = (): string[] => world.mysql.allOrders.map(({ userId }) => userId);
 
-    it('are set aside and held while the only loop serves other sales, without using up an attempt [R3, R10]', async () => {
+    it('are set aside and held while the only loop serves other sales, and use up no attempt [R3, R10]', async () => {
       await comeLate(3, { loops: 1, renewMs: 10_000 });
       expect(users()).to.deep.equal(['bob']);
       await timers.tickAsync(10 * MINUTE_MS);
@@ -276,7 +276,7 @@ describe('worker-loop', () => {
       expect([world.aside, world.unfinished, world.worstAttempt]).to.deep.equal([0, 0, 1]);
     });
 
-    it('are held too for a sale that the keeper has yet to load into Redis [R5]', async () => {
+    it('are also held for a sale that the keeper has not yet loaded into Redis [R5]', async () => {
       await comeLate(3, { loops: 1, renewMs: 10_000 }, false);
       expect(users()).to.deep.equal(['bob']);
       await timers.tickAsync(10 * MINUTE_MS);
@@ -287,7 +287,7 @@ describe('worker-loop', () => {
       expect([world.aside, world.unfinished, world.worstAttempt]).to.deep.equal([0, 0, 1]);
     });
 
-    it('are held too for the row of another batch, which the re-drive brings [R4]', async () => {
+    it('are also held until the row of another batch exists, which the re-drive delivers [R4]', async () => {
       const late = batchOf(sale, purchasesOf('ann*2'));
       sale = { ...sale, epoch: 2 };
       world.store.restart({ empty: true });
@@ -317,7 +317,7 @@ describe('worker-loop', () => {
       }
     });
 
-    it('are recorded even if Redis refuses the note for the re-drive', async () => {
+    it('are recorded even if Redis refuses to hold back the re-drive', async () => {
       world.store.leaveAlone = () => Promise.reject(new OperationalError('redis', 'away', { retryable: true }));
       await comeLate(2, { loops: 1, renewMs: 10_000 });
       expect(world.aside).to.equal(2);
@@ -325,7 +325,7 @@ describe('worker-loop', () => {
       expect(users()).to.have.members(['bob', 'late0', 'late1']);
     });
 
-    it('are set aside up to a bound, then the loop waits with them', async () => {
+    it('are set aside up to a maximum number; then the loop waits with them', async () => {
       await comeLate(3, { loops: 1, renewMs: 10_000, asideMax: 2 });
       expect([users(), world.aside]).to.deep.equal([[], 2]);
       await rebuilt();
@@ -333,7 +333,7 @@ describe('worker-loop', () => {
       expect(world.worstAttempt).to.equal(1);
     });
 
-    it('are given back by `stop` and after their longest hold', async () => {
+    it('are given back by `stop`, or once they were held for the maximum time', async () => {
       await comeLate(2, { loops: 1, renewMs: 10_000, holdMaxMs: 2 * MINUTE_MS });
       await timers.tickAsync(3 * MINUTE_MS);
       expect(world.worstAttempt, 'came again').to.equal(2);
@@ -345,7 +345,7 @@ describe('worker-loop', () => {
     });
   });
 
-  it('holds a batch on a full disk, although the probe works, with ever rarer tries and no attempt used up [D1]', async () => {
+  it('on a full disk, holds a batch although the probe works, tries less and less often and uses up no attempt [D1]', async () => {
     const sale = await world.openSale();
     for (let i = 0; i < 20; i++) await world.place(batchOf(sale, purchasesOf(`u${i}`)));
     world.writeFails = mysqlDown('disk full');
@@ -392,11 +392,11 @@ describe('worker-loop', () => {
     expect(world.worstAttempt).to.equal(1);
   });
 
-  it('holds deliveries at hand when it may mint no order id, and records them once it may [D8]', async () => {
+  it('keeps its deliveries while it may mint no order id, and records them once it may [D8]', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
     const mint = sinon.stub(world.minter, 'mint').callsFake((userIds) =>
-      userIds.length === 0 // the check of the loop before it receives
+      userIds.length === 0 // the check that the loop makes before it receives
         ? { outcome: 'minted', orderIds: [] }
         : { outcome: 'refused', reason: 'no_lease', waitMs: 250 },
     );
@@ -409,7 +409,7 @@ describe('worker-loop', () => {
     expect(world.worstAttempt).to.equal(1);
   });
 
-  it('uses up the attempts of a poison batch with growing pauses and records other batches at once', async () => {
+  it('uses up the attempts of a poison batch with growing pauses, and records other batches at once', async () => {
     const sale = await world.openSale();
     const { saleId, epoch } = sale;
     const purchases = [{ userId: 'ann', requestId: 'k', quantity: 1 }];
@@ -449,7 +449,7 @@ describe('worker-loop', () => {
     expect(world.store.bucket(poison).pending.size, 'out of pending').to.equal(0);
   });
 
-  it('keeps the re-drive away from a refused batch from first to last retry, so that one dead letter results', async () => {
+  it('keeps the re-drive away from a refused batch from its first to its last retry, so that only one dead letter results', async () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
     world.writeFails = mysqlDown('bad value', false);
@@ -465,7 +465,7 @@ describe('worker-loop', () => {
     expect(world.attempts, 'only the first message was delivered').to.deep.equal([1, 2, 3, 4, 5, 6]);
   });
 
-  it('makes no second dead letter of a second message of a parked batch', async () => {
+  it('creates no second dead letter for a second message of a parked batch', async () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
     world.writeFails = mysqlDown('bad value', false);
@@ -476,7 +476,7 @@ describe('worker-loop', () => {
     expect(world.unfinished).to.equal(0);
   });
 
-  it('loses no retry when Redis refuses the note for the re-drive', async () => {
+  it('loses no retry if Redis refuses to hold back the re-drive', async () => {
     const sale = await world.openSale();
     world.writeFails = mysqlDown('bad value', false);
     await world.place(batchOf(sale, purchasesOf('ann')));
@@ -486,7 +486,7 @@ describe('worker-loop', () => {
     expect(world.bugs).to.deep.equal([]);
   });
 
-  it('keeps the rows and marks them on redelivery when Redis is down at the mark', async () => {
+  it('keeps the rows if Redis is down at the mark, and marks them on redelivery', async () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
     await world.place(batch);
@@ -504,7 +504,7 @@ describe('worker-loop', () => {
     expect((await world.mysql.find(sale.saleId))?.sold).to.equal(1);
   });
 
-  it('leaves recorded batches in pending for the keeper, not as dead letters, when Redis is down for long', async () => {
+  it('leaves recorded batches in pending for the keeper, not as dead letters, if Redis is down for long', async () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
     await world.place(batch);
@@ -537,7 +537,7 @@ describe('worker-loop', () => {
     expect(world.bugs).to.deep.equal([]);
   });
 
-  it('stop waits for a mark under way', async () => {
+  it('stop waits for a running mark', async () => {
     const sale = await world.openSale();
     const markRecorded = world.store.markRecorded.bind(world.store);
     sinon.stub(world.store, 'markRecorded').callsFake(async (recorded) => {
@@ -567,7 +567,7 @@ describe('worker-loop', () => {
     expect(world.checkedBack).to.equal(1);
   });
 
-  it('continues after a failed receive and does not spin when a receive returns at once', async () => {
+  it('continues after a failed receive, and does not spin if a receive returns at once', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
     world.broker.breakNext('receive_fails', 'receive_fails');
@@ -613,7 +613,7 @@ describe('worker-loop', () => {
     expect(world.receives).to.equal(receives);
   });
 
-  it('stop gives held deliveries back soon during an outage, not after the hold', async () => {
+  it('stop gives held deliveries back soon during an outage, not only after the hold', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
     world.writeFails = mysqlDown('write');

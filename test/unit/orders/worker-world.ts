@@ -22,7 +22,7 @@ import { saleOf } from '../../helpers/sales.js';
 /** Longer than any test except the test of its end, ms. */
 export const LEASE_MS = 3 * 60 * 60 * 1000;
 
-/** Time by the faked timers of a test. */
+/** Time on the fake timers of a test. */
 export const timerClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
@@ -39,7 +39,7 @@ export const timerClock: Clock = {
     }),
 };
 
-/** The repository with another `write`, which may call its own. */
+/** The repository with a replaced `write`, which may call the original. */
 export const withWrite = (mysql: MemoryRepositories, write: OrderRepository['write']): OrderRepository => ({
   termsOf: (saleIds) => mysql.termsOf(saleIds),
   findByPurchases: (saleId, purchases) => mysql.findByPurchases(saleId, purchases),
@@ -73,7 +73,7 @@ export class WorkerWorld {
   receives = 0;
   /** Attempts of every received message. */
   readonly attempts: number[] = [];
-  /** Ages of batches at their arrival, and with their number of purchases at the write. */
+  /** Ages of batches at their arrival, and, with their number of purchases, at the write. */
   readonly agesMs = { received: [] as number[], recorded: [] as [size: number, ageMs: number][] };
   checkedBack = 0;
   /** Warnings in the log. */
@@ -168,7 +168,7 @@ export class WorkerWorld {
     return this.broker.published(`%DLQ%${GROUPS.writer}`);
   }
 
-  /** After more redeliveries than this the broker gives up a message. */
+  /** After more redeliveries than this, the broker gives up a message. */
   get worstAttempt(): number {
     return Math.max(0, ...this.attempts);
   }

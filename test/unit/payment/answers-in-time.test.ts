@@ -10,7 +10,7 @@ import { partial } from '../../helpers/partial.js';
 
 const PRICE = { amountCents: 100, currency: 'EUR' };
 
-describe('bounded calls of the payment provider', () => {
+describe('payment provider calls with a time limit', () => {
   let logged: unknown[];
   const log = { error: ({ err }: { readonly err?: unknown }) => void logged.push(err) };
   beforeEach(() => {
@@ -36,7 +36,7 @@ describe('bounded calls of the payment provider', () => {
     };
   }
 
-  it('returns unknown after its bound when the provider does not answer, whatever the call', async () => {
+  it('return unknown after the limit if the provider does not answer, whatever the call', async () => {
     const clock = handClock();
     const provider = answersInTime(
       { needsMethod: false, charge: noAnswer, lookUp: noAnswer, refund: noAnswer },
@@ -52,7 +52,7 @@ describe('bounded calls of the payment provider', () => {
     expect((await answers).map(({ outcome }) => outcome)).to.deep.equal(['unknown', 'unknown', 'unknown']);
   });
 
-  it('passes on an answer and leaves no timer', async () => {
+  it('pass an answer on and leave no timer', async () => {
     const clock = handClock();
     const simulator = createPaymentSimulator();
     const provider = answersInTime(simulator, { clock: partial(clock), log: partial(log) });
@@ -61,7 +61,7 @@ describe('bounded calls of the payment provider', () => {
     expect(clock.waiting).to.deep.equal([]);
   });
 
-  it('returns unknown and logs when the provider rejects or throws, as it may have moved money', async () => {
+  it('return unknown and log if the provider rejects or throws, because it may have moved money', async () => {
     const clock = handClock();
     const fault = new Error('a bug of the provider');
     const throwing = (): never => {
@@ -82,7 +82,7 @@ describe('bounded calls of the payment provider', () => {
     expect(clock.waiting).to.deep.equal([]);
   });
 
-  it('tries a refund again when its call never ends, and pays the other refunds', async () => {
+  it('try a refund again whose call never ends, and pay the other refunds', async () => {
     const world = new KeeperWorld();
     const refunds = new MemoryRefundRepository(world.transitions, world.clock);
     const sale = await world.openSale({ stock: 10 });

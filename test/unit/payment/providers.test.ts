@@ -10,18 +10,18 @@ const PRICE: Price = { amountCents: 1998, currency: 'EUR' };
 
 interface World {
   readonly provider: PaymentProvider;
-  /** Cards that make this provider pay, decline, or ask the buyer first. Undefined: it knows no cards. */
+  /** Cards that make this provider pay, decline, or ask the buyer first. Undefined if it knows no cards. */
   readonly cards: { readonly good: string; readonly declined?: string; readonly asks?: string };
-  /** Key that makes it decline when it knows no cards. */
+  /** Key that makes it decline if it knows no cards. */
   readonly declinedKey?: string;
   /** Makes the charge and loses its answer. */
   readonly loseAnswer?: () => void;
-  /** The money that went back so far. */
+  /** The money that was returned so far. */
   readonly refunded?: () => number;
   stop(): Promise<void>;
 }
 
-/** Whether a stand-in has lost an answer: the time of its call is over then, and only then. */
+/** Returns whether a stand-in has lost an answer: then, and only then, the time of its call is over. */
 let isLost = (): boolean => false;
 const clock = {
   sleep: (_ms: number, signal?: AbortSignal): Promise<void> =>
@@ -133,7 +133,8 @@ for (const [name, createWorld] of Object.entries(WORLDS)) {
       }
     });
 
-    if (name === 'simulator') return; // the simulator has no server and no state: a begun charge counts as made
+    // the simulator has no server and no state, so a charge that was begun counts as made
+    if (name === 'simulator') return;
 
     it('refunds an order in parts, each once, however often we ask', async () => {
       const { paymentId } = await paymentOf('k1');
@@ -153,7 +154,7 @@ for (const [name, createWorld] of Object.entries(WORLDS)) {
       expect(world.refunded?.()).to.equal(1998);
     });
 
-    it('returns unknown from every call when its server is gone', async () => {
+    it('returns unknown from every call while its server is down', async () => {
       await world.stop();
       const paymentId = 'pi_1';
       const answers = [charge('k1'), provider.lookUp('99', PRICE, 'k1'), provider.refund(paymentId, 1998, paymentId)];
@@ -164,7 +165,7 @@ for (const [name, createWorld] of Object.entries(WORLDS)) {
       ]);
     });
 
-    it('returns unknown when the answer is lost after the charge, and both kinds of look-up find the payment', async () => {
+    it('returns unknown if the answer is lost after the charge, and both kinds of look-up find the payment', async () => {
       world.loseAnswer?.();
       expect(await charge('k1')).to.deep.equal({ outcome: 'unknown' });
       const found = await provider.lookUp('99', PRICE, 'k1');
@@ -177,7 +178,7 @@ for (const [name, createWorld] of Object.entries(WORLDS)) {
       expect((await charge('k1')).outcome, 'and may be charged after it').to.equal('succeeded');
     });
 
-    it('takes no money before the buyer confirms with the bank, and declines for good after a charge is given up', async () => {
+    it('takes no money before the buyer confirms with the bank, and declines for good once a charge is given up', async () => {
       const { asks } = world.cards;
       const first = await charge('k1', '99', asks);
       expect(first).to.include({ outcome: 'action_needed' });

@@ -22,7 +22,7 @@ describe('payment simulator', () => {
     expect(isId(charge.payment.paymentId), 'fits its column').to.equal(true);
   });
 
-  it('declines, or loses the answer, for fixed keys', async () => {
+  it('declines the charge, or loses the answer, for fixed keys', async () => {
     for (let i = 0; i < 2; i++) {
       expect(await simulator.charge('99', PRICE, 'decline-1')).to.deep.equal({ outcome: 'declined' });
       expect(await simulator.charge('99', PRICE, 'unknown-1')).to.deep.equal({ outcome: 'unknown' });
@@ -31,7 +31,7 @@ describe('payment simulator', () => {
 
   const refund = (paymentId: string) => createPaymentSimulator().refund(paymentId, 100, paymentId);
 
-  it('refunds its own charges and fails for the payments that request a failure', async () => {
+  it('refunds its own charges, except for payments that request a failure', async () => {
     const charge = await simulator.charge('99', PRICE, 'k1');
     if (charge.outcome !== 'succeeded') throw new Error(`charge: ${charge.outcome}`);
     expect(await refund(charge.payment.paymentId)).to.deep.equal({ outcome: 'refunded' });

@@ -24,7 +24,7 @@ const WINDOW_MS = 900_000;
 const ASKED_MS = PROVIDER_CALL_MAX_MS + 10_000;
 const GIVEN_UP_MS = 600_000;
 
-/** Orders, the webhook over HTTP and Stripe over HTTP show how each fault of Stripe affects an order. */
+/** Uses orders, the webhook over HTTP and Stripe over HTTP to show how each fault of Stripe affects an order. */
 describe('orders paid by Stripe', () => {
   let stripe: StripeStandIn;
   let provider: PaymentProvider;
@@ -118,7 +118,7 @@ describe('orders paid by Stripe', () => {
     },
   });
 
-  it('are paid once by the webhook when the answer is lost after the charge, even if it reports twice or late', async () => {
+  it('are paid once by the webhook if the answer is lost after the charge, even if the webhook reports twice or late', async () => {
     expect(await pay('k1', CARD.good, deaf())).to.equal('outcome_unknown');
     expect(await state()).to.equal('pending_payment');
     for (let i = 0; i < 2; i++) {
@@ -134,7 +134,7 @@ describe('orders paid by Stripe', () => {
     expect([owed(), attemptStates(), stripe.taken]).to.deep.equal([[null], ['charged'], 1999]);
   });
 
-  it('are paid by a keeper that asks Stripe when neither answer nor webhook arrives', async () => {
+  it('are paid by a keeper that asks Stripe if neither answer nor webhook arrives', async () => {
     expect(await pay('k1', CARD.good, deaf())).to.equal('outcome_unknown');
     clock.advance(ASKED_MS);
     await keep();
@@ -149,12 +149,12 @@ describe('orders paid by Stripe', () => {
     expect([await state(), stripe.taken]).to.deep.equal(['paid', 1999]);
   });
 
-  it('are paid once when the webhook arrives before the answer', async () => {
+  it('are paid once if the webhook arrives before the answer', async () => {
     expect(await pay('k1', CARD.good, outrun('payment_intent.succeeded'))).to.equal('paid');
     expect([owed(), attemptStates()]).to.deep.equal([[null], ['charged']]);
   });
 
-  it('accept the next key at once after a card is reported declined, and ignore late reports', async () => {
+  it('accept the next key at once after a declined card is reported, and ignore late reports', async () => {
     expect(await pay('k1', CARD.declined, outrun('payment_intent.payment_failed'))).to.equal('declined');
     expect(await pay('k2')).to.equal('paid');
     for (const type of ['payment_intent.canceled', 'payment_intent.payment_failed']) await report(type).expect(200);
@@ -183,7 +183,7 @@ describe('orders paid by Stripe', () => {
   });
 
   describe('a bank that asks its customer', () => {
-    it('lets the webhook pay the order, and the same key report it, when the buyer confirms', async () => {
+    it('lets the webhook pay the order, and the same key report it, if the buyer confirms', async () => {
       expect(await pay('k1', CARD.asks)).to.equal('action_needed');
       expect(await state()).to.equal('pending_payment');
       stripe.finishAction(intent().id, 'confirmed');
@@ -192,7 +192,7 @@ describe('orders paid by Stripe', () => {
       expect([owed(), stripe.taken]).to.deep.equal([[null], 1999]);
     });
 
-    it('lets the same key or a keeper find the payment when the buyer confirms and no webhook arrives', async () => {
+    it('lets the same key or a keeper find the payment if the buyer confirms but no webhook arrives', async () => {
       expect(await pay('k1', CARD.asks)).to.equal('action_needed');
       clock.advance(ASKED_MS);
       await keep();
@@ -203,7 +203,7 @@ describe('orders paid by Stripe', () => {
       expect(await state()).to.equal('paid');
     });
 
-    it('ends the attempt and lets another card pay at once when the buyer refuses', async () => {
+    it('ends the attempt and lets another card pay at once if the buyer refuses', async () => {
       expect(await pay('k1', CARD.asks)).to.equal('action_needed');
       stripe.finishAction(intent().id, 'refused');
       await report('payment_intent.payment_failed').expect(200);
@@ -223,7 +223,7 @@ describe('orders paid by Stripe', () => {
       expect([intent(1).status, attemptStates()]).to.deep.equal(['canceled', ['declined', 'declined']]);
     });
 
-    it('ends the charge on the next request when the order ends first, so that the buyer does not pay for nothing', async () => {
+    it('ends the charge on the next request if the order ends first, so that the buyer does not pay for nothing', async () => {
       expect(await pay('k1', CARD.asks)).to.equal('action_needed');
       await transitions.cancel(ORDER);
       expect(await pay('k1', CARD.asks)).to.equal('wrong_state');
@@ -231,7 +231,7 @@ describe('orders paid by Stripe', () => {
     });
   });
 
-  it('take no money from a charge on its way when the order ends before Stripe knew the charge', async () => {
+  it('take no money from a charge on its way if the order ends before Stripe knows the charge', async () => {
     const gone: PaymentProvider = { ...provider, charge: () => Promise.resolve({ outcome: 'unknown' }) };
     expect(await pay('k1', CARD.good, gone)).to.equal('outcome_unknown');
     await transitions.cancel(ORDER);
@@ -248,7 +248,7 @@ describe('orders paid by Stripe', () => {
     expect([answer, attemptStates()]).to.deep.equal([{ outcome: 'payment_method_needed' }, []]);
   });
 
-  it('record nothing for a report of the other mode, with a wrong signature or about something else', async () => {
+  it('record nothing for a report in the other mode, with a wrong signature or about something else', async () => {
     expect(await pay('k1', CARD.good, deaf())).to.equal('outcome_unknown');
     expect((await report('payment_intent.succeeded', intent(), { live: true }).expect(422)).body).to.include({
       code: 'wrong_payment_mode',

@@ -53,7 +53,7 @@ describe('Stripe', () => {
       expect(stripe.lastHeaders).not.to.have.property('x-stripe-client-telemetry');
     });
 
-    it('takes the money once when two calls share a key or a connection breaks', async () => {
+    it('takes the money once if two calls share a key or a connection breaks', async () => {
       const both = await Promise.all([charge(), charge()]);
       expect(both.filter(({ outcome }) => outcome === 'succeeded')).to.have.length.above(0);
       stripe.break(/confirm/, 'reset');
@@ -80,7 +80,7 @@ describe('Stripe', () => {
       expect(stripe.taken).to.equal(1998);
     });
 
-    it('does not charge twice when another card arrives with the same key', async () => {
+    it('does not charge twice if another card arrives with the same key', async () => {
       await charge();
       expect((await charge('k1', CARD.asks)).outcome).to.equal('succeeded');
       expect(stripe.taken).to.equal(1998);
@@ -104,7 +104,7 @@ describe('Stripe', () => {
     });
   });
 
-  describe('the answer `declined`, only for a charge that can take no money any more [P1]', () => {
+  describe('the answer `declined`, given only if the charge can take no money any more [P1]', () => {
     const CALLS = { create: /POST .*payment_intents$/, confirm: /confirm$/, retrieve: /GET .*pi_/, cancel: /cancel$/ };
     const FAULTS: Fault[] = ['error', 'busy', 'away', 'overtaken'];
     for (const [call, path] of Object.entries(CALLS)) {
@@ -136,7 +136,7 @@ describe('Stripe', () => {
     }
   });
 
-  it('looks up an intent of an earlier release with other parameters, and ends it when it is given up', async () => {
+  it('looks up an intent that an earlier release made with other parameters, and ends it if it is given up', async () => {
     stripe.break(/payment_intents$/, 'overtaken');
     expect(await charge()).to.deep.equal({ outcome: 'unknown' });
     stripe.isSearchLate = true;
@@ -154,7 +154,7 @@ describe('Stripe', () => {
     return intent as { id: string };
   }
 
-  it("leaves the bank's question to the first request when a second arrives with its key and another card", async () => {
+  it("leaves the bank's question to the first request if a second arrives with its key and another card", async () => {
     stripe.break(/confirm$/, 'overtaken');
     const overtaken = await charge('k1', CARD.good);
     const intent = [...stripe.intents.values()][0];
@@ -162,7 +162,7 @@ describe('Stripe', () => {
     expect(intent?.status).to.equal('requires_action');
   });
 
-  it('finds no charge while the search lags, so the caller must wait minutes before it relies on that', async () => {
+  it('finds no charge while the search lags, so the caller must wait minutes before relying on that', async () => {
     await charge();
     stripe.forgetKeys();
     stripe.isSearchLate = true;
@@ -172,14 +172,14 @@ describe('Stripe', () => {
   });
 
   describe('a look-up of a charge', () => {
-    it('confirms no charge when none was made, and lets a later charge succeed', async () => {
+    it('reports no charge if none was made, and lets a later charge succeed', async () => {
       expect(await lookUp()).to.deep.equal({ outcome: 'not_found' });
       expect(stripe.asked.join()).not.to.contain('confirm');
       expect((await charge()).outcome).to.equal('succeeded');
       expect(onlyIntent().amount_received).to.equal(1998);
     });
 
-    it('finds a charge by its metadata, repeatedly, when Stripe has forgotten the key a day later', async () => {
+    it('finds a charge by its metadata, repeatedly, once Stripe has forgotten the key a day later', async () => {
       const answer = await charge();
       stripe.forgetKeys();
       for (let i = 0; i < 2; i++) expect(await lookUp()).to.deep.equal(answer);
@@ -201,7 +201,7 @@ describe('Stripe', () => {
       expect((await lookUp('k1', true)).outcome).to.equal('succeeded');
     });
 
-    it('returns unknown after a fault of the confirmation until it is given up, then no money can follow', async () => {
+    it('returns unknown after a fault of the confirmation until it is given up; then no money can follow', async () => {
       stripe.break(/confirm/, 'error');
       expect(await charge()).to.deep.equal({ outcome: 'unknown' });
       expect(await charge()).to.deep.equal({ outcome: 'unknown' });
@@ -210,13 +210,13 @@ describe('Stripe', () => {
       expect(stripe.taken).to.equal(0);
     });
 
-    it('prevents a charge that was given up before it arrived', async () => {
+    it('makes a given-up charge fail when it arrives later', async () => {
       expect(await lookUp('k1', true)).to.deep.equal({ outcome: 'declined' });
       expect(await charge()).to.deep.equal({ outcome: 'declined' });
       expect(stripe.taken).to.equal(0);
     });
 
-    it('counts the money when the buyer confirms while the charge is given up', async () => {
+    it('counts the money if the buyer confirms while the charge is being given up', async () => {
       const { id } = await asking('k1');
       stripe.break(/cancel/, 'error');
       expect(await lookUp('k1', true), 'whether it was ended is not known').to.deep.equal({ outcome: 'unknown' });
@@ -252,7 +252,7 @@ describe('Stripe', () => {
   });
 
   describe('a refund', () => {
-    it('refunds the whole payment, and accepts a refund that exists already', async () => {
+    it('refunds the whole payment, and accepts a refund that already exists', async () => {
       await charge();
       const { id } = onlyIntent();
       expect(await provider.refund(id, 1998, id)).to.deep.equal({ outcome: 'refunded' });
@@ -261,7 +261,7 @@ describe('Stripe', () => {
       expect(stripe.taken).to.equal(0);
     });
 
-    it('makes the refund of a part once, also when Stripe has forgotten its key a day later', async () => {
+    it('refunds a part once, even after Stripe has forgotten its key a day later', async () => {
       await charge();
       const { id } = onlyIntent();
       for (let i = 0; i < 2; i++) {
@@ -273,7 +273,7 @@ describe('Stripe', () => {
       expect(made).to.deep.equal([[500, '7']]);
     });
 
-    it("refuses a payment that took nothing with Stripe's reason, and a foreign payment without a call", async () => {
+    it("refuses a payment that took nothing, with Stripe's reason, and a foreign payment without a call", async () => {
       const { id } = await asking('k1');
       expect(await provider.refund(id, 1998, id)).to.deep.equal({
         outcome: 'refused',
@@ -292,14 +292,14 @@ describe('Stripe', () => {
       return (error as ConfigError).problems.join();
     };
 
-    it('fails with the remedy when Stripe refuses the key or the key lacks permissions', async () => {
+    it('fails with the remedy if Stripe refuses the key or the key lacks permissions', async () => {
       expect(await startError('sk_test_of_another')).to.match(/^Stripe refuses PAYMENT_API_KEY \(401\): copy/);
       expect(await startError('rk_test_poor_one')).to.match(
         /^PAYMENT_API_KEY may not read PaymentIntents \(403\): allow/,
       );
     });
 
-    it('succeeds when Stripe does not answer', async () => {
+    it('succeeds if Stripe does not answer', async () => {
       stripe.break(/GET/, 'error');
       await openStripe({ apiKey: STRIPE_KEY, apiUrl }, log);
       expect(logged).to.have.length(1);
@@ -320,13 +320,13 @@ describe('Stripe', () => {
       });
     });
 
-    it('tell us to ask Stripe when a payment failed or was cancelled', () => {
+    it('tell us to ask Stripe if a payment failed or was cancelled', () => {
       for (const type of ['payment_intent.payment_failed', 'payment_intent.canceled']) {
         expect(read(type, intent, false)).to.deep.equal({ type: 'changed', orderId: '99', live: false });
       }
     });
 
-    it('report a failed refund of ours, and nothing that we know already', () => {
+    it('report a failed refund of ours, but nothing that we already know', () => {
       const refund = {
         id: 're_1',
         status: 'failed',
@@ -344,7 +344,7 @@ describe('Stripe', () => {
       expect(read('refund.failed', { ...refund, payment_intent: null })).to.deep.equal({ type: 'other' });
     });
 
-    it('name the refund of an order by our id, and tell a lost dispute from an open one', () => {
+    it('name the refund of an order by our id, and distinguish a lost dispute from an open one', () => {
       const refund = { id: 're_1', status: 'failed', payment_intent: 'pi_1', metadata: { refund: '77' } };
       expect(read('refund.failed', refund)).to.include({ refundId: 're_1', ourId: '77' });
       const dispute = { id: 'du_1', payment_intent: 'pi_1', amount: 500, currency: 'eur', reason: 'fraudulent' };
@@ -366,7 +366,7 @@ describe('Stripe', () => {
       }
     });
 
-    it('keep the claims of an unreadable report that may be about money', () => {
+    it('keep the details of an unreadable report that may be about money', () => {
       const odd = read('payment_intent.succeeded', { ...intent, amount_received: '500' });
       expect(odd).to.deep.include({ type: 'unreadable' });
       expect(odd)

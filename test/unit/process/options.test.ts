@@ -14,7 +14,7 @@ describe('command-line options', () => {
     }
   });
 
-  it('reports a usage error when an end is before its beginning', () => {
+  it('reports a usage error if an end is before its beginning', () => {
     expect(() => checkSpan({ opensFrom: 2, opensTo: 1 })).to.throw(
       UsageError,
       '--opens-to must not be earlier than --opens-from.',

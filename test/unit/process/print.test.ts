@@ -4,8 +4,8 @@ import sinon from 'sinon';
 import { inLine, print, printAll, printError, tableLine } from '../../../src/process/print.js';
 
 /**
- * In order: clears the screen, returns the cursor, breaks the line, reverses the text direction, hides text and ends
- * the line.
+ * In this order: clears the screen, returns the cursor, breaks the line, reverses the text direction, hides text and
+ * ends the line.
  */
 const HOSTILE = 'a\x1b[2J\r\nsale 7 is open\x9b2J\u202e\u200b\u2028\x7f\ud800z';
 const SHOWN = 'a\\u001b[2J\\u000d\\u000asale 7 is open\\u009b2J\\u202e\\u200b\\u2028\\u007f\\ud800z';

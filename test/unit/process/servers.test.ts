@@ -26,7 +26,7 @@ describe('servers in the start log', () => {
         .and.not.contain('s3cret');
   });
 
-  it('include the name server when there is a name server', () => {
+  it('include the name server if there is one', () => {
     expect(named('redis://cache', { NAMESRV_ADDR: 'names:9876' })).to.include({ nameServer: 'names:9876' });
   });
 });

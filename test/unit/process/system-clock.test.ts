@@ -5,7 +5,7 @@ import { systemClock } from '../../../src/process/system-clock.js';
 const HOUR_MS = 3_600_000;
 
 describe('the clock of a program', () => {
-  it('keeps its monotonic time running when the machine clock is set back [T12]', () => {
+  it('keeps its monotonic time running if the machine clock is set back [T12]', () => {
     const before = { monotonicMs: systemClock.monotonicMs(), nowMs: systemClock.nowMs() };
     sinon.stub(Date, 'now').returns(before.nowMs - 80 * HOUR_MS);
     expect(systemClock.nowMs()).to.be.below(before.nowMs);

@@ -48,7 +48,7 @@ describe('tracing', () => {
     return metric?.values.find(({ labels }) => labels.result === result)?.value ?? -1;
   };
 
-  it('records, counts and loads nothing without an address', async () => {
+  it('records, counts and loads nothing without a collector address', async () => {
     await open({ OTEL_EXPORTER_OTLP_ENDPOINT: '' });
     expect(tracing.startRequest(PARENT, START)).to.equal(null);
     expect(tracing.startWork(`00-${TRACE_ID}-${PARENT.spanId}-01`, START)).to.equal(null);
@@ -89,7 +89,7 @@ describe('tracing', () => {
     expect(warnings).to.deep.equal([]);
   });
 
-  it('follows the decision of the caller, or samples at random without a caller', async () => {
+  it('follows the decision of the caller, or samples at random if there is none', async () => {
     await open({ OTEL_TRACES_SAMPLER_ARG: '1' });
     expect(tracing.startRequest({ ...PARENT, isSampled: false }, START)).to.equal(null);
     expect(tracing.startRequest(PARENT, START)?.traceId).to.equal(TRACE_ID);
@@ -120,7 +120,7 @@ describe('tracing', () => {
     expect(tracing.startWork(`00-${TRACE_ID}-${PARENT.spanId}-01`, START)?.traceId).to.equal(TRACE_ID);
   });
 
-  it('limits the recorded requests per second, and lets work under way continue', async () => {
+  it('limits the recorded requests per second, but completes traces under way', async () => {
     await open({}, { clock, perSecondMax: 3 });
     expect(record(5)).to.have.length(3);
     expect(tracing.startWork(`00-${TRACE_ID}-${PARENT.spanId}-01`, START)).not.to.equal(null);
@@ -137,7 +137,7 @@ describe('tracing', () => {
     expect(chosen).to.have.length(3);
   });
 
-  it('loses only spans when the collector refuses, and logs that once a minute', async () => {
+  it('loses only spans if the collector refuses them, and logs that once a minute', async () => {
     await open();
     collector.refuses = 400;
     for (let sent = 0; sent < 3; sent++) {
@@ -152,7 +152,7 @@ describe('tracing', () => {
     await until('the next one is sent', async () => (await counted('sent')) === 1);
   });
 
-  it('queues a bounded number of spans for a silent collector, drops the rest, and closes without waiting', async () => {
+  it('queues a limited number of spans for a silent collector, drops the rest, and closes without waiting', async () => {
     await open({ OTEL_BSP_MAX_QUEUE_SIZE: '16' }, { clock });
     collector.refuses = 0;
     for (const span of record(50)) span.end();
@@ -161,7 +161,7 @@ describe('tracing', () => {
     await tracing.close();
   });
 
-  it('forwards nothing but the trace: no baggage and no state of other systems', async () => {
+  it('forwards only the trace: no baggage and no state of other systems', async () => {
     await open();
     const span = tracing.startRequest(PARENT, START);
     span?.end();

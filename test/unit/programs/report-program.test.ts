@@ -86,7 +86,7 @@ describe('report of a program', () => {
     ]);
   });
 
-  it('reports why it is not ready, even when the question fails', async () => {
+  it('reports why it is not ready, even if the readiness check fails', async () => {
     const broken = { name: 'mysql', ok: false, detail: 'does not answer' };
     const answers = [
       async () => READY,
@@ -115,7 +115,7 @@ describe('report of a program', () => {
     expect(logged, 'twice within seconds').to.deep.equal([[{ err: bug }, 'a bug: could not report this process']]);
   });
 
-  it('continues while Redis takes no report, logs the outage once, and still hands its report over', async () => {
+  it('continues while Redis accepts no report, logs the outage once, and still passes its report on', async () => {
     const logged: string[] = [];
     const note = (_fields: object, message: string): void => void logged.push(message);
     onPause = (nth) => {

@@ -16,7 +16,7 @@ import { noAdmissionMetrics } from '../../helpers/no-metrics.js';
 const ON = breakerRules.parse({ mode: 'on', callsMin: 5 });
 const DEPENDENCIES: readonly Dependency[] = ['redis', 'rocketmq', 'mysql'];
 
-/** Ports whose methods all answer, or throw, the same. They note their arguments. */
+/** Ports whose methods all give the same answer, or throw the same error. They record their arguments. */
 class Ports {
   readonly clock = new SteppedClock();
   rules: BreakerRules = ON;
@@ -73,7 +73,7 @@ class Ports {
     };
   }
 
-  /** Returns which breakers are open after many of these calls. */
+  /** Returns which breakers are open after this number of calls. */
   async openAfter(call: () => Promise<unknown>): Promise<Dependency[]> {
     for (let i = 0; i < 20; i++) {
       this.clock.advance(200);
@@ -115,7 +115,7 @@ describe('api: ports with breakers', () => {
     });
   });
 
-  it('recognise the failure words of calls that never throw', async () => {
+  it('recognise outcomes that mean a failure in calls that never throw', async () => {
     for (const [dependency, name, failed] of [
       ['redis', 'deduct', { outcome: 'outcome_unknown' }],
       ['redis', 'resolve', 'outcome_unknown'],

@@ -23,7 +23,7 @@ interface Placing {
   readonly fail: (error: unknown) => void;
 }
 
-/** A quarter of a full batch counts as large, so here a batch of one leaves beside other batches at once. */
+/** A quarter of a full batch counts as large, so here a batch of one leaves at once even next to other batches. */
 const OPTIONS: BatcherOptions = {
   sizeMax: 4,
   inFlightMax: 2,
@@ -76,7 +76,7 @@ describe('batcher', () => {
   };
   beforeEach(() => create());
 
-  /** Submits purchases and notes their answers under their text. */
+  /** Submits purchases and records their answers under their text. */
   const submit = (texts: readonly string[], ref: HomeBucket = SALE, span: Span | null = null): void => {
     for (const text of texts) {
       void batcher.submit(ref, purchaseOf(text), span).then(({ outcome }) => {
@@ -105,7 +105,7 @@ describe('batcher', () => {
       expect(answers.get('u1')).to.deep.equal(['accepted']);
     });
 
-    it('fills as many full batches as may be in flight, and queues the rest, when many purchases arrive at once', async () => {
+    it('fills the maximum number of concurrent batches, and queues the rest, if many purchases arrive at once', async () => {
       submit(crowd(11));
       await turn();
       expect(sizes()).to.deep.equal([4, 4]);
@@ -145,7 +145,7 @@ describe('batcher', () => {
       ]);
     });
 
-    it('passes the recorded spans of its purchases to a batch, also for purchases placed again', async () => {
+    it('passes the recorded spans of its purchases to a batch, including purchases that are placed again', async () => {
       const spanOf = (): Span | null => new MemoryTracing().startRequest(null, { name: 'buy', kind: 'server' });
       const [first, second] = [spanOf(), spanOf()];
       submit(['u1'], SALE, first);
@@ -182,7 +182,7 @@ describe('batcher', () => {
       await turn();
     });
 
-    it('leave at a minimum interval, so that the next batch gathers purchases', async () => {
+    it('leave at a minimum interval, so that the next batch fills up', async () => {
       submit(['u1', 'u2']);
       clock.advance(10);
       submit(['u3']);
@@ -203,7 +203,7 @@ describe('batcher', () => {
       expect(sizes()).to.deep.equal([1, 3, 1]);
     });
 
-    it('leave at once when a purchase arrives after the interval', async () => {
+    it('leave at once if a purchase arrives after the interval', async () => {
       clock.advance(25);
       await turn();
       submit(['u1']);
@@ -211,7 +211,7 @@ describe('batcher', () => {
       expect(sizes()).to.deep.equal([1, 1]);
     });
 
-    it('do not hold up a full batch', async () => {
+    it('do not delay a full batch', async () => {
       submit(crowd(9));
       await turn();
       expect(sizes()).to.deep.equal([1]);
@@ -220,7 +220,7 @@ describe('batcher', () => {
       expect(sizes()).to.deep.equal([1, 10]);
     });
 
-    it('leave with the first free slot when every slot was taken', async () => {
+    it('leave with the first free slot if every slot was taken', async () => {
       submit(crowd(20));
       await turn();
       submit(crowd(10, 'v'));
@@ -233,7 +233,7 @@ describe('batcher', () => {
       expect(sizes()).to.deep.equal([1, 20, 10, 1]);
     });
 
-    it('count the interval from the previous batch, and their idle lane is removed after it', async () => {
+    it('measure the interval from the previous batch, after which an idle lane is removed', async () => {
       await accept(0);
       expect(batcher.lanes).to.equal(1);
       clock.advance(25);
@@ -241,7 +241,7 @@ describe('batcher', () => {
       expect(batcher.lanes).to.equal(0);
     });
 
-    it('answer a purchase that waits too long for a slot, even while they gather', async () => {
+    it('answer a purchase that waits too long for a slot, even while they fill up', async () => {
       create({ sizeMax: 40, inFlightMax: 1, gatherMs: 5000 });
       submit(['first']);
       await turn();
@@ -251,7 +251,7 @@ describe('batcher', () => {
       expect(answers.get('u1')).to.deep.equal(['overloaded']);
     });
 
-    it('leave without an interval when gatherMs is 0', async () => {
+    it('leave without an interval if gatherMs is 0', async () => {
       create({ sizeMax: 40, inFlightMax: 3, gatherMs: 0 });
       for (const text of ['u1', 'u2', 'u3', 'u4']) {
         submit([text]);
@@ -301,7 +301,7 @@ describe('batcher', () => {
       expect(batcher.waiting).to.equal(0);
     });
 
-    it('answers purchases that wait too long by a timer when every slot hangs [G9]', async () => {
+    it('answers purchases that wait too long by a timer if every slot hangs [G9]', async () => {
       submit(crowd(8));
       await turn();
       submit(['old1', 'old2']);
@@ -351,7 +351,7 @@ describe('batcher', () => {
       expect([answers.get('u0'), answers.get('u1')]).to.deep.equal([['accepted'], undefined]);
     });
 
-    it('are placed a bounded number of times, then answered `overloaded` [G1]', async () => {
+    it('are placed a limited number of times, then answered `overloaded` [G1]', async () => {
       submit(['u1']);
       for (let round = 0; round < OPTIONS.roundsMax; round++) {
         await turn();
@@ -362,7 +362,7 @@ describe('batcher', () => {
       expect([placing.length, batcher.waiting, batcher.lanes]).to.deep.equal([OPTIONS.roundsMax, 0, 0]);
     });
 
-    it('are answered `unavailable` after a row of refusals by the store, which is then itself at fault [G14]', async () => {
+    it('are answered `unavailable` after several refusals by the store in a row, because then the store is at fault [G14]', async () => {
       create({ sizeMax: 1, inFlightMax: 100 });
       const refuse = async (users: readonly string[]): Promise<(string | undefined)[]> => {
         const first = placing.length;
@@ -385,7 +385,7 @@ describe('batcher', () => {
       ]);
     });
 
-    it('keep their waiting time from the first try', async () => {
+    it('keep their waiting time from the first attempt', async () => {
       submit(['u1']);
       await turn();
       clock.advance(2001);
@@ -414,7 +414,7 @@ describe('batcher', () => {
       expect(answers.get('u1/k*2')).to.deep.equal(['accepted']);
     });
 
-    it('share the answer of the first request when the queue is full', async () => {
+    it('share the answer of the first request if the queue is full', async () => {
       create({ queueMax: 1 });
       submit(['u1', 'u1', 'u2']);
       await turn();
@@ -423,7 +423,7 @@ describe('batcher', () => {
       expect(answers.get('u1')).to.deep.equal(['accepted', 'accepted']);
     });
 
-    it('share one new look-up, and get no older refusal, when they arrive during the batch [S1]', async () => {
+    it('share one new look-up, and get no older refusal, if they arrive during the batch [S1]', async () => {
       for (const word of ['sold_out', 'limit_reached', 'not_open', 'closed', 'paused'] as const) {
         create();
         submit(['u1/k', 'u2']);
@@ -438,7 +438,7 @@ describe('batcher', () => {
       }
     });
 
-    it('share a final answer, or an answer that asks for a retry, when they arrive during the batch', async () => {
+    it('share a final answer, or an answer that asks for a retry, if they arrive during the batch', async () => {
       for (const word of ['accepted', 'request_conflict', 'outcome_unknown', 'overloaded', 'loading'] as const) {
         create();
         submit(['u1/k']);
@@ -461,7 +461,7 @@ describe('batcher', () => {
       expect(answers.get('u1/k')).to.deep.equal(['sold_out', 'sold_out']);
     });
 
-    it('are different purchases when the sale or the buyer differs [S3]', async () => {
+    it('are different purchases if the sale or the buyer differs [S3]', async () => {
       submit(['u1/k', 'u2/k']);
       submit(['u1/k'], OTHER);
       await turn();
@@ -479,7 +479,7 @@ describe('batcher', () => {
   });
 
   describe('a failing batch', () => {
-    it('answers `unavailable` to every unanswered purchase when a dependency is down [M1]', async () => {
+    it('answers `unavailable` to every unanswered purchase while a dependency is down [M1]', async () => {
       submit(['u1', 'u2', 'u3']);
       await turn();
       placing[0]?.deliver(1, { outcome: 'sold_out' });
@@ -513,7 +513,7 @@ describe('batcher', () => {
       expect(answers.get('u1')).to.deep.equal(['accepted']);
     });
 
-    it('leaves the next purchase of the same key untouched when a batch fails after its answers', async () => {
+    it('leaves the next purchase with the same key untouched if a batch fails after its answers', async () => {
       submit(['u1']);
       await turn();
       placing[0]?.deliver(0, { outcome: 'sold_out' });
@@ -576,7 +576,7 @@ describe('batcher', () => {
     });
   });
 
-  it('answers every request of random crowds once, within every bound, with no key under way twice', async () => {
+  it('answers every request of random crowds once, within every limit, with no key under way twice', async () => {
     type Action = { submit: number[] } | { end: number; again: boolean[] } | { fail: number } | { wait: number };
     const action = fc.oneof<{ weight: number; arbitrary: fc.Arbitrary<Action> }[]>(
       { weight: 4, arbitrary: fc.record({ submit: fc.array(fc.integer({ min: 0, max: 12 }), { maxLength: 9 }) }) },
@@ -602,7 +602,7 @@ describe('batcher', () => {
         }
         for (const { purchases } of underWay) expect(purchases.length).to.be.within(1, sizeMax);
         expect(batcher.inFlight).to.equal(underWay.size);
-        // Purchases placed again passed the bound before, so they may exceed it now.
+        // purchases placed again passed the limit before, so they may exceed it now
         expect(batcher.waiting).to.be.at.most(queueMax + sizeMax * inFlightMax * 2);
       };
       const answer = (outcome: PurchaseOutcome): void => {

@@ -64,7 +64,7 @@ describe('check-back', () => {
     });
   }
 
-  it('turns no error of the store into an answer [T10]', async () => {
+  it('gives no answer after any error of the store [T10]', async () => {
     const resolve = async (): Promise<never> => {
       throw new Error('a bug');
     };
@@ -83,7 +83,7 @@ describe('check-back', () => {
     expect(parked[0]).to.include({ reason: 'forged', group: GROUPS.writer, originTopic: TOPICS.purchase });
   });
 
-  it('gives no answer when it cannot park the message, so the broker asks again', async () => {
+  it('gives no answer if it cannot park the message, so that the broker asks again', async () => {
     const deadLetters = { park: () => Promise.reject(new OperationalError('mysql', 'away', { retryable: true })) };
     const checkBack = createCheckBack(() => expect.fail('asked'), signedMessages({ deadLetters }), silentLog);
     const thrown = await checkBack(halfOf(batch.body, 'x')).catch((error: Error) => error.name);

@@ -41,7 +41,7 @@ describe('closed-rows', () => {
     rows = new ClosedRows(partial({ findByPurchases }), clock);
   });
 
-  it('returns to each caller its own row, or null, of its own sale', async () => {
+  it('returns to each caller the row of its own purchase in its own sale, or null', async () => {
     const asked = ['won1', 'late', 'won2'].map((userId) => rows.find('7', purchaseOf(userId)));
     const other = rows.find('8', purchaseOf('won1'));
     const found = (await Promise.all(asked)).map((row) => (typeof row === 'string' ? row : (row?.orderId ?? null)));
@@ -49,10 +49,11 @@ describe('closed-rows', () => {
     expect(await other).to.include({ saleId: '8', orderId: '11' });
   });
 
-  it('sends MySQL one bounded query per 50 ms, however many callers ask, and answers `overloaded` to excess callers', async () => {
+  it('sends MySQL one limited query per 50 ms, however many callers ask, and answers `overloaded` to the excess', async () => {
     const asked = Array.from({ length: 6000 }, (_, n) => rows.find('7', purchaseOf(`u${n}`)));
     const answers = await Promise.all(asked);
-    expect(answers.filter((answer) => answer === 'overloaded')).to.have.length(999); // the first query had begun
+    // the first query had already begun
+    expect(answers.filter((answer) => answer === 'overloaded')).to.have.length(999);
     expect(queries).to.have.length(11);
     for (const [index, { users, atMs }] of queries.entries()) {
       expect(users).to.have.length.at.most(500);
@@ -68,7 +69,7 @@ describe('closed-rows', () => {
     await Promise.all(storm);
   });
 
-  it('rejects for every waiting caller on a fault and does not remember the fault', async () => {
+  it('rejects for every waiting caller on a fault, and does not remember the fault', async () => {
     fault = new OperationalError('mysql', 'away', { retryable: true });
     const asked = ['a', 'a', 'b'].map((userId) => rows.find('7', purchaseOf(userId)));
     const ends = await Promise.allSettled(asked);

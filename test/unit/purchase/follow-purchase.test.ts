@@ -79,7 +79,7 @@ describe('follow-purchase', () => {
     return { words, ended: () => over };
   };
 
-  it('sends the present step, then each step as it happens, and ends after the last', async () => {
+  it('sends the current step, then each step as it happens, and ends after the last', async () => {
     const { words, ended } = await followed();
     expect(words).to.deep.equal(['pending']);
     await notifications.send(sale.saleId, [become('pending_payment')]);
@@ -100,7 +100,7 @@ describe('follow-purchase', () => {
     });
   }
 
-  it('sends duplicate and late notifications once and never goes a step back', async () => {
+  it('sends duplicate and late notifications only once, and never goes a step back', async () => {
     const { words } = await followed();
     const ordered = become('pending_payment');
     for (let copies = 0; copies < 3; copies++) await notifications.send(sale.saleId, [ordered]);
@@ -123,7 +123,7 @@ describe('follow-purchase', () => {
     expect(follow.following).to.equal(0);
   });
 
-  it('finds the change by a poll within the longest pause when no notification arrives [M1]', async () => {
+  it('finds a change by a poll within the longest pause if no notification arrives [M1]', async () => {
     const { words } = await followed();
     for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
       clock.advance(1000);
@@ -138,7 +138,7 @@ describe('follow-purchase', () => {
     expect(found).to.deep.equal(['read']);
   });
 
-  it('waits out an outage, but reports a fault when the outage exists at the start [R8, D1]', async () => {
+  it('waits out an outage, but reports a fault if the outage exists at the start [R8, D1]', async () => {
     const { words } = await followed();
     fault = new OperationalError('redis', 'gone', { retryable: true });
     notifications.reconnect();
@@ -152,7 +152,7 @@ describe('follow-purchase', () => {
     expect(follow.following).to.equal(0);
   });
 
-  it('refuses a follower beyond the limit and has room again when a follower leaves [S7]', async () => {
+  it('refuses a follower beyond the limit, and accepts one again when another leaves [S7]', async () => {
     const first = await followed();
     for (const userId of ['u2', 'u3', 'u4']) await followed(null, userId);
     expect((await open(null, 'u5')).outcome).to.equal('overloaded');
@@ -161,7 +161,7 @@ describe('follow-purchase', () => {
     expect([first.ended(), follow.following, notifications.listening]).to.deep.equal([true, 0, 0]);
   });
 
-  it('keeps one buyer from taking all places, and returns a place when a follower leaves [S7]', async () => {
+  it('keeps one buyer from taking all places, and frees a place when a follower leaves [S7]', async () => {
     const [first, second] = [await open(), await open()];
     expect((await open()).outcome, 'the third of this buyer').to.equal('overloaded');
     expect((await open(null, 'u2')).outcome).to.equal('following');
@@ -173,7 +173,7 @@ describe('follow-purchase', () => {
     expect(follow.following).to.equal(3);
   });
 
-  it('sends a step after the shortest pause, not the longest, when its notification precedes the order in Redis [D1]', async () => {
+  it('sends a step after the shortest pause, not the longest, if its notification precedes the order in Redis [D1]', async () => {
     const { words } = await followed();
     for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
       clock.advance(1000);
@@ -192,7 +192,7 @@ describe('follow-purchase', () => {
     expect(words).to.deep.equal(['pending', 'ordered']);
   });
 
-  it('sends the step of a notification from a Redis outage after the shortest pause too [R8]', async () => {
+  it('also sends the step of a notification from a Redis outage after the shortest pause [R8]', async () => {
     const { words } = await followed();
     for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
       clock.advance(1000);

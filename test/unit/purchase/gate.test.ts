@@ -95,7 +95,7 @@ describe('gate', () => {
     expect(placed).to.deep.equal([{ ref: { saleId, bucket: 0, buckets: 1 }, purchases }]);
   });
 
-  it('passes on the metadata of a purchase and the trace id that finds it', async () => {
+  it('passes on the metadata of a purchase, and the trace id by which it can be found', async () => {
     const { saleId } = await openSale();
     const request = { userId: 'u1', requestId: 'k1', quantity: 1, metadata: { cart: '42' }, traceId: 'a'.repeat(32) };
     await gate.enter({ saleId, ...request, span: null });
@@ -108,7 +108,7 @@ describe('gate', () => {
     expect(placed).to.deep.equal([]);
   });
 
-  it('returns `not_open` for an announced sale without asking Redis, also when the keeper is late, until its end', async () => {
+  it('returns `not_open` for an announced sale until its end, without asking Redis, even if the keeper is late', async () => {
     const [opensAtMs, closesAtMs] = [clock.nowMs() + 1000, clock.nowMs() + 2000];
     const sale = saleOf({ state: 'draft', warmBeforeMs: 500, stock: 1, opensAtMs, closesAtMs }, clock.nowMs());
     mysql.putSale(sale);
@@ -128,7 +128,7 @@ describe('gate', () => {
     expect(await enter(saleId)).to.deep.equal({ outcome: 'loading' });
   });
 
-  it('throws a fault, not a refusal, when it cannot look up the sale [R8]', async () => {
+  it('throws a fault, not a refusal, if it cannot look up the sale [R8]', async () => {
     const { saleId } = await openSale();
     cache.down = true;
     const failed = await enter(saleId).catch((error: unknown) => error);
@@ -158,7 +158,7 @@ describe('gate', () => {
     expect(placed).to.deep.equal([]);
   });
 
-  it('sends MySQL a few queries, not a query per purchase, during a storm on a retired sale', async () => {
+  it('sends MySQL a few queries, not one per purchase, during a storm on a retired sale', async () => {
     const { saleId } = await openSale({ state: 'closed', retiredAtMs: clock.nowMs() });
     const storm = Array.from({ length: 1000 }, (_, n) => enter(saleId, `u${n % 2 === 0 ? 0 : n}`));
     expect(new Set((await Promise.all(storm)).map(({ outcome }) => outcome))).to.deep.equal(new Set(['closed']));
@@ -171,7 +171,7 @@ describe('gate', () => {
     expect(queries, 'and no longer').to.deep.equal([1]);
   });
 
-  it('answers from the row of a closed sale that Redis may have lost, and otherwise has the sale rebuilt first', async () => {
+  it('answers from the row of a closed sale that Redis may have lost; without a row, has the sale rebuilt first', async () => {
     const { saleId } = await openSale({ state: 'closed' });
     const batch = batchOf({ saleId }, purchasesOf('u1*2'));
     const terms = await mysql.termsOf([saleId]);
@@ -187,7 +187,7 @@ describe('gate', () => {
     expect(await enter(saleId, 'u3'), 'what Redis says counts').to.deep.equal({ outcome: 'closed' });
   });
 
-  it('refuses from memory by the flag, both before and after the body is read', async () => {
+  it('refuses from memory while the flag is set, both before and after the body is read', async () => {
     const sale = await openSale({ stock: 1 });
     await enter(sale.saleId);
     await sellOut(sale);
@@ -196,7 +196,7 @@ describe('gate', () => {
     expect(placed, 'only the first one went on').to.have.length(1);
   });
 
-  it('passes the repeat of an accepted purchase to Redis', async () => {
+  it('passes the repeat of an accepted purchase on to Redis', async () => {
     const sale = await openSale({ stock: 1 });
     await enter(sale.saleId);
     await sellOut(sale);
@@ -230,7 +230,7 @@ describe('gate', () => {
     expect(turns).to.equal(1);
   });
 
-  it('refuses nothing early when the sale snapshot is not in memory', async () => {
+  it('refuses nothing early if the sale snapshot is not in memory', async () => {
     const sale = await openSale({ stock: 1 });
     await sellOut(sale);
     expect(gate.refuseEarly(sale.saleId, 'loser')).to.equal(null);

@@ -99,11 +99,11 @@ describe('get-purchase', () => {
   const hold = () => store.deduct(batchOf(sale, purchasesOf('u1')));
 
   describe('status of a purchase', () => {
-    it('is not_found when neither Redis nor MySQL has it', async () => {
+    it('is not_found if neither Redis nor MySQL has the purchase', async () => {
       expect(await create().get(query())).to.deep.equal({ status: 'not_found' });
     });
 
-    it('is never not_found while the sale is loading, as the buyer may belong to another bucket [S3]', async () => {
+    it('is never not_found while the sale is loading, because the buyer may belong to another bucket [S3]', async () => {
       const snapshots = partial<SaleSnapshots>({ get: async () => ({ snapshot: 'loading' }) });
       await hold();
       expect(await create({ snapshots }).get(query()), 'found where a sale of one bucket has it').to.deep.equal({
@@ -115,7 +115,7 @@ describe('get-purchase', () => {
       expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'mysql', retryable: true });
     });
 
-    it('rebuilds a closed sale that Redis may have lost when the buyer has no row, and else uses the row', async () => {
+    it('rebuilds a closed sale that Redis may have lost if the buyer has no row, and otherwise uses the row', async () => {
       sale = { ...sale, state: 'closed' };
       await hold();
       store.restart();
@@ -138,14 +138,14 @@ describe('get-purchase', () => {
       expect(reads).to.equal(0);
     });
 
-    it('is pending when Redis has an order that MySQL has lost [D5, I8]', async () => {
+    it('is pending if Redis has an order that MySQL has lost [D5, I8]', async () => {
       const batch = batchOf(sale, purchasesOf('u1'));
       await store.deduct(batch);
       await store.markRecorded([{ batch, orders: [liveOrderOf('u1', '101')] }]);
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
 
-    it('is pending when Redis holds units without a row, so no 404 follows a 202 [S3]', async () => {
+    it('is pending if Redis holds units without a row, so that no 404 follows a 202 [S3]', async () => {
       await hold();
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
@@ -159,7 +159,7 @@ describe('get-purchase', () => {
       expect(found).to.deep.equal({ status: 'ordered', orderId: '101', orderState: 'pending_payment' });
     });
 
-    it('is ordered even when Redis has lost it [R5]', async () => {
+    it('is ordered even if Redis has lost it [R5]', async () => {
       rows.push(rowOf({ state: 'paid' }));
       expect(await create().get(query())).to.deep.equal({ status: 'ordered', orderId: '101', orderState: 'paid' });
     });
@@ -171,7 +171,7 @@ describe('get-purchase', () => {
     });
 
     for (const orderState of ['pending_payment', 'paid', 'cancelled', 'expired'] as const) {
-      it(`is still an order when the order is ${orderState}`, () => {
+      it(`is still ordered if the order is ${orderState}`, () => {
         expect(statusOf(rowOf({ state: orderState }))).to.deep.equal({ status: 'ordered', orderId: '101', orderState });
       });
     }
@@ -208,7 +208,7 @@ describe('get-purchase', () => {
         }
       });
 
-      it('is not_found without a row long after the sale, when every purchase has a row [R5]', async () => {
+      it('is not_found without a row long after the sale, when every accepted purchase has a row [R5]', async () => {
         store.restart({ empty: true });
         await clock.sleep(sale.closesAtMs - clock.nowMs() + 8 * 24 * 60 * 60 * 1000);
         expect(await faultOf(create().get(query()))).to.be.instanceOf(OperationalError);
@@ -232,7 +232,7 @@ describe('get-purchase', () => {
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
 
-    it('is a fault, never `not_found`, when Redis does not answer [R8]', async () => {
+    it('is a fault, never `not_found`, if Redis does not answer [R8]', async () => {
       store.breakNext('read_fails');
       const failed = await create()
         .get(query())
@@ -251,7 +251,7 @@ describe('get-purchase', () => {
           ? Promise.resolve()
           : new Promise((resolve) => signal?.addEventListener('abort', () => resolve())),
     };
-    it('answers at once when the status is not pending', async () => {
+    it('answers at once if the status is not pending', async () => {
       const startedMs = clock.nowMs();
       expect((await create().get(query({ waitMs: 10_000 }))).status).to.equal('not_found');
       expect([reads, clock.nowMs() - startedMs]).to.deep.equal([1, 0]);
@@ -304,7 +304,7 @@ describe('get-purchase', () => {
       expect([found, notifications.listening]).to.deep.equal([['notification'], 0]);
     });
 
-    it('does not answer a notification that Redis does not confirm, as the next poll would take it back [I8]', async () => {
+    it('does not report a notification that Redis does not confirm, because the next poll would take it back [I8]', async () => {
       await hold();
       const stepped = new SteppedClock(clock.nowMs());
       const asked = create({ clock: stepped }).get(query({ waitMs: 10_000 }));
@@ -317,7 +317,7 @@ describe('get-purchase', () => {
       expect(await asked).to.deep.equal({ status: 'pending' });
     });
 
-    it('answers after the shortest pause when a notification precedes the order in Redis [D1]', async () => {
+    it('answers after the shortest pause if a notification precedes the order in Redis [D1]', async () => {
       await hold();
       const stepped = new SteppedClock(clock.nowMs());
       const asked = create({ clock: stepped }).get(query({ waitMs: 30_000 }));
@@ -353,7 +353,7 @@ describe('get-purchase', () => {
       expect((await asked).status).to.equal('ordered');
     });
 
-    it('ends when the caller disconnects [S7]', async () => {
+    it('ends if the caller disconnects [S7]', async () => {
       await hold();
       const leaving = new AbortController();
       const asked = create({ clock: sleeping }).get(query({ waitMs: 10_000, signal: leaving.signal }));
@@ -363,7 +363,7 @@ describe('get-purchase', () => {
       expect(reads).to.be.at.most(3);
     });
 
-    it('answers a caller beyond the limit at once, and has room again when other callers disconnect [S7]', async () => {
+    it('answers a caller beyond the limit at once, and accepts callers again when others disconnect [S7]', async () => {
       await hold();
       const WAITERS_MAX = 2000;
       const leaving = Array.from({ length: WAITERS_MAX }, () => new AbortController());

@@ -79,7 +79,7 @@ describe('place-batch in a sale with several buckets', () => {
     expect((await place(ANN)).results).to.deep.equal(['accepted']);
   });
 
-  it('answers purchases with units at hand without waiting for the others', async () => {
+  it('answers purchases that find enough units in their bucket without waiting for the others', async () => {
     await openSale(1, 1);
     expect(await place(ANN, BOB)).to.deep.equal({
       verdict: 'accepted',
@@ -89,7 +89,7 @@ describe('place-batch in a sale with several buckets', () => {
     expect((await place(BOB)).results).to.deep.equal(['accepted']);
   });
 
-  it('returns sold_out and arms the flag only when every bucket is empty [R12]', async () => {
+  it('returns sold_out and sets the flag only if every bucket is empty [R12]', async () => {
     await openSale(0, 0);
     expect(await place(ANN, BOB)).to.deep.equal({
       verdict: 'all_answered_by_precheck',
@@ -116,7 +116,7 @@ describe('place-batch in a sale with several buckets', () => {
     expect((await place(ANN)).results).to.deep.equal(['accepted']);
   });
 
-  it('replays the repeat of an accepted purchase, and does not treat an empty bucket as the end of the sale', async () => {
+  it('replays a repeated accepted purchase, and does not treat an empty bucket as the end of the sale', async () => {
     await openSale(1, 1);
     await place(ANN);
     expect(await place(ANN))
@@ -124,7 +124,7 @@ describe('place-batch in a sale with several buckets', () => {
       .and.to.deep.include({ results: ['replayed'] });
   });
 
-  it('never returns sold_out for an unknown count: loading, overloaded, unavailable', async () => {
+  it('never returns sold_out for an unknown count, but loading, overloaded or unavailable', async () => {
     for (const [word, outcome] of [['unsure', 'loading'] as const, ['moving', 'overloaded'] as const]) {
       await openSale(0, 0);
       units = { fetch: async () => ({ outcome: word }) };

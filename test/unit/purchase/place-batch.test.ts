@@ -52,7 +52,7 @@ describe('place-batch', () => {
   let logged: object[];
   /** Runs between the half message and the deduct, to change the state in that gap. */
   let inTheGap: (batch: Batch) => unknown;
-  /** Runs before the broker takes the rollback. */
+  /** Runs before the broker accepts the rollback. */
   let inTheRollback: (batch: Batch) => unknown;
 
   beforeEach(() => {
@@ -86,7 +86,7 @@ describe('place-batch', () => {
     log: partial({ error: (fields) => void logged.push(fields) }),
   });
 
-  /** The memory broker, with its calls noted. */
+  /** The memory broker, which records its calls. */
   const channel = (): PurchaseChannel => {
     const inner = broker.purchaseChannel(createCheckBack((ref) => store.resolve(ref), signedMessages(), silentLog));
     return {
@@ -137,7 +137,7 @@ describe('place-batch', () => {
   };
 
   describe('precheck answers first', () => {
-    it('forgets a snapshot with fewer buckets than the sale, and keeps a snapshot with more', async () => {
+    it('forgets a snapshot with fewer buckets than the sale, but keeps one with more', async () => {
       await openSale();
       bucket().sale!.buckets = 4;
       const isForgotten = async (buckets: number): Promise<boolean> => {
@@ -156,13 +156,13 @@ describe('place-batch', () => {
       expect(sent).to.deep.equal([]);
     });
 
-    it('returns `not_enough_left` for several units when fewer are left, else `sold_out`', async () => {
+    it('returns `not_enough_left` for several units if fewer are left, and otherwise `sold_out`', async () => {
       await openSale({ stock: 3, limitPerBuyer: 9 });
       expect((await place('u1*5', 'u2*3')).answers).to.deep.equal(['not_enough_left', 'accepted']);
       expect((await place('u3*5', 'u4')).answers).to.deep.equal(['sold_out', 'sold_out']);
     });
 
-    it('answers replays, conflicts and limits, and continues with the others under their own index', async () => {
+    it('answers replays, conflicts and limits, and continues with the others under their own indexes', async () => {
       await openSale({ limitPerBuyer: 2 });
       await place('u1/k*2', 'u2/k');
       const placed = await place('u1/k*2', 'u3', 'u2/k*2', 'u1/k2', 'u4*2');
@@ -170,7 +170,7 @@ describe('place-batch', () => {
       expect(sent[1]?.purchases).to.deep.equal(purchasesOf('u3', 'u4*2'));
     });
 
-    it('returns `outcome_unknown` for a replay without a replica, from precheck and from a refused deduct [R7]', async () => {
+    it('returns `outcome_unknown` for a replay that no replica has, from precheck and from a refused deduct [R7]', async () => {
       await openSale({ limitPerBuyer: 2 });
       await place('u1');
       let passes = 0;
@@ -195,7 +195,7 @@ describe('place-batch', () => {
       expect(placed.unitsLeft, 'unknown is not zero: it must not count as sold out').to.equal(null);
     });
 
-    it('throws a fault, without an answer or a message, when Redis does not answer [R8]', async () => {
+    it('throws a fault, without an answer or a message, if Redis does not answer [R8]', async () => {
       await openSale();
       store.breakNext('precheck_fails');
       const failed = await place('u1').catch((error: unknown) => error);
@@ -205,7 +205,7 @@ describe('place-batch', () => {
   });
 
   describe('a batch that fits', () => {
-    it('is accepted and committed, and reports the units left to the flags', async () => {
+    it('is accepted and committed, and reports the number of units left to the flags', async () => {
       await openSale({ stock: 5 });
       const placed = await place('u1*2', 'u2');
       expect(placed).to.deep.include({ verdict: 'accepted', again: [], unitsLeft: 5 });
@@ -238,7 +238,7 @@ describe('place-batch', () => {
       expect(events).to.deep.equal(['accepted@0', 'accepted@1', 'commit']);
     });
 
-    it('keeps its answer when the commit is lost, and the check-back commits [T4]', async () => {
+    it('keeps its answer if the commit is lost, and the check-back commits [T4]', async () => {
       await openSale();
       broker.breakNext('commit_lost');
       expect((await place('u1')).answers).to.deep.equal(['accepted']);
@@ -247,7 +247,7 @@ describe('place-batch', () => {
       expect(committed()).to.deep.equal([sent[0]?.body]);
     });
 
-    it('is accepted, not refused, when it is already deducted', async () => {
+    it('is accepted, not refused, if it is already deducted', async () => {
       await openSale({ stock: 1 });
       inTheGap = (batch) => store.deduct(batch); // as if the driver had sent it twice
       expect((await place('u1')).answers).to.deep.equal(['accepted']);
@@ -257,7 +257,7 @@ describe('place-batch', () => {
   });
 
   describe('the half message', () => {
-    it('returns `unavailable` and neither deducts nor stores when the broker is down [M1]', async () => {
+    it('returns `unavailable` and neither deducts nor stores while the broker is down [M1]', async () => {
       await openSale();
       broker.breakNext('half_unavailable');
       const placed = await place('u1', 'u2');
@@ -267,7 +267,7 @@ describe('place-batch', () => {
     });
 
     for (const fault of ['half_reply_lost', 'half_lost'] as const) {
-      it(`deducts nothing when its reply is lost (${fault}), and the same key may try again [T6]`, async () => {
+      it(`deducts nothing if its reply is lost (${fault}), and the same key may try again [T6]`, async () => {
         await openSale();
         broker.breakNext(fault);
         const placed = await place('u1', 'u2');
@@ -284,7 +284,7 @@ describe('place-batch', () => {
   describe('purchases that Redis refuses together', () => {
     const sizes = (): number[] => sent.map(({ purchases }) => purchases.length);
 
-    it('are placed in halves until the bad purchase is refused alone, at no loss to the others [G14]', async () => {
+    it('are placed in halves until the bad purchase alone is refused, and the others lose nothing [G14]', async () => {
       await openSale({ stock: 9 });
       store.poisoned.add('u3/k1');
       const placed = await place('u1', 'u2', 'u3', 'u4', 'u5');
@@ -296,7 +296,7 @@ describe('place-batch', () => {
       expect(logged).to.have.length(1);
     });
 
-    it('are the survivors of precheck, under their own index', async () => {
+    it('are the survivors of precheck, each under its own index', async () => {
       await openSale({ stock: 9, limitPerBuyer: 2 });
       store.poisoned.add('u4/k1');
       const placed = await place('u1*3', 'u2', 'u3*3', 'u4', 'u5');
@@ -309,7 +309,7 @@ describe('place-batch', () => {
       ]);
     });
 
-    it('are found at any place in the batch, with a bounded number of half messages [G14]', async () => {
+    it('are found at any place in the batch, with a limited number of half messages [G14]', async () => {
       const batches = fc.array(fc.boolean(), { minLength: 1, maxLength: 40 });
       await fc.assert(
         fc.asyncProperty(batches, async (poisoned) => {
@@ -343,7 +343,7 @@ describe('place-batch', () => {
       expect((await place('u1*2', 'u3')).answers, 'nothing is left of the 3').to.deep.equal(['sold_out', 'sold_out']);
     });
 
-    it('are split when precheck already refuses them, so that no half message carries the bad purchase [G14]', async () => {
+    it('are split even if precheck refuses them, so that no half message carries the bad purchase [G14]', async () => {
       await openSale({ stock: 9 });
       stock = {
         ...storeOf(store),
@@ -357,7 +357,7 @@ describe('place-batch', () => {
       expect(sizes()).to.deep.equal([1, 1]);
     });
 
-    it('stop in the half that meets another fault, at no cost to the other half', async () => {
+    it('stop in the half that meets another fault, without affecting the other half', async () => {
       await openSale({ stock: 9 });
       store.poisoned.add('u4/k1');
       inTheRollback = () => {
@@ -369,7 +369,7 @@ describe('place-batch', () => {
       expect([broker.openHalves, bucket().unitsLeft]).to.deep.equal([[], 8]);
     });
 
-    it('throw a fault after the other half has its results when the precheck of a half does not reach Redis [R8]', async () => {
+    it('throw a fault, after the other half has its results, if the precheck of a half does not reach Redis [R8]', async () => {
       await openSale({ stock: 9 });
       store.poisoned.add('u4/k1');
       inTheRollback = () => {
@@ -391,7 +391,7 @@ describe('place-batch', () => {
       expect((await place('u1', 'u2')).answers).to.deep.equal(['accepted', 'refused_by_store']);
     });
 
-    it('are decided by the marker, which says deducted when the script failed after it took the units [T8]', async () => {
+    it('are decided by the marker, which says deducted if the script failed after it took the units [T8]', async () => {
       await openSale({ stock: 9 });
       stock = {
         ...storeOf(store),
@@ -410,7 +410,7 @@ describe('place-batch', () => {
       inTheGap = () => store.deduct(batchOf(sale, purchasesOf(...texts)));
     };
 
-    it('answers the refused purchases after the rollback and places the others again [G1, G2]', async () => {
+    it('answers the refused purchases after the rollback, and places the others again [G1, G2]', async () => {
       await openSale({ stock: 6, limitPerBuyer: 2 });
       anotherBatchTakes('u1/other*2', 'u9');
       const placed = await place('u1', 'u2*2', 'u3');
@@ -428,13 +428,13 @@ describe('place-batch', () => {
       expect(placed.again).to.deep.equal([1, 3]);
     });
 
-    it('returns `replayed` for a survivor that meets its own retry', async () => {
+    it('returns `replayed` for a survivor whose own retry was accepted first', async () => {
       await openSale();
       anotherBatchTakes('u1');
       expect((await place('u1', 'u2')).answers).to.deep.equal(['replayed', undefined]);
     });
 
-    it('answers `outcome_unknown`, not a refusal, before the rollback is confirmed, and a retry gets the result [T5]', async () => {
+    it('answers `outcome_unknown`, not a refusal, until the rollback is confirmed; a retry gets the result [T5]', async () => {
       await openSale({ stock: 1 });
       anotherBatchTakes('u9');
       broker.breakNext('rollback_lost');
@@ -456,7 +456,7 @@ describe('place-batch', () => {
       expect(placed.again).to.deep.equal([]);
     });
 
-    it('rolls back and places all purchases again when a check-back aborted the batch first [T7]', async () => {
+    it('rolls back and places all purchases again if a check-back aborted the batch first [T7]', async () => {
       await openSale();
       inTheGap = (batch) => store.resolve(batch);
       const placed = await place('u1', 'u2');
@@ -471,17 +471,17 @@ describe('place-batch', () => {
       ['stale_epoch', () => store.restart()],
       ['not_warmed', (own: MemoryBucket) => (own.sale = null)],
     ] as const) {
-      it(`(${word}) answers outcome_unknown and rolls back when the sale may have lost data or was rebuilt [R10]`, async () => {
+      it(`(${word}) answers outcome_unknown and rolls back if the sale may have lost data or was rebuilt [R10]`, async () => {
         await openSale();
         inTheGap = () => change(bucket());
         const placed = await place('u1', 'u2');
-        // a check-back may have had it committed before; then a confirmed rollback proves nothing
+        // a check-back may already have had it committed, and then a confirmed rollback proves nothing
         expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });
         expect(events).to.deep.equal(['outcome_unknown@0', 'outcome_unknown@1', 'rollback']);
       });
     }
 
-    it('does not answer a refusal that Redis lost before the confirmed rollback, as it may be an order [R2, R4]', async () => {
+    it('does not return a refusal that Redis lost before the confirmed rollback, because it may be an order [R2, R4]', async () => {
       for (const refuse of [() => anotherBatchTakes('u1/other'), () => (inTheGap = (batch) => store.resolve(batch))]) {
         await openSale({ limitPerBuyer: 1 });
         refuse();
@@ -505,7 +505,7 @@ describe('place-batch', () => {
       expect(placed.answers).to.deep.equal(['outcome_unknown', 'outcome_unknown']);
     });
 
-    it('(claimed) answers `outcome_unknown` and commits, as orders will follow but none may be promised', async () => {
+    it('(claimed) answers `outcome_unknown` and commits, because orders will follow but none may be promised', async () => {
       await openSale();
       inTheGap = ({ batchId }) => bucket().markers.set(batchId, { kind: 'claimed', body: null });
       const placed = await place('u1', 'u2');
@@ -514,7 +514,7 @@ describe('place-batch', () => {
       expect(committed()).to.have.length(1);
     });
 
-    it('(unreplicated) answers no 202, as a fail-over could undo it, and commits so that the broker keeps it', async () => {
+    it('(unreplicated) answers no 202, because a fail-over could undo it, but commits so that the broker keeps it', async () => {
       await openSale();
       sinon.stub(store, 'deduct').resolves({ outcome: 'unreplicated' });
       const placed = await place('u1', 'u2');
@@ -525,7 +525,7 @@ describe('place-batch', () => {
   });
 
   describe('a lost reply of deduct', () => {
-    it('returns accepted when it ran and the marker is `deducted`, also for the last unit, with one deduct [T8]', async () => {
+    it('returns accepted if it ran and the marker is `deducted`, even for the last unit, with one deduct [T8]', async () => {
       await openSale({ stock: 2 });
       store.breakNext('deduct_reply_lost');
       const placed = await place('u1', 'u2');
@@ -536,7 +536,7 @@ describe('place-batch', () => {
       expect(bucket().unitsLeft).to.equal(0);
     });
 
-    it('places all again after the rollback when it refused and the marker is `aborted`, and a late deduct takes nothing [G4]', async () => {
+    it('places all again after the rollback if it refused and the marker is `aborted`; a late deduct takes nothing [G4]', async () => {
       await openSale({ stock: 2 });
       store.breakNext('deduct_reply_lost');
       inTheGap = () => (bucket().unitsLeft = 1); // another purchase was faster
@@ -547,7 +547,7 @@ describe('place-batch', () => {
       expect(bucket().unitsLeft).to.equal(1);
     });
 
-    it('is aborted by `resolve` when it never arrived, and a late copy takes nothing [G4]', async () => {
+    it('is aborted by `resolve` if it never arrived, and a late copy takes nothing [G4]', async () => {
       await openSale();
       store.breakNext('deduct_lost');
       const placed = await place('u1');
@@ -556,7 +556,7 @@ describe('place-batch', () => {
       expect(bucket().unitsLeft).to.equal(10);
     });
 
-    it('reads the marker up to three times, with pauses for a reconnect', async () => {
+    it('reads the marker up to three times, with pauses so that Redis can reconnect', async () => {
       await openSale();
       store.breakNext('deduct_reply_lost', 'resolve_lost', 'resolve_reply_lost');
       const startedMs = clock.nowMs();
@@ -565,7 +565,7 @@ describe('place-batch', () => {
       expect(store.calls.resolve, 'one of three was lost on its way').to.equal(2);
     });
 
-    it('stays unknown, without commit or rollback, when the marker cannot be read, and the check-back ends it [T9]', async () => {
+    it('stays unknown, without commit or rollback, if the marker cannot be read; the check-back ends it [T9]', async () => {
       await openSale();
       store.breakNext('deduct_reply_lost', 'resolve_lost', 'resolve_lost', 'resolve_lost');
       const placed = await place('u1', 'u2');
@@ -578,7 +578,7 @@ describe('place-batch', () => {
       expect((await place('u1')).answers, 'the same key learns the outcome').to.deep.equal(['replayed']);
     });
 
-    it('stays unknown, without further tries, when the sale went into repair and the marker gives no answer [R10]', async () => {
+    it('stays unknown, without further attempts, if the sale went into repair and the marker gives no answer [R10]', async () => {
       await openSale();
       store.breakNext('deduct_lost');
       inTheGap = () => bucket().sale && (bucket().sale!.state = 'repair');
@@ -588,7 +588,7 @@ describe('place-batch', () => {
       expect(store.calls.resolve).to.equal(1);
     });
 
-    it('(outlived) stays unknown when the sale was rebuilt, as it may have held units, and the check-back commits [R4]', async () => {
+    it('(outlived) stays unknown if the sale was rebuilt, because it may have held units, and the check-back commits [R4]', async () => {
       await openSale();
       store.breakNext('deduct_lost');
       inTheGap = () => bucket().sale && (bucket().sale!.epoch = 2);
@@ -601,7 +601,7 @@ describe('place-batch', () => {
       expect(committed()).to.have.length(1);
     });
 
-    it('(claimed) stays unknown and commits when a later epoch took it over', async () => {
+    it('(claimed) stays unknown and commits if a later epoch took it over', async () => {
       await openSale();
       store.breakNext('deduct_lost');
       inTheGap = ({ batchId }) => bucket().markers.set(batchId, { kind: 'claimed', body: null });

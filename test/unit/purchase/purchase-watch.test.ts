@@ -49,7 +49,7 @@ describe('purchase-watch', () => {
     }
   };
 
-  it('polls quickly at first, then rarely, and never less often than configured', async () => {
+  it('polls quickly at first, then rarely, but never less often than configured', async () => {
     const { atMs } = readsOf(0);
     await pass(12_000);
     expect(atMs).to.deep.equal([50, 200, 650, 2000, 6050, 11_050]);

@@ -56,13 +56,13 @@ describe('sold-out flags', () => {
     await store.warm({ ...sale, buckets: 3 });
     store.bucket(ref).sale!.buckets = 3;
   };
-  /** Reports a batch to the flag as after a request to Redis. */
+  /** Reports a batch to the flag, as after a request to Redis. */
   const precheck = async (): Promise<void> => {
     flags.observe(ref, (await store.precheck(ref, purchasesOf('zed'))).unitsLeft);
     await turn();
   };
 
-  it('bounds the buyers of all sales together by dropping the flag unused for longest', async () => {
+  it('limits the number of remembered buyers over all sales by dropping the flag that has been unused the longest', async () => {
     create(4);
     const others: HomeBucket[] = [];
     for (let i = 0; i < 5; i++) {
@@ -81,7 +81,7 @@ describe('sold-out flags', () => {
     expect(others.map((other) => flags.refuses(other, 'loser'))).to.deep.equal([false, false, false, true, true]);
   });
 
-  it('needs no second read of the bucket when a returned unit is sold again, because its buyer is named', async () => {
+  it('need not read the bucket again when a returned unit is sold again, because its buyer is named', async () => {
     await precheck();
     const gone = releaseOf(ref, 'winner', '1');
     await store.release([gone]);
@@ -97,7 +97,7 @@ describe('sold-out flags', () => {
     expect(store.calls.acceptedBuyers).to.equal(1);
   });
 
-  it('reads the bucket again after a while when a notification was lost', async () => {
+  it('reads the bucket again after a while in case a notification was lost', async () => {
     await precheck();
     const gone = releaseOf(ref, 'winner', '1');
     await store.release([gone]);
@@ -121,7 +121,7 @@ describe('sold-out flags', () => {
     expect(store.notifications.listening).to.equal(0);
   });
 
-  it('drops a finished sale with its buyers, even if no buyer asks for it again', async () => {
+  it('drops a finished sale with its buyers, even if nobody asks for it again', async () => {
     await precheck();
     expect(flags.buyers).to.equal(2);
     await store.setState(sale, 'closed');
@@ -162,7 +162,7 @@ describe('sold-out flags', () => {
     expect(flags.isSoldOut(sold), 'a unit came back').to.equal(false);
   });
 
-  it('recognises a sold-out sale at once, even when it has too many accepted buyers to keep', async () => {
+  it('recognises a sold-out sale at once, even if it has too many accepted buyers to remember', async () => {
     create(1); // the sale has two winners
     flags.observe(ref, 0);
     expect(flags.isSoldOut(ref), 'before the winners are known').to.equal(true);
@@ -177,7 +177,7 @@ describe('sold-out flags', () => {
     expect(flags.isSoldOut(ref), 'a batch has seen units').to.equal(false);
   });
 
-  it('sets no flag with an outdated number of buckets, as unknown buckets may have units', async () => {
+  it('sets no flag with an outdated number of buckets, because unknown buckets may have units', async () => {
     await precheck();
     store.bucket(ref).sale!.buckets = 2; // the sale was resharded
     clock.advance(LIFE_MS);
@@ -186,7 +186,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser')).to.equal(false);
   });
 
-  it('lasts no longer after a slow answer [T8]', async () => {
+  it('does not last longer after a slow answer [T8]', async () => {
     const askedMs = clock.monotonicMs();
     clock.advance(LIFE_MS - 10);
     flags.observe(ref, 0, askedMs);
@@ -229,7 +229,7 @@ describe('sold-out flags', () => {
     expect(store.calls.acceptedBuyers).to.equal(1);
   });
 
-  it('holds only for its life [I7]', async () => {
+  it('is in force only for its life [I7]', async () => {
     await precheck();
     clock.advance(LIFE_MS - 1);
     expect(flags.refuses(ref, 'loser')).to.equal(true);
@@ -239,7 +239,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser'), 'seen again').to.equal(true);
   });
 
-  it('counts its life from the sight of zero units, not from the read of the accepted buyers [I7]', async () => {
+  it('counts its life from when it saw zero units, not from when it read the accepted buyers [I7]', async () => {
     let reading: () => void = () => undefined;
     create(1000, {
       acceptedBuyerCount: async (of) => {
@@ -257,7 +257,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser')).to.equal(false);
   });
 
-  it('ends at once when a batch sees units', async () => {
+  it('ends at once if a batch sees units', async () => {
     await precheck();
     flags.observe(ref, 1);
     expect(flags.refuses(ref, 'loser')).to.equal(false);
@@ -299,20 +299,20 @@ describe('sold-out flags', () => {
     expect(flags.refuses({ ...ref, saleId: '1' }, 'loser')).to.equal(false);
   });
 
-  it('leaves refusals to Redis when there are more accepted buyers than it may keep', async () => {
+  it('leaves refusals to Redis if there are more accepted buyers than it may remember', async () => {
     create(1);
     await precheck();
     expect(flags.refuses(ref, 'loser')).to.equal(false);
     expect(store.calls.acceptedBuyers, 'they are not even read').to.equal(0);
   });
 
-  it('is set when there are exactly as many accepted buyers as it may keep', async () => {
+  it('is set if there are exactly as many accepted buyers as it may remember', async () => {
     create(2);
     await precheck();
     expect(flags.refuses(ref, 'loser')).to.equal(true);
   });
 
-  it('reads the accepted buyers once while no buyer is new', async () => {
+  it('reads the accepted buyers only once while there are no new ones', async () => {
     for (let i = 0; i < 5; i++) {
       await precheck();
       clock.advance(LIFE_MS);
@@ -320,13 +320,13 @@ describe('sold-out flags', () => {
     expect(store.calls.acceptedBuyers).to.equal(1);
   });
 
-  it('reads the accepted buyers once for many concurrent observers', async () => {
+  it('reads the accepted buyers only once for many concurrent observers', async () => {
     for (let i = 0; i < 50; i++) flags.observe(ref, 0);
     await turn();
     expect(store.calls.acceptedBuyers).to.equal(1);
   });
 
-  it('does not miss a buyer who is accepted during the read, and is armed at the next zero count', async () => {
+  it('does not miss a buyer who is accepted during the read, and is set at the next zero count', async () => {
     create(1000, {
       acceptedBuyers: async function* (of) {
         store.bucket(ref).unitsLeft = 1;
@@ -342,7 +342,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'late')).to.equal(false);
   });
 
-  it('sets no flag when Redis does not answer, and reads again at the next zero count [R8]', async () => {
+  it('sets no flag if Redis does not answer, and reads again at the next zero count [R8]', async () => {
     store.breakNext('read_fails');
     flags.observe(ref, 0);
     await turn();
@@ -363,7 +363,7 @@ describe('sold-out flags', () => {
       return refused;
     };
 
-    it('is renewed in the background, so that no buyer has to reach Redis for it', async () => {
+    it('is renewed in the background, so that no buyer has to wait for Redis', async () => {
       await precheck();
       expect(await askFor(20 * LIFE_MS)).to.equal(true);
       expect(store.calls.precheck).to.equal(1);
@@ -390,7 +390,7 @@ describe('sold-out flags', () => {
       expect(await askFor(LIFE_MS)).to.equal(false);
     });
 
-    it('ends at once when the renewal sees units', async () => {
+    it('ends at once if the renewal sees units', async () => {
       await precheck();
       store.bucket(ref).unitsLeft = 1;
       clock.advance(LIFE_MS / 2);
@@ -411,7 +411,7 @@ describe('sold-out flags', () => {
       }
     });
 
-    it('shares the counts of all buckets between their flags, and no flag holds longer for it [I7]', async () => {
+    it('shares the counts of all buckets between their flags, which do not last longer for it [I7]', async () => {
       const buckets = 16;
       store.bucket(ref).sale!.buckets = buckets;
       let counted = 0;
@@ -448,7 +448,7 @@ describe('sold-out flags', () => {
         expect(flags.refuses(of(bucket), 'loser'), String(bucket)).to.equal(false);
     });
 
-    it('ignores a count of fewer buckets than the sale has by now [R12]', async () => {
+    it('ignores a count over fewer buckets than the sale now has [R12]', async () => {
       const [few, more] = [2, 4].map((buckets) => ({ ...ref, buckets }));
       const counted: number[] = [];
       const units = { count: async ({ buckets }: { buckets: number }) => (counted.push(buckets), 0) };
@@ -463,7 +463,7 @@ describe('sold-out flags', () => {
       expect(counted).to.deep.equal([2, 4]);
     });
 
-    it('ends when the sale is no longer open, so that buyers learn the reason', async () => {
+    it('ends once the sale is no longer open, so that buyers learn the reason', async () => {
       for (const state of ['paused', 'closed'] as const) {
         store.bucket(ref).sale!.state = 'open';
         await precheck();
@@ -478,7 +478,7 @@ describe('sold-out flags', () => {
       expect(await askFor(2 * LIFE_MS), 'its window').to.equal(false);
     });
 
-    it('ends when Redis does not answer [R8]', async () => {
+    it('ends if Redis does not answer [R8]', async () => {
       create(1000, { readSale: () => Promise.reject(new Error('down')) });
       await precheck();
       expect(await askFor(LIFE_MS)).to.equal(false);

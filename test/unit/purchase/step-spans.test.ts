@@ -71,7 +71,7 @@ describe('spans of a batch', () => {
   };
   const idOf = ({ traceparent }: Span): string => readTraceparent(traceparent)?.spanId ?? '';
 
-  it('record one span per batch: a step of its first recorded purchase, linked with all recorded purchases', async () => {
+  it('record one span per batch: a child of its first recorded purchase, linked to all recorded purchases', async () => {
     const [first, second] = [purchaseSpan(TRACE_ID), purchaseSpan()];
     expect(await place(['u1', 'u2'], [first, second])).to.deep.equal(['accepted', 'accepted']);
     const batch = only('place batch');
@@ -93,7 +93,7 @@ describe('spans of a batch', () => {
     expect(tracing.spans.filter(({ ended, name }) => !ended && name !== 'buy')).to.deep.equal([]);
   });
 
-  it('put its traceparent into message and marker, and name the batch', async () => {
+  it("put the batch's traceparent into message and marker, and name the batch", async () => {
     await place(['u1'], [purchaseSpan(TRACE_ID)]);
     const decoded = decodeBatch(broker.published(TOPICS.purchase)[0] ?? '');
     if (decoded.outcome !== 'decoded') throw new Error(decoded.detail);
@@ -138,7 +138,7 @@ describe('spans of a batch', () => {
     }
   });
 
-  it('record nothing when the trace is no longer recorded', async () => {
+  it('record nothing once the trace is no longer recorded', async () => {
     const gone: Span = { ...purchaseSpan(), traceparent: '' };
     expect(await place(['u1'], [gone])).to.deep.equal(['accepted']);
     expect(tracing.named('place batch')).to.deep.equal([]);

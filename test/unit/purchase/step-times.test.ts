@@ -5,7 +5,7 @@ import { withStepTimes } from '../../../src/purchase/batch-steps.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 
 describe('times of the steps of a batch', () => {
-  it('record the time of each step of another server and pass on its answer', async () => {
+  it('record the time of each step at another server and pass its answer on', async () => {
     const clock = new ManualClock();
     const took: [step: string, ms: number][] = [];
     const after = <T>(ms: number, value: T): Promise<T> => {
@@ -42,7 +42,7 @@ describe('times of the steps of a batch', () => {
     ]);
   });
 
-  it('record no time for a failed step and pass on its error', async () => {
+  it('record no time for a failed step and pass its error on', async () => {
     const took: unknown[] = [];
     const ports = { store: { precheck: () => Promise.reject(new Error('away')) } } as unknown as PlaceBatchPorts;
     const { store } = withStepTimes(ports, new ManualClock(), (step) => took.push(step));

@@ -65,7 +65,7 @@ describe('keeper: archive-orders', () => {
     expect(backlog).to.equal(0);
   });
 
-  it('moves a bounded number of orders per run and continues in the next', async () => {
+  it('moves a limited number of orders per run and continues in the next', async () => {
     const sale = await retiredSale(7);
     const archiving = job(3);
     for (const expected of [3, 6, 7]) {
@@ -76,14 +76,14 @@ describe('keeper: archive-orders', () => {
     expect(backlog, 'seen when the sale was begun').to.equal(0);
   });
 
-  it('leaves the rest to the next keeper after a death, without counting an order twice', async () => {
+  it('after a crash, leaves the rest to the next keeper, which counts no order twice', async () => {
     const sale = await retiredSale(5);
     await job(2).runOnce();
     await job().runOnce();
     expect([moved, archive.isArchived(sale.saleId)]).to.deep.equal([5, true]);
   });
 
-  it('keeps an order with open money, retries its sale later and moves the other sales', async () => {
+  it('keeps an order with unsettled money, retries its sale later and moves the other sales', async () => {
     const [kept, other] = [await retiredSale(3), await retiredSale(2)];
     open.add('2');
     const archiving = job();
@@ -99,7 +99,7 @@ describe('keeper: archive-orders', () => {
     expect([moved, archive.isArchived(kept.saleId)]).to.deep.equal([5, true]);
   });
 
-  it('repeats a step that fails or loses its reply, and lets a sale that cannot move wait, with a log line', async () => {
+  it('repeats a step that fails or loses its reply, and postpones a sale that cannot move, with a log line', async () => {
     const [first, second] = [await retiredSale(2), await retiredSale(2)];
     const archiving = job();
     archive.breakNext('move_reply_lost');

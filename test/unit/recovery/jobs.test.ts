@@ -37,7 +37,7 @@ describe('keeper: job loop', () => {
     expect(runs).to.equal(times);
   };
 
-  it('runs once per pause, whatever a run takes, until it is stopped', async () => {
+  it('runs once per pause, however long a run takes, until it is stopped', async () => {
     const atMs: number[] = [];
     const startedMs = world.clock.nowMs();
     await run(3, async () => {
@@ -48,7 +48,7 @@ describe('keeper: job loop', () => {
     expect(world.runs).to.deep.equal(Array(3).fill(['a-job', 'done']));
   });
 
-  it('pauses longer after each idle run, up to five pauses, and normally again after work or a failure', async () => {
+  it('pauses longer after each idle run, up to five times the pause, and normally again after work or a failure', async () => {
     const atMs: number[] = [];
     const startedMs = world.clock.nowMs();
     await run(9, async (number) => {
@@ -77,7 +77,7 @@ describe('keeper: job loop', () => {
     expect(infos).to.deep.equal([289, 8].map((failures) => [{ failures, job: 'a-job' }, 'a keeper job runs again']));
   });
 
-  it('logs a sale that is rebuilt as one line without a stack, not as a warning', async () => {
+  it('logs a failure caused by a sale in repair at info level, without a stack', async () => {
     const infos: [Record<string, unknown>, string][] = [];
     world.log.info = (fields, message) => void infos.push([fields as Record<string, unknown>, message]);
     await run(4, async (number) => {
@@ -92,7 +92,7 @@ describe('keeper: job loop', () => {
     expect(world.runs.filter(([, result]) => result === 'failed')).to.have.length(3);
   });
 
-  it('ends after the run under way, not before [T13]', async () => {
+  it('ends after the current run, not before [T13]', async () => {
     let ended = false;
     await run(1, async () => {
       await new Promise((resolve) => setImmediate(resolve));
@@ -101,7 +101,7 @@ describe('keeper: job loop', () => {
     expect(ended).to.equal(true);
   });
 
-  it('does not begin when it was stopped before', async () => {
+  it('does not begin if it was stopped before', async () => {
     const { clock, log, metrics } = world;
     const job: Job = { name: 'a-job', runOnce: () => expect.fail('it ran') };
     await keepRunning(job, 2000, AbortSignal.abort(), { clock, log, metrics });
@@ -110,7 +110,7 @@ describe('keeper: job loop', () => {
 });
 
 describe('keeper: job that runs when its work is due', () => {
-  it('runs when its own kind of work is due, and passes on results and errors', async () => {
+  it('runs if its own kind of work is due, and passes results and errors on', async () => {
     let due: DueWork[] = ['release'];
     let runs = 0;
     let end: () => 'idle' = () => 'idle';
@@ -170,11 +170,11 @@ describe('keeper: buckets to read', () => {
     expect(found).to.have.deep.members(expected[1] ?? []);
   });
 
-  it('include the finished sales that ended last, however early they were created', async () => {
+  it('include the closed sales that ended last, however early they were created', async () => {
     const world = new KeeperWorld();
     const nowMs = world.clock.nowMs();
     const state = 'closed';
-    world.mysql.putSale(saleOf({ saleId: '1', state, closesAtMs: nowMs })); // a long sale
+    world.mysql.putSale(saleOf({ saleId: '1', state, closesAtMs: nowMs })); // a sale that lasted long
     for (let id = 2; id <= 10_001; id++) {
       world.mysql.putSale(saleOf({ saleId: String(id), state, closesAtMs: nowMs - id }));
     }
@@ -230,7 +230,7 @@ describe('keeper: faults of single buckets', () => {
   const fault = (dependency: 'redis' | 'mysql', message = 'away') =>
     new OperationalError(dependency, message, { retryable: true });
 
-  it('lets the other buckets proceed and fails the run at its end with the first fault and the number of faults', async () => {
+  it('lets the other buckets continue, and at its end fails the run with the first fault and the number of faults', async () => {
     const faults = new BucketFaults();
     const done: number[] = [];
     await faults.forEach([1, 2, 3, 4], async (item) => {
@@ -242,7 +242,7 @@ describe('keeper: faults of single buckets', () => {
     new BucketFaults().throwIfAny();
   });
 
-  it('ends the run on a fault of another kind: work under way ends and nothing more begins', async () => {
+  it('ends the run on a fault of another kind: finishes work under way and begins nothing more', async () => {
     const begun: number[] = [];
     const work = async (item: number): Promise<void> => {
       begun.push(item);
@@ -253,7 +253,7 @@ describe('keeper: faults of single buckets', () => {
     expect(begun).to.deep.equal([1, 2]);
   });
 
-  it('works on a bounded number of buckets at once', async () => {
+  it('works on a limited number of buckets at once', async () => {
     let [now, most] = [0, 0];
     const work = async (): Promise<void> => {
       most = Math.max(most, ++now);

@@ -23,7 +23,7 @@ describe('keeper: mark-recorded', () => {
   const entryOf = (userId: string) => certainEntry(world.store.findRequest(at(), userId, 'k1'));
   const pending = async (): Promise<number> => (await world.store.pendingSummary(at())).batches;
 
-  it('marks batches that are in MySQL and still pending in Redis, as after the death of a worker [M9]', async () => {
+  it('marks batches that are in MySQL but still pending in Redis, as after a worker dies [M9]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2*2']);
     const [first, second] = await world.recorded(batch);
     world.clock.advance(AFTER_MS);
@@ -43,7 +43,7 @@ describe('keeper: mark-recorded', () => {
     expect([await pending(), world.counts.markedLate]).to.deep.equal([2, 0]);
   });
 
-  it('marks nothing when a row belongs to another batch, and leaves it to the worker', async () => {
+  it('marks nothing if a row belongs to another batch, and leaves it to the worker', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2']);
     await world.recorded(batchOf(sale, batch.purchases.slice(0, 1), 'earlier-batch'));
     await world.recorded(batchOf(sale, batch.purchases.slice(1), batch.batchId));
@@ -61,7 +61,7 @@ describe('keeper: mark-recorded', () => {
     expect([await pending(), (await entryOf('u1'))?.state]).to.deep.equal([1, 'held']);
   });
 
-  it('makes no order of an ended row, whose request stays held until its release [C6]', async () => {
+  it('turns no ended row into an order; its request stays held until its release [C6]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2', 'u3']);
     const [, second] = await world.recorded(batch, ['u3']);
     world.mysql.endOrder(second as string, 'cancelled');
@@ -120,7 +120,7 @@ describe('keeper: mark-recorded', () => {
     expect((await entryOf('old0'))?.state).to.equal('ordered');
   });
 
-  it('marks once when two keepers run at once', async () => {
+  it('marks once if two keepers run at once', async () => {
     const batch = await world.deducted(sale, ['u1']);
     const [orderId] = await world.recorded(batch);
     world.clock.advance(AFTER_MS);
@@ -128,7 +128,7 @@ describe('keeper: mark-recorded', () => {
     expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId, quantity: 1 });
   });
 
-  it('fails the run on a sale that is rebuilt, and marks the other sales [R10]', async () => {
+  it('fails the run for a sale that is being rebuilt, and marks the other sales [R10]', async () => {
     const other = await world.openSale();
     for (const each of [sale, other]) await world.recorded(await world.deducted(each, ['u1']));
     world.clock.advance(AFTER_MS);
@@ -137,7 +137,7 @@ describe('keeper: mark-recorded', () => {
     expect(world.counts.markedLate).to.equal(1);
   });
 
-  it('fails the run in a MySQL outage and marks in the next run [D1]', async () => {
+  it('fails the run in a MySQL outage, and marks in the next run [D1]', async () => {
     const batch = await world.deducted(sale, ['u1']);
     await world.recorded(batch);
     world.clock.advance(AFTER_MS);

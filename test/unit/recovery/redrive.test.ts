@@ -41,7 +41,7 @@ describe('keeper: redrive', () => {
     expect(world.counts.redriven).to.equal(1);
   });
 
-  it('records a span below that of a traced batch and logs its traces', async () => {
+  it('records a span below that of a traced batch and logs its trace ids', async () => {
     const tracing = new MemoryTracing();
     const lines: object[] = [];
     const { mysql, store, clock, metrics } = world;
@@ -66,7 +66,7 @@ describe('keeper: redrive', () => {
     expect(lines[1]).not.to.have.property('traceIds');
   });
 
-  it('leaves young, recorded and parked batches alone', async () => {
+  it('does not touch young, recorded and parked batches', async () => {
     const recorded = await world.deducted(sale, ['u1']);
     const parked = await world.deducted(sale, ['u2']);
     world.clock.advance(AFTER_MS - 1);
@@ -91,7 +91,7 @@ describe('keeper: redrive', () => {
     expect(atMinutes).to.deep.equal([0, 1, 3, 7, 15, 31, 47, 63, 79, 95]);
   });
 
-  it('publishes a bounded number per run, oldest first, and the others in the next runs [M11]', async () => {
+  it('publishes a limited number per run, oldest first, and the others in the next runs [M11]', async () => {
     const bodies = [];
     for (let i = 0; i < 12; i++) {
       bodies.push((await world.deducted(sale, [`u${i}`])).body);
@@ -104,7 +104,7 @@ describe('keeper: redrive', () => {
     }
   });
 
-  it('counts the bound over all sales and buckets', async () => {
+  it('applies the limit over all sales and buckets together', async () => {
     const other = await world.openSale({ buckets: 2 });
     for (let i = 0; i < 3; i++) {
       await world.deducted(sale, [`u${i}`]);
@@ -127,7 +127,7 @@ describe('keeper: redrive', () => {
     expect(published()).to.deep.equal([batch.body]);
   });
 
-  it('publishes a failed batch again when its lease is over, and keeps the pause of the others', async () => {
+  it('publishes a failed batch again when its lease is over, and keeps the pauses of the others', async () => {
     const batches = [];
     for (const user of ['u1', 'u2', 'u3']) {
       batches.push((await world.deducted(sale, [user])).body);
@@ -170,7 +170,7 @@ describe('keeper: redrive', () => {
     return { channel: { ...inner, publish }, tried: () => tries };
   }
 
-  it('publishes the batches of other sales when the broker refuses a batch', async () => {
+  it('publishes the batches of other sales if the broker refuses one batch', async () => {
     const bodies: string[] = [];
     for (let sales = 0; sales < 9; sales++) {
       bodies.push((await world.deducted(await world.openSale(), ['u1'])).body); // more buckets than work at once
@@ -186,7 +186,7 @@ describe('keeper: redrive', () => {
     expect([...published()].sort()).to.deep.equal(bodies.sort());
   });
 
-  it('ends the run soon when the broker takes nothing, and keeps every batch due', async () => {
+  it('ends the run soon if the broker accepts nothing, and keeps every batch due', async () => {
     for (let sales = 0; sales < 60; sales++) await world.deducted(await world.openSale(), ['u1']);
     world.clock.advance(AFTER_MS);
     const { channel, tried } = refusing(() => true);
@@ -197,7 +197,7 @@ describe('keeper: redrive', () => {
     expect(tried()).to.be.lessThan(40);
   });
 
-  it('leaves batches alone that another keeper has taken or published', async () => {
+  it('does not touch batches that another keeper has taken or published', async () => {
     const bodies = [];
     for (let i = 0; i < 2 * MAX; i++) bodies.push((await world.deducted(sale, [`u${i}`])).body);
     world.clock.advance(AFTER_MS);
@@ -221,7 +221,7 @@ describe('keeper: redrive', () => {
     expect(published()).to.deep.equal([body]);
   });
 
-  it('leaves a batch alone while a consumer keeps trying it', async () => {
+  it('does not touch a batch while a consumer keeps trying it', async () => {
     const { batchId } = await world.deducted(sale, ['u1']);
     world.clock.advance(AFTER_MS);
     await world.store.leaveAlone({ ...sale, bucket: 0 }, [{ batchId, forMs: 90_000 }]);
@@ -272,7 +272,7 @@ describe('keeper: redrive', () => {
     expect(published()).to.deep.equal([body]);
   });
 
-  it('counts a batch anew when it was parked and is replayed', async () => {
+  it('starts the count of a batch again if it was parked and replayed', async () => {
     const batch = await world.deducted(sale, ['u1']);
     world.clock.advance(AFTER_MS * 16);
     await job.runOnce();

@@ -59,7 +59,7 @@ describe('keeper: retire-sales', () => {
     return { sale, batch };
   };
 
-  it('retires a sale long after its end, and later has Redis forget it while the orders stay', async () => {
+  it('retires a sale long after its end, and later makes Redis forget it while the orders stay', async () => {
     const { sale, batch } = await closedSale('u1', 'u2');
     const young = await closedSale('u3');
     world.mysql.putSale({ ...now(young.sale), closesAtMs: world.clock.nowMs() + 30 * DAY_MS });
@@ -90,7 +90,7 @@ describe('keeper: retire-sales', () => {
     differs: (sale) => world.stray(sale, ['u7']),
   };
   for (const [reason, cause] of Object.entries(REASONS)) {
-    it(`keeps a sale while something of it waits: ${reason}`, async () => {
+    it(`keeps a sale that has open work: ${reason}`, async () => {
       const { sale } = await closedSale('u1');
       world.store.bucket({ saleId: sale.saleId, bucket: 0 }).sale!.state = 'open';
       await cause(sale);
@@ -134,7 +134,7 @@ describe('keeper: retire-sales', () => {
     expect(retired).to.equal(1);
   });
 
-  it('retires a sale after a Redis restart without a rebuild, unless data of the sale exists only in Redis [R1]', async () => {
+  it('retires a sale after a Redis restart without a rebuild, unless some of its data exists only in Redis [R1]', async () => {
     const { sale } = await closedSale('u1');
     const lost = await closedSale('u2');
     const held = await closedSale('u3');
@@ -154,7 +154,7 @@ describe('keeper: retire-sales', () => {
     expect([...world.store.asks], 'then it can be compared').to.deep.equal([held.sale.saleId]);
   });
 
-  it('keeps a sale that is rebuilt, and never rebuilds a retired sale [R10]', async () => {
+  it('keeps a sale that is being rebuilt, and never rebuilds a retired sale [R10]', async () => {
     const { sale } = await closedSale('u1');
     const store = new MemoryRepairStore(world.store);
     world.clock.advance(9 * DAY_MS);
@@ -166,7 +166,7 @@ describe('keeper: retire-sales', () => {
     expect(await repair).to.deep.equal({ outcome: 'retired' });
   });
 
-  it('removes markers without an expiry that an earlier version left', async () => {
+  it('removes markers without an expiry that an earlier version left behind', async () => {
     const { sale, batch } = await closedSale('u1');
     bucketOf(sale).markers.set(batch.batchId, { kind: 'deducted', body: null });
     world.clock.advance(9 * DAY_MS);
@@ -199,7 +199,7 @@ describe('keeper: retire-sales', () => {
     expect([retired, now(other.sale).retiredAtMs !== null]).to.deep.equal([1, true]);
   });
 
-  it('retires other sales when many of one Redis server are unreadable, and those once it answers', async () => {
+  it('retires other sales if many on one Redis server are unreadable, and retires those once the server answers', async () => {
     const away: Sale[] = [];
     for (let i = 0; i < 60; i++) away.push(await world.openSale());
     const well = await world.openSale({ closesAtMs: world.clock.nowMs() + 2 * 3_600_000 });
@@ -226,7 +226,7 @@ describe('keeper: retire-sales', () => {
     expect(retired).to.equal(61);
   });
 
-  it('continues past a retired sale that Redis cannot forget now', async () => {
+  it('continues past a retired sale that Redis cannot forget at the moment', async () => {
     const [away, well] = [await closedSale('u1'), await closedSale('u2')];
     world.clock.advance(9 * DAY_MS);
     await retire();
@@ -244,7 +244,7 @@ describe('keeper: retire-sales', () => {
     expect(await world.mysql.toForget(0, 10)).to.deep.equal([]);
   });
 
-  it('has Redis forget a sale only after the snapshots shared by apis have expired', async () => {
+  it('makes Redis forget a sale only after the snapshots that apis share have expired', async () => {
     const { sale } = await closedSale('u1');
     world.clock.advance(9 * DAY_MS);
     await retire();

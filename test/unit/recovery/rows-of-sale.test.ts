@@ -18,7 +18,7 @@ const order = (orderId: string): AgedOrder => ({
   ageMs: 0,
 });
 
-/** Three pages of one order each. Some pages are not noted, and some calls fail. */
+/** Three pages of one order each. Some pages have no note of their order, and some calls fail. */
 class Orders {
   failures = 0;
   searched = 0;
@@ -55,12 +55,12 @@ describe('rows of a sale', () => {
     return found;
   }
 
-  it('read all pages and search nothing when the pages add up to `sold`', async () => {
+  it('read all pages, and search nothing if the pages add up to `sold`', async () => {
     expect(await read()).to.deep.equal(['1', '2', '3']);
     expect(orders.searched).to.equal(0);
   });
 
-  it('ask again for the one page that MySQL refused for a moment', async () => {
+  it('read again only the page that MySQL refused for a moment', async () => {
     orders.failures = 3;
     expect(await read()).to.deep.equal(['1', '2', '3']);
     expect(orders.pages).to.deep.equal(['1', '2', '2', '2', '2', '3']);
@@ -73,18 +73,18 @@ describe('rows of a sale', () => {
     expect(clock.nowMs() - startedMs).to.be.within(5_000, 30_000);
   });
 
-  it('search for rows that no writer noted when `sold` exceeds the pages', async () => {
+  it('search for rows that no writer noted if `sold` exceeds the pages', async () => {
     orders.noted = ['1', '3'];
     expect(await read()).to.deep.equal(['1', '3', '2']);
   });
 
-  it('search when `sold` moved but exceeded the found rows before and after', async () => {
+  it('search if `sold` moved but exceeded the found rows before and after', async () => {
     orders.noted = ['1', '3'];
     orders.soldAfter = 4;
     expect(await read()).to.deep.equal(['1', '3', '2']);
   });
 
-  it('are not searched when an order ended or was written between the two reads of `sold`', async () => {
+  it('are not searched if an order ended or was written between the two reads of `sold`', async () => {
     orders.noted = ['1', '3'];
     orders.soldAfter = 2;
     expect(await read()).to.deep.equal(['1', '3']);

@@ -64,7 +64,7 @@ describe('keeper: watch-overdue', () => {
     for (const state of STATES) expect(world.overdue[state], state).to.deep.equal([0, 0]);
   });
 
-  it('hides only the figures of a store that is away, and fails the run', async () => {
+  it('hides only the figures of a store that is down, and fails the run', async () => {
     const away = new OperationalError('mysql', 'gone', { retryable: true });
     const { overdue } = repository;
     repository = {

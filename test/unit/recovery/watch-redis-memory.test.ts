@@ -29,7 +29,7 @@ describe('keeper: watch-redis-memory', () => {
     }
   };
 
-  it('publishes use and limit of each server, and the days left only when a rate is known', async () => {
+  it('publishes use and limit of each server, and the days left only if a rate is known', async () => {
     servers.push({ server: 'b:2', usedBytes: 7, maxBytes: 9 });
     await runOnce();
     expect(published).to.deep.equal(servers.map((memory) => ({ ...memory, daysLeft: null })));
@@ -40,7 +40,7 @@ describe('keeper: watch-redis-memory', () => {
     expect(published[1]?.daysLeft, 'it does not grow').to.equal(Infinity);
   });
 
-  it('uses the growth of the last day, and reports infinite days when memory shrinks', async () => {
+  it('uses the growth of the last day, and reports infinite days if memory shrinks', async () => {
     await grow(12, 20);
     await grow(24, 2);
     expect(published[0]?.daysLeft).to.be.closeTo((1000 - 388) / 48, 0.3);
@@ -48,7 +48,7 @@ describe('keeper: watch-redis-memory', () => {
     expect(published[0]?.daysLeft).to.equal(Infinity);
   });
 
-  it('hides neither other servers nor known growth when a server does not answer, and fails the run', async () => {
+  it('hides neither other servers nor known growth if a server does not answer, and fails the run', async () => {
     await grow(7, 10);
     const [known] = servers;
     const noAnswer = new OperationalError('redis', 'no answer', { retryable: true });
@@ -63,7 +63,7 @@ describe('keeper: watch-redis-memory', () => {
     expect(published[0]?.daysLeft, 'its growth was not forgotten').to.be.a('number');
   });
 
-  it('reports no days left for a full server', async () => {
+  it('reports zero days left for a full server', async () => {
     await grow(8, 200);
     expect(published[0]?.daysLeft).to.equal(0);
   });

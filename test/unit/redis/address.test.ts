@@ -37,7 +37,7 @@ describe('redis: addresses', () => {
     });
   });
 
-  it('reads the same forms with TLS as rediss', () => {
+  it('reads the same forms with TLS, as rediss', () => {
     const forms = ['://u:p@h:1', '+sentinel://u:p@h:1,i/stock/3', '+cluster://u:p@h:1,i'];
     for (const form of forms.slice(1)) expect(read(`rediss${form}`)).to.deep.equal(read(`redis${form}`));
     expect(forms.flatMap((form) => [`redis${form}`, `rediss${form}`]).map(isByTls)).to.deep.equal(

@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 import { connectAgainAfterEnd } from '../../../src/redis/client.js';
 import { until } from '../../chaos/harness/wait.js';
 
-/** Ends like the driver when sentinels name another master at the wrong moment. */
+/** Ends, as the driver does when sentinels name another master at the wrong moment. */
 class EndingDriver extends EventEmitter {
   connects = 0;
   closed = 0;
@@ -28,23 +28,23 @@ class EndingDriver extends EventEmitter {
   }
 }
 
-describe('redis: driver that has given up', () => {
+describe('redis: a driver that has given up', () => {
   const started = (refusals: number): EndingDriver => {
     const driver = new EndingDriver(refusals);
     connectAgainAfterEnd(driver as unknown as Redis);
     return driver;
   };
 
-  it('is reconnected until that succeeds', async () => {
+  it('is reconnected until it succeeds', async () => {
     const driver = started(2);
     driver.emit('end');
     await until('it is connected', () => driver.connects === 3);
   });
 
-  it('is left alone after it was closed', async () => {
+  it('stays closed after it was closed', async () => {
     const [closed, other] = [started(0), started(0)];
     closed.disconnect();
-    other.emit('end'); // a moment later, so a reconnection of the closed driver would have happened before
+    other.emit('end'); // a moment later, when a reconnection of the closed driver would already have happened
     await until('the other one is connected', () => other.connects === 1);
     expect([closed.closed, closed.connects]).to.deep.equal([1, 0]);
   });

@@ -3,7 +3,7 @@ import { Redis, ReplyError } from 'ioredis';
 import { Bug, OperationalError } from '../../../src/core/errors.js';
 import { asOperationalError, eachOrFault, reasonOf } from '../../../src/redis/connection.js';
 
-/** The driver itself produces the words, so that the test notices a new version with other words. */
+/** The driver itself produces these messages, so that the test notices a new version with different ones. */
 describe('redis: reason of a failed command', () => {
   const messageOf = async (options: object, act: (redis: Redis) => Promise<unknown>): Promise<string> => {
     const redis = new Redis(1, '127.0.0.1', { lazyConnect: true, ...options }); // port 1 is closed
@@ -15,7 +15,7 @@ describe('redis: reason of a failed command', () => {
     }
   };
 
-  it('is in the message when a command has no connection', async () => {
+  it('is in the message if a command has no connection', async () => {
     const connecting = (redis: Redis): Promise<unknown> => {
       void redis.connect().catch(() => undefined);
       return redis.time();
@@ -23,7 +23,7 @@ describe('redis: reason of a failed command', () => {
     expect(await messageOf({ enableOfflineQueue: false }, connecting)).to.equal('there is no connection to Redis');
   });
 
-  it('is in the message when a command loses its connection', async () => {
+  it('is in the message if a command loses its connection', async () => {
     const options = { maxRetriesPerRequest: 0, retryStrategy: () => 1 };
     expect(await messageOf(options, (redis) => redis.time())).to.equal('the connection to Redis was lost');
   });
@@ -48,7 +48,7 @@ describe('redis: error of a call', () => {
     expect(await thrownBy(asOperationalError('add a bucket up', failing(error)))).to.equal(error);
   });
 
-  it('is retryable when it can pass or no reply came, and not when the server would repeat it [G14]', async () => {
+  it('is retryable if it can pass or no reply came, but not if the server would repeat it [G14]', async () => {
     const isRetryable = async (cause: unknown): Promise<unknown> =>
       ((await thrownBy(asOperationalError('deduct', failing(cause)))) as OperationalError).retryable;
     const reply = (message: string): Error => new (ReplyError as new (message: string) => Error)(message);
@@ -76,7 +76,7 @@ describe('redis: error of a call', () => {
     }
   });
 
-  it('is the bug itself, not a retryable error, when a reply is unreadable', async () => {
+  it('is the bug itself, not a retryable error, if a reply is unreadable', async () => {
     const bug = new Bug('a script answered 7 instead of a list');
     expect(await thrownBy(asOperationalError('release units', failing(bug)))).to.equal(bug);
     expect(await thrownBy(eachOrFault('read units', [1], failing(bug)))).to.equal(bug);

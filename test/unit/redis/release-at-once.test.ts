@@ -4,7 +4,7 @@ import { createBatchStore } from '../../../src/redis/batch-store.js';
 import type { RedisConnection } from '../../../src/redis/connection.js';
 
 describe('redis: release', () => {
-  /** Creates a Redis whose scripts end one after the other, and counts the peak under way. */
+  /** Creates a Redis whose scripts end one after another, and counts the peak number under way. */
   function countingRedis() {
     const seen = { underWay: 0, most: 0, all: 0 };
     const run = async (_script: string, _keys: readonly string[], [userId]: readonly unknown[]) => {
@@ -22,7 +22,7 @@ describe('redis: release', () => {
     return { ...of, orderId: String(index), withUnits: true };
   });
 
-  it('sends every script of a mass expiry, at most 64 at a time, so that purchases wait behind few', async () => {
+  it('sends every script of a mass expiry, at most 64 at a time, so that purchases queue behind only a few', async () => {
     const { seen, connection } = countingRedis();
     const words = await createBatchStore(connection).release(releases);
     expect(seen).to.deep.equal({ underWay: 0, most: 64, all: 500 });

@@ -3,7 +3,7 @@ import { Bug } from '../../../src/core/errors.js';
 import { asList, readAnswers } from '../../../src/redis/replies.js';
 
 describe('redis: replies of scripts', () => {
-  it('reads triples into a slot per purchase and null for a purchase that may pass', () => {
+  it('reads triples into a slot per purchase, and null for a purchase that may pass', () => {
     const reply = [1, 10, 1, 'sold_out', '', 3, 'replayed', 'ordered:77:2'];
     expect(readAnswers(reply, 2, 5)).to.deep.equal([
       null,

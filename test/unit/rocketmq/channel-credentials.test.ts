@@ -30,7 +30,7 @@ describe('gRPC with a private authority', () => {
   const tlsOf = (ca: string, tlsServerName = ''): Tls =>
     new Tls(ROCKETMQ_TLS_NAMES, { tlsCa: () => ca, tlsServerName });
 
-  /** Null when the connection works. */
+  /** Null if the connection works. */
   async function connected(tls: Tls, target: string): Promise<string | null> {
     const client = new Client(target, channelCredentials(tls, target), tlsChannelOptions(tls, target));
     try {
@@ -88,7 +88,7 @@ describe('gRPC with a private authority', () => {
     const unavailable = () =>
       Promise.reject(Object.assign(new Error('14 UNAVAILABLE: Connection dropped'), { code: 14 }));
 
-    it('fails at once when we do not trust the server', async () => {
+    it('fails at once if we do not trust the server', async () => {
       const { error, made, tookMs } = await failureOf(tlsOf(stranger.cert), unavailable, `127.0.0.1:${port}`);
       expect(error).to.be.instanceOf(OperationalError).with.property('retryable', false);
       expect(error?.message).to.match(
@@ -97,13 +97,13 @@ describe('gRPC with a private authority', () => {
       expect([made, tookMs < 1_000]).to.deep.equal([0, true]);
     });
 
-    it('reports after its first try without TLS that the server speaks TLS', async () => {
+    it('reports after its first attempt without TLS that the server speaks TLS', async () => {
       const { error, made } = await failureOf(null, unavailable, `127.0.0.1:${port}`);
       expect(error?.message).to.match(/ uses TLS, perhaps only TLS: set ROCKETMQ_TLS to grpc or on\.$/);
       expect(made).to.equal(1);
     });
 
-    it('tries again when no server listens, as without TLS', async () => {
+    it('tries again if no server listens, as without TLS', async () => {
       const closed = createServer().listen(0, '127.0.0.1');
       await once(closed, 'listening');
       const { port: free } = closed.address() as AddressInfo;

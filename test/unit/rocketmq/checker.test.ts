@@ -28,7 +28,7 @@ describe('checker: the answer to the broker', () => {
     ['rollback', ROLLBACK],
     ['no_answer', NO_ANSWER],
   ] as const) {
-    it(`sends ${answer} to the broker as its word and counts it`, async () => {
+    it(`sends ${answer} to the broker in its own encoding, and counts it`, async () => {
       const halves: OpenHalf[] = [];
       const { ask, counted } = open(async (half) => (halves.push(half), answer));
       expect(await ask('m1')).to.equal(resolution);
@@ -48,7 +48,7 @@ describe('checker: the answer to the broker', () => {
     expect(throwing.counted).to.deep.equal(['no_answer']);
   });
 
-  it('runs a bounded number of checks at once and answers no second check of a message under way [M12]', async () => {
+  it('runs a limited number of checks at once, and does not answer a second check of a message under way [M12]', async () => {
     let running = 0;
     let most = 0;
     const { ask } = open(async () => {
@@ -81,7 +81,7 @@ function manualJobs() {
 }
 
 describe('KeyedLimiter: a burst of check-backs [M12]', () => {
-  it('runs a bounded number at once and the rest in order', async () => {
+  it('runs a limited number at once, and the rest in order', async () => {
     const limiter = new KeyedLimiter(2, 10);
     const { started, job, end } = manualJobs();
     const results = ['a', 'b', 'c', 'd'].map((name) => limiter.run(name, job(name)));

@@ -52,7 +52,7 @@ describe('classify-error: failed sends', () => {
     it(`may be stored: ${what} [T6]`, () => expect(isCertainlyNotStored(error)).to.equal(false));
   }
 
-  it('lets a message go to another broker when this broker is away or refuses everything, and never when it may be stored', () => {
+  it('lets a message go to another broker if this broker is down or refuses everything, but never if it may be stored', () => {
     const another = notStored.filter(([, error]) => mayGoToAnotherBroker(error)).map(([what]) => what);
     expect(another).to.deep.equal([
       'a full disk',
@@ -64,7 +64,7 @@ describe('classify-error: failed sends', () => {
     expect(unknown.filter(([, error]) => mayGoToAnotherBroker(error))).to.deep.equal([]);
   });
 
-  it('recognises that the proxy forgot a half message after its first end [T4]', () => {
+  it('recognises that the proxy forgot a half message after it was first ended [T4]', () => {
     const error = new InternalErrorException(50_001, 'ProxyException: cannot found transaction data');
     expect(isForgottenTransaction(error)).to.equal(true);
     expect(isForgottenTransaction(new Error('other'))).to.equal(false);

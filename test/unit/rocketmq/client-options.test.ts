@@ -46,7 +46,7 @@ describe('client-options', () => {
     expect(() => of('a:1,')).to.throw(OperationalError, 'not ""');
   });
 
-  it('gives the client a logger with every method it calls and a valid time-out', () => {
+  it('gives the client a valid time-out, and a logger with every method that the client calls', () => {
     const options = baseClientOptions(address, {
       ...address,
       credentials: null,
@@ -58,7 +58,8 @@ describe('client-options', () => {
     const asUser = baseClientOptions(address, { ...address, credentials, log: silentLog });
     expect(asUser).to.deep.include({ sessionCredentials: credentials });
     expect(options.requestTimeout).to.equal(1000);
-    expect(options.logger).to.have.all.keys('debug', 'info', 'warn', 'error', 'close'); // without debug, rollback throws
+    // without debug, rollback would throw
+    expect(options.logger).to.have.all.keys('debug', 'info', 'warn', 'error', 'close');
   });
 
   it("drops the client's info lines and logs its errors readably at debug", () => {
@@ -71,8 +72,8 @@ describe('client-options', () => {
     expect(lines[0]?.fields).to.include({ client: 'Failed, topic=t, error=Error: boom', topic: 'seckill-purchase' });
   });
 
-  it('puts a random part of the process into message ids [M13]', () => {
-    MessageIdFactory.MAC = '000000000000'; // as the client may set it after its import
+  it('puts a random part per process into message ids [M13]', () => {
+    MessageIdFactory.MAC = '000000000000'; // as if the client set it after its import
     useRandomMessageIds();
     expect(MessageIdFactory.MAC)
       .to.match(/^[0-9a-f]{12}$/)

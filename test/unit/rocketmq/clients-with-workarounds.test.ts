@@ -19,7 +19,7 @@ async function expectRejected(work: Promise<unknown>): Promise<void> {
   const [outcome] = await Promise.allSettled([work]);
   expect(outcome.status).to.equal('rejected');
 }
-/** Asks proxies of which nobody listens. */
+/** Addresses of proxies at which nothing listens. */
 const queryRoute = (client: BaseClient, endpoints: Endpoints): Promise<unknown> =>
   client['rpcClientManager'].queryRoute(endpoints, new messages.QueryRouteRequest(), 1000);
 const address = { endpoint: '127.0.0.1:1', topic: 't', group: 'g' };
@@ -39,7 +39,7 @@ for (const [name, create, base] of [
       const opened = create().createTelemetryStream(here);
       const onError = sinon.spy();
       opened.on('error', onError);
-      opened.removeAllListeners(); // releases it like the client
+      opened.removeAllListeners(); // releases it as the client does
       expect(() => stream.emit('error', new Error('1 CANCELLED'))).not.to.throw();
       expect(onError.callCount, 'the client no longer listens').to.equal(0);
     });
@@ -64,7 +64,7 @@ for (const [name, create, base] of [
       client.createTelemetryStream(proxies);
       await fail();
       expect(refresh.callCount, 'it is open again').to.be.above(before);
-      await client.shutdown().catch(() => undefined); // its last call finds nobody
+      await client.shutdown().catch(() => undefined); // its last call finds no server
     });
 
     it('is not reopened by the timer that outlives a shutdown', async () => {
@@ -79,8 +79,8 @@ for (const [name, create, base] of [
   });
 }
 
-describe('patched consumer: brokers of its receives', () => {
-  /** Receives under way, by broker. The test ends each of them. */
+describe('patched consumer: brokers from which it receives', () => {
+  /** Running receives, by broker. The test ends each of them. */
   let waiting: { readonly broker: string; readonly end: (error?: Error) => void }[];
   let client: PatchedConsumer;
   beforeEach(async () => {
@@ -123,7 +123,7 @@ describe('patched consumer: brokers of its receives', () => {
     await new Promise((resolve) => setImmediate(resolve));
   };
 
-  it('cover every broker when there are as many receives as brokers, whichever answers first', async () => {
+  it('cover every broker if there are as many receives as brokers, whichever answers first', async () => {
     const first = await begin();
     expect(client.brokers).to.equal(3);
     expect([first, await begin(), await begin()].sort()).to.deep.equal(['a', 'b', 'c']);
@@ -146,7 +146,7 @@ describe('patched consumer: brokers of its receives', () => {
   });
 });
 
-describe('patched producer: target brokers', () => {
+describe('patched producer: brokers to which it sends', () => {
   const TOPIC = 't';
   const response = <R extends { setStatus(status: InstanceType<typeof definition.Status>): R }>(of: R): R =>
     of.setStatus(new definition.Status().setCode(definition.Code.OK));
@@ -205,7 +205,7 @@ describe('patched producer: target brokers', () => {
     expect(await send(4), 'it is back').to.deep.equal(new Set([1, 2]));
   });
 
-  it('follow a broker to its new address, use a new broker and leave a removed broker', async () => {
+  it('follow a broker to its new address, include a new broker and exclude a removed one', async () => {
     expect(await send(4)).to.deep.equal(new Set([1, 2]));
     ports = { a: 7, b: 2, c: 3 };
     await updateRoutes();
@@ -263,7 +263,7 @@ describe('RocketMQ transport', () => {
     transport.close();
   });
 
-  it('opens another channel and closes the old channel when the certificates have changed', async () => {
+  it('opens another channel and closes the old one if the certificates have changed', async () => {
     watchChannels();
     const closing = sinon.spy(services.MessagingServiceClient.prototype, 'close');
     const [first, second] = await Promise.all([makeAuthority('first'), makeAuthority('second')]);
@@ -304,7 +304,7 @@ describe('RocketMQ transport', () => {
     afterEach(() => transport.close());
     const ask = (): Promise<unknown> => transport.queryRoute(both, new messages.QueryRouteRequest(), 1000);
     const other = (port: string): string => (port === '1' ? '2' : '1');
-    /** Asks once and returns the proxy that answered. */
+    /** Makes one call and returns the proxy that answered. */
     const first = async (): Promise<string> => {
       await ask();
       return asked.pop() as string;
@@ -317,7 +317,7 @@ describe('RocketMQ transport', () => {
       expect(moved.callCount).to.equal(0);
     });
 
-    it('repeats a call at the next proxy when it was certainly not sent, and stays there', async () => {
+    it('repeats a call at the next proxy if it was certainly not sent, and stays there', async () => {
       const dead = await first();
       failures.set(dead, refused);
       await ask();
@@ -326,7 +326,7 @@ describe('RocketMQ transport', () => {
       expect(moved.callCount).to.equal(1);
     });
 
-    it('repeats no call that may have been sent, and makes the next call elsewhere', async () => {
+    it('repeats no call that may have been sent, but makes the next call elsewhere', async () => {
       const dead = await first();
       failures.set(dead, grpcError(14, 'Connection dropped'));
       await expectRejected(ask());
@@ -375,14 +375,14 @@ describe('RocketMQ transport', () => {
       expect(new Set(targets).size).to.equal(2);
     });
 
-    it('asks each proxy once when none can be reached', async () => {
+    it('asks each proxy once if none can be reached', async () => {
       for (const port of ['1', '2']) failures.set(port, refused);
       await expectRejected(ask());
       expect(asked.sort()).to.deep.equal(['1', '2']);
     });
   });
 
-  it('requests the settings again when the proxy does not recognise a heartbeat', async () => {
+  it('requests the settings again if the proxy does not recognise a heartbeat', async () => {
     const answer = sinon.stub(services.MessagingServiceClient.prototype, 'heartbeat');
     const answerWith = (code: number): void => {
       const status = new definition.Status().setCode(code);
@@ -401,7 +401,7 @@ describe('RocketMQ transport', () => {
     transport.close();
   });
 
-  it('leaves stack traces unchanged when a call cannot start', async () => {
+  it('leaves stack traces unchanged if a call cannot start', async () => {
     sinon.stub(Error, 'stackTraceLimit').value(7);
     sinon.stub(services.MessagingServiceClient.prototype, 'queryRoute').throws(new Error('no'));
     const transport = new Transport(client, ignore, { pinnedTo: null, tls: null });

@@ -11,7 +11,7 @@ const accessIn = (env: Environment) => brokerAccessOf(loadConfig(['brokerAccess'
 describe('RocketMQ credentials', () => {
   const folder = useTempFolder();
 
-  it('are absent without a key, and are read at each signature with a key', () => {
+  it('are absent without a key; with a key, are read for each signature', () => {
     expect(accessIn({}).credentials).to.equal(null);
     const clock = sinon.useFakeTimers({ toFake: ['performance'] });
     try {
@@ -41,7 +41,7 @@ describe('RocketMQ credentials', () => {
     expect(brokerAccessOf({ ...brokerAccess }).tls).not.to.equal(brokerAccessOf(brokerAccess).tls);
   });
 
-  it('send a token beside the signature, and no empty token', () => {
+  it('send a token with the signature, but no empty token', () => {
     const credentials = { accessKey: 'k', accessSecret: 's' };
     expect(signedHeaders(credentials)).to.have.all.keys('x-mq-date-time', 'authorization');
     expect(signedHeaders({ ...credentials, securityToken: 't' })).to.include({ 'x-mq-session-token': 't' });

@@ -47,7 +47,7 @@ describe('delivery-source', () => {
     expect(client.receive.firstCall.args).to.deep.equal([32, 10_000]);
   });
 
-  it('sends an ack or a retry once, does not reject when it is refused, and may send it again', async () => {
+  it('sends an ack or a retry once, does not reject if it is refused, and may send it again', async () => {
     const { source, client } = await openSource();
     client.receive.resolves([view()]);
     const [delivery] = await source.receive(1);
@@ -67,7 +67,7 @@ describe('delivery-source', () => {
     expect(lines.map(({ level }) => level)).to.deep.equal(['error']);
   });
 
-  it('throws a retryable OperationalError when a receive fails', async () => {
+  it('throws a retryable OperationalError if a receive fails', async () => {
     const { client, failure, source } = await openSource();
     client.receive.rejects(new Error('14 UNAVAILABLE'));
     const error = await failure();
@@ -89,7 +89,7 @@ describe('delivery-source: client whose receives fail', () => {
     clock = sinon.useFakeTimers({ toFake: ['Date', 'performance'] });
   });
 
-  it('is replaced when no receive has returned for a minute', async () => {
+  it('is replaced if no receive has returned for a minute', async () => {
     const { source, client, failure } = await openSource();
     client.receive.rejects(new Error('no answer'));
     await failure();
@@ -106,7 +106,7 @@ describe('delivery-source: client whose receives fail', () => {
     expect(client.receive.lastCall.thisValue).to.equal(client.startup.secondCall.thisValue);
   });
 
-  it('stays open when it receives nothing for a minute or its receives are empty', async () => {
+  it('stays open if it receives nothing for a minute or its receives are empty', async () => {
     const { source, client } = await openSource();
     await source.receive(1);
     clock.tick(10 * DEAF_AFTER_MS);
@@ -115,7 +115,7 @@ describe('delivery-source: client whose receives fail', () => {
     expect(client.startup.callCount).to.equal(1);
   });
 
-  it('gets a new minute after one success', async () => {
+  it('gets another minute after one success', async () => {
     const { source, client, failure } = await openSource();
     client.receive.onFirstCall().rejects(new Error('a hiccup'));
     client.receive.onThirdCall().rejects(new Error('another'));
@@ -127,7 +127,7 @@ describe('delivery-source: client whose receives fail', () => {
     expect(client.startup.callCount).to.equal(1);
   });
 
-  it('is replaced once when several loops notice at the same time', async () => {
+  it('is replaced once if several loops notice at the same time', async () => {
     const { source, client, failure } = await openSource();
     client.receive.onFirstCall().rejects(new Error('no answer'));
     await failure();
@@ -136,7 +136,7 @@ describe('delivery-source: client whose receives fail', () => {
     expect(client.startup.callCount).to.equal(2);
   });
 
-  it('stays for another minute when no new client starts', async () => {
+  it('stays for another minute if no new client starts', async () => {
     const { source, client, failure } = await openSource();
     client.receive.rejects(new Error('no answer'));
     await failure();
@@ -149,7 +149,7 @@ describe('delivery-source: client whose receives fail', () => {
     expect(client.receive.lastCall.thisValue).to.equal(client.startup.firstCall.thisValue);
   });
 
-  it('logs one line per outage, however many clients do not start, and one at its end', async () => {
+  it('logs one line at the start of an outage, however many clients fail to start, and one at its end', async () => {
     const { source, client, lines, failure } = await openSource({ start: { attempts: 1 } });
     client.receive.rejects(new Error('no answer'));
     client.startup.rejects(new Error('no proxy'));

@@ -53,7 +53,7 @@ async function openChannel() {
 }
 
 describe('purchase-channel', () => {
-  it('sends the body unchanged, keyed by its batch, with the properties of a dead letter', async () => {
+  it('sends the body unchanged, keyed by its batch, with the properties that a dead letter needs', async () => {
     const { client, sendHalf, metrics, channel } = await openChannel();
     await sendHalf();
     const message = client.send.firstCall.args[0] as MessageOptions;
@@ -71,7 +71,7 @@ describe('purchase-channel', () => {
     expect(channel.health.isFailing()).to.equal(false);
   });
 
-  it('returns unavailable only when the broker certainly did not get the message', async () => {
+  it('returns unavailable only if the broker certainly did not get the message', async () => {
     const { channel, client, metrics } = await openChannel();
     client.send.rejects(new TypeError('too large'));
     expect(await channel.sendHalf(batch)).to.equal('unavailable');
@@ -86,7 +86,7 @@ describe('purchase-channel', () => {
   const DEAD_BROKER = new InternalErrorException(50_001, 'RemotingConnectException: connect to 10.0.0.3:10911 failed');
   const withBrokers = (count: number) => sinon.stub(PatchedProducer.prototype, 'brokers').get(() => count);
 
-  it('sends again while another broker may take a message that was certainly not stored', async () => {
+  it('sends again as long as another broker may accept a message that was certainly not stored', async () => {
     withBrokers(2);
     const { client, sendHalf } = await openChannel();
     for (const nth of [0, 1]) client.send.onCall(nth).rejects(DEAD_BROKER);
@@ -104,7 +104,7 @@ describe('purchase-channel', () => {
     expect(client.send.callCount).to.equal(2);
   });
 
-  it('returns unavailable when no broker can be reached, and sends once when there is a single broker', async () => {
+  it('returns unavailable if no broker can be reached, and sends once if there is a single broker', async () => {
     for (const [brokers, sends] of [
       [2, 9],
       [1, 1],
@@ -118,7 +118,7 @@ describe('purchase-channel', () => {
     }
   });
 
-  it('sends once when the brokers share a proxy that cannot be reached', async () => {
+  it('sends once if the brokers share a proxy that cannot be reached', async () => {
     withBrokers(2);
     const refused = Object.assign(new Error('14 UNAVAILABLE: connect ECONNREFUSED'), { code: 14 });
     for (const [addresses, sends] of [
@@ -160,7 +160,7 @@ describe('purchase-channel', () => {
     ]);
   });
 
-  it('does not reject when a commit fails, and does not confirm a failed rollback [T4, T5]', async () => {
+  it('does not reject if a commit fails, and does not confirm a failed rollback [T4, T5]', async () => {
     const { client, sendHalf, metrics, lines } = await openChannel();
     const half = await sendHalf();
     client.end.rejects(new InternalErrorException(50_001, 'cannot found transaction data'));
@@ -179,7 +179,7 @@ describe('purchase-channel', () => {
     expect(channel.health.isFailing()).to.equal(true);
   });
 
-  it('closes even when the shutdown of the client fails', async () => {
+  it('closes even if the shutdown of the client fails', async () => {
     const { channel, client } = await openChannel();
     client.shutdown.rejects(new Error('the proxy is gone'));
     await channel.close();

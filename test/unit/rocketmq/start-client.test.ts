@@ -46,7 +46,7 @@ async function failureOf(work: Promise<unknown>): Promise<OperationalError> {
 }
 
 describe('start-client', () => {
-  it('fails at once with the server and the reason when access control refuses it [S12]', async () => {
+  it('fails at once with the server and the reason if access control refuses it [S12]', async () => {
     const refused = Object.assign(new Error('[request-id=undefined, response-code=40100] check signature failed.'), {
       code: 40_100,
     });
@@ -61,12 +61,12 @@ describe('start-client', () => {
     expect([error.retryable, made.length, made[0]?.shutdowns]).to.deep.equal([false, 1, 1]);
   });
 
-  it('starts while one proxy of several has a usable handshake, and names the others', async () => {
+  it('starts if one of several proxies completes the handshake, and names the others', async () => {
     const plain = createServer((socket) => void socket.end('no TLS here\r\n'));
     await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve));
     const { port } = plain.address() as AddressInfo;
     const tls = new Tls(ROCKETMQ_TLS_NAMES, {});
-    const both = { ...address, endpoint: `127.0.0.1:${port},127.0.0.1:1` }; // nobody listens at the second
+    const both = { ...address, endpoint: `127.0.0.1:${port},127.0.0.1:1` }; // nothing listens at the second
     const { log, lines } = recordingLog();
     const start = (endpoint: string): Promise<unknown> =>
       startClient(series(async () => undefined).make, { ...both, endpoint }, log, { ...limits, tls });
@@ -83,7 +83,7 @@ describe('start-client', () => {
     expect(made.map(({ shutdowns }) => shutdowns)).to.deep.equal([1, 0]);
   });
 
-  it('names endpoint, topic, group and remedy in the error after the last try', async () => {
+  it('names endpoint, topic, group and remedy in the error after the last attempt', async () => {
     const { made, make } = series(never, never, never);
     const error = await failureOf(startClient(make, address, silentLog, limits));
     expect(error).to.be.instanceOf(OperationalError);
@@ -93,7 +93,7 @@ describe('start-client', () => {
     expect(made).to.have.length(3);
   });
 
-  it('shows the innermost cause, and suggests a check of the proxy when the connection is refused', async () => {
+  it('shows the innermost cause, and suggests checking the proxy if the connection is refused', async () => {
     const root = new Error('14 UNAVAILABLE: connect ECONNREFUSED 127.0.0.1:1');
     const wrapped = new Error('Startup failed', { cause: new Error('Failed to fetch topic routes', { cause: root }) });
     const { make } = series(...Array.from({ length: 3 }, () => () => Promise.reject(wrapped)));
@@ -102,7 +102,7 @@ describe('start-client', () => {
     expect(error.cause).to.equal(wrapped);
   });
 
-  it('bounds a shutdown that hangs or rejects', async () => {
+  it('limits the time of a shutdown that hangs or rejects', async () => {
     await stopClient({ startup: never, shutdown: never }, silentLog, 10);
     await stopClient({ startup: never, shutdown: () => Promise.reject(new Error('no')) }, silentLog, 10);
   });
@@ -113,7 +113,7 @@ describe('start-client', () => {
     expect(clock.countTimers()).to.equal(0);
   });
 
-  it('within: returns true in time and false when late, and ignores a late failure', async () => {
+  it('within: returns true if in time and false if late, and ignores a late failure', async () => {
     expect(await within(Promise.resolve(1), 1000)).to.equal(true);
     let fail: (error: Error) => void = () => undefined;
     const late = new Promise((_resolve, reject) => (fail = reject));

@@ -57,7 +57,7 @@ describe('SaleEditor', () => {
   const edited = (): unknown[] =>
     mysql.audited.filter(({ action }) => action === 'sale.edited').map(({ before, after }) => [before, after]);
 
-  it('raises and lowers the stock of a sale that sells exactly, and changes nothing on a repeat', async () => {
+  it('raises and lowers the stock of a selling sale exactly, and changes nothing on a repeat', async () => {
     const sale = await open({ stock: 10 });
     await redis.deduct(batchOf(sale, purchasesOf('u1*2')));
     expect(await outcome(sale, { stock: 15 })).to.equal('done');
@@ -72,7 +72,7 @@ describe('SaleEditor', () => {
     ]);
   });
 
-  it('refuses to lower the stock when buyers hold one unit too many, even if MySQL does not know the buyer yet', async () => {
+  it('refuses to lower the stock if buyers hold one unit too many, even if MySQL does not know the buyer yet', async () => {
     const sale = await open({ stock: 10 });
     await redis.deduct(batchOf(sale, purchasesOf('u1*2')));
     expect(await outcome(sale, { stock: 1 })).to.equal('not_enough');
@@ -94,7 +94,7 @@ describe('SaleEditor', () => {
     ['lower', 4],
   ] as const) {
     for (const fault of ['edit_fails', 'edit_reply_lost'] as const) {
-      it(`finishes through the keeper or a repeat after a Redis fault (${fault}) in a ${what}`, async () => {
+      it(`lets the keeper or a repeat finish after a Redis fault (${fault}) in a ${what}`, async () => {
         for (const finish of ['keeper', 'repeat'] as const) {
           const sale = await open({ stock: 10 });
           redis.breakNext(fault);
@@ -110,7 +110,7 @@ describe('SaleEditor', () => {
         }
       });
 
-      it(`applies a ${what} once when the sale is rebuilt after a Redis fault (${fault})`, async () => {
+      it(`applies a ${what} once if the sale is rebuilt after a Redis fault (${fault})`, async () => {
         const sale = await open({ stock: 10 });
         redis.breakNext(fault);
         await edit(sale, { stock: to }).catch(() => undefined);
@@ -130,7 +130,7 @@ describe('SaleEditor', () => {
     }
   }
 
-  it('requests the rebuild of a closed sale that was never rebuilt, and ends the edit when the sale is retired', async () => {
+  it('requests the rebuild of a closed sale that was never rebuilt, and ends the edit if the sale is retired', async () => {
     for (const to of [15, 4]) {
       const sale = await open({ stock: 10 });
       redis.breakNext('edit_fails');
@@ -150,7 +150,7 @@ describe('SaleEditor', () => {
     }
   });
 
-  it('makes an edit once when two processes finish it', async () => {
+  it('makes an edit once if two processes finish it', async () => {
     for (const to of [15, 4]) {
       const sale = await open({ stock: 10 });
       redis.breakNext('edit_fails');
@@ -161,7 +161,7 @@ describe('SaleEditor', () => {
     }
   });
 
-  it('returns the units when MySQL has sold them already', async () => {
+  it('returns the units if MySQL has already sold them', async () => {
     const sale = await open({ stock: 10 });
     redis.bucket({ saleId: sale.saleId, bucket: 0 }).unitsLeft = 10; // as if a sold unit were free
     mysql.putSale({ ...sale, sold: 5 });
@@ -188,7 +188,7 @@ describe('SaleEditor', () => {
     expect([mysql.saleOf(sale.saleId)?.title, left(sale)]).to.deep.equal(['New', [15]]);
   });
 
-  it('changes title and closing time in both stores, and other fields only as the state allows', async () => {
+  it('changes title and closing time in both stores, and other fields only if the state allows it', async () => {
     const sale = await open({ buckets: 2 });
     const closesAtMs = sale.closesAtMs + 1000;
     expect(await outcome(sale, { title: 'New', closesAtMs })).to.equal('done');
@@ -210,7 +210,7 @@ describe('SaleEditor', () => {
     expect(edits.rows.size).to.equal(0);
   });
 
-  it('cancels a sale before its start: deletes a draft, also from Redis, and closes a warm or early sale', async () => {
+  it('cancels a sale before it starts: deletes a draft, even from Redis, and closes a warm or early sale', async () => {
     const draft = await open({ state: 'draft' });
     await redis.warm(draft);
     const later = clock.nowMs() + 60_000;
@@ -246,7 +246,7 @@ describe('sale change', () => {
     expect(errors({ title: ' New ', closesAt: '2030-01-01T00:00:00Z' })).to.deep.equal([]);
   });
 
-  it('is checked against the present sale', () => {
+  it('is checked against the current sale', () => {
     const nowMs = Date.UTC(2030, 0, 1);
     const sale = saleOf({ sold: 4, limitPerBuyer: 2, warmBeforeMs: 1000, sku: 'pen' }, nowMs);
     const said = (change: SaleChange, parts: Partial<Sale> = {}, calendar: Parameters<typeof checkChange>[2] = []) => {

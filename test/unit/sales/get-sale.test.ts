@@ -80,7 +80,7 @@ describe('get-sale', () => {
     expect(reads).to.equal(0);
   });
 
-  it('counts units in transit, and does not show uncountable buckets as empty [R12]', async () => {
+  it('counts units in transit, and does not show buckets that it cannot read as empty [R12]', async () => {
     const sale = await loaded({ stock: 2, buckets: 2 });
     const transfers = new MemoryTransferStore(store);
     store.bucket({ ...sale, bucket: 1 }).unitsLeft = 0;
@@ -150,7 +150,7 @@ describe('get-sale', () => {
     });
   }
 
-  it('shows an open sale as not open before and after its window [S8]', async () => {
+  it('shows an open sale as not open outside its window [S8]', async () => {
     const nowMs = clock.nowMs();
     const early = await loaded({ opensAtMs: nowMs + 1, closesAtMs: nowMs + 100 });
     expect((await viewOf(early)).state).to.equal('not_open');
@@ -176,7 +176,7 @@ describe('get-sale', () => {
     expect(reads).to.equal(1);
   });
 
-  it('returns the same answer to everyone who reads within a reading', async () => {
+  it('gives everyone the same answer until the next reading', async () => {
     const sale = await loaded();
     const get = create();
     const [one, other] = await Promise.all([get.get(sale.saleId), get.get(sale.saleId)]);

@@ -9,7 +9,7 @@ import { MemoryHotSaleStore } from '../../helpers/memory/memory-hot-sale-store.j
 import { silentLog } from '../../helpers/silent-log.js';
 import { partial } from '../../helpers/partial.js';
 
-/** A plain model that keeps every event with its time. */
+/** A simple model that keeps every event with its time. */
 class Plain {
   readonly came: { readonly key: string; readonly atMs: number }[] = [];
 
@@ -50,7 +50,7 @@ describe('hot-sales', () => {
   /** Presses, each with its distance from the previous press. */
   const presses = fc.array(fc.record({ key, afterMs: fc.integer({ min: 0, max: 1500 }) }), { maxLength: 200 });
 
-  it('names each sale with its rate over the last ten seconds, like a plain model', () => {
+  it('names each sale with its rate over the last ten seconds, like a simple model', () => {
     fc.assert(
       fc.property(presses, (all) => {
         let nowMs = 1_000_000;
@@ -91,7 +91,7 @@ describe('hot-sales', () => {
     expect(first?.perSecond).to.be.within(900, 1000);
   });
 
-  it('forgets events after ten seconds, even after a long silence, and works when the clock steps back', () => {
+  it('forgets events after ten seconds, even after a long silence, and works if the clock steps back', () => {
     let nowMs = 50_000;
     const hot = new HotSales(partial({ monotonicMs: () => nowMs }));
     for (let press = 0; press < 50; press++) hot.countAttempt('7');
@@ -135,7 +135,7 @@ describe('hot-sales', () => {
         store.down = false;
         await watch.runOnce();
         clock.advance(ms);
-        store.down = rates.length === 4; // one report is missed, and the last report still counts
+        store.down = rates.length === 4; // one report is missed, but the last one still counts
         if (rates.length === 12) stop.abort();
       },
     };

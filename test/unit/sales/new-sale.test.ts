@@ -20,7 +20,7 @@ const errorsOf = (changes: object): Record<string, string> => {
 };
 
 describe('readNewSale', () => {
-  it('accepts a sale whose window is open already, trims its title and defaults to one bucket', () => {
+  it('accepts a sale whose window is already open, trims its title and defaults to one bucket', () => {
     expect(readNewSale(SALE, NOW_MS)).to.deep.equal({
       sale: {
         sku: 'pen',
@@ -90,7 +90,7 @@ describe('readNewSale', () => {
     });
   });
 
-  it('takes the configured currency unless the sale names one', () => {
+  it('uses the configured currency unless the sale names one', () => {
     const currencyOf = (input: object, currency = 'EUR'): unknown => {
       const read = readNewSale({ ...SALE, ...input }, NOW_MS, { currency, faultOf: () => null });
       return 'sale' in read && read.sale.currency;
@@ -140,7 +140,7 @@ describe('readNewSale', () => {
     }
   });
 
-  it('accepts a payment window from a second to a day, and null when it is absent', () => {
+  it('accepts a payment window from a second to a day, and null if it is absent', () => {
     for (const [paymentWindow, ms] of [
       ['1s', 1000],
       ['10m', 600_000],

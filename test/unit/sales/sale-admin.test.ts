@@ -54,7 +54,7 @@ describe('SaleAdmin', () => {
     }
   });
 
-  it('audits every successful move, repeats too, under its actor', async () => {
+  it('audits every successful move under its actor, including repeats', async () => {
     const sale = await create(newSale(), 'ann');
     await admin.open(sale.saleId, 'eve'); // refused, because it is not warm yet
     await admin.warm(sale.saleId, 'ann');
@@ -115,7 +115,7 @@ describe('SaleAdmin', () => {
     expect(await admin.show('404')).to.equal(null);
   });
 
-  it('writes to Redis first on warm and never changes loaded stock [R5]', async () => {
+  it('writes to Redis first when it warms, and never changes loaded stock [R5]', async () => {
     const sale = await create(newSale({ stock: 5 }), 'ann');
     const order: string[] = [];
     const recording = new SaleAdmin({
@@ -146,7 +146,7 @@ describe('SaleAdmin', () => {
     expect((await inStore(sale))?.[1]).to.equal(4);
   });
 
-  it('leaves nothing in Redis when a draft is deleted while it is loaded', async () => {
+  it('leaves nothing in Redis if a draft is deleted while it is loaded', async () => {
     const sale = await create(newSale(), 'ann');
     const { warm } = store;
     store.warm = async (of) => {
@@ -157,7 +157,7 @@ describe('SaleAdmin', () => {
     expect(await inStore(sale)).to.equal(null);
   });
 
-  it('completes an open on a repeat when the process died before Redis followed', async () => {
+  it('completes an open on a repeat if the process died before Redis followed', async () => {
     const sale = await create(newSale(), 'ann');
     await admin.warm(sale.saleId, 'ann');
     await mysql.move(sale.saleId, 'open'); // the process dies here
@@ -166,7 +166,7 @@ describe('SaleAdmin', () => {
     expect((await inStore(sale))?.[0]).to.equal('open');
   });
 
-  it('moves a sale that Redis has lost or repairs, and says that it is in repair [R5]', async () => {
+  it('moves a sale that Redis has lost or is repairing, and says that it is in repair [R5]', async () => {
     const lost = saleOf({ state: 'warm' });
     mysql.putSale(lost);
     expect(await admin.open(lost.saleId, 'ann')).to.deep.equal({
@@ -208,7 +208,7 @@ describe('SaleAdmin', () => {
     expect(await admin.list({ max: 10 })).to.have.length(4);
   });
 
-  it('imports all sales or none, and a dry run creates none and reports the same', async () => {
+  it('imports all sales or none; a dry run creates none but reports the same', async () => {
     const nowMs = clock.nowMs();
     const sale = (sku: string, fromMs: number): NewSale =>
       newSale({ sku, opensAtMs: nowMs + fromMs, closesAtMs: nowMs + fromMs + 100 });
@@ -231,7 +231,7 @@ describe('SaleAdmin', () => {
     expect(mysql.audited.filter(({ action }) => action === 'sale.created')).to.have.length(4);
   });
 
-  it('lists a bounded number of sales, newest first', async () => {
+  it('lists a limited number of sales, newest first', async () => {
     const made = [];
     for (let i = 0; i < 3; i++) made.push(await create(newSale(), 'ann'));
     const [first, second, third] = made.map(({ saleId }) => saleId);

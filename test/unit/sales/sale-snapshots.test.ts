@@ -11,7 +11,7 @@ const MEMORY_MS = 1000;
 const CACHE_MS = 5000;
 const LOCK_MS = 3000;
 
-/** Above every id of these tests except the invented ids. */
+/** Above every id of these tests except the invented ones. */
 const NEWEST = '800000000000000000';
 const invented = (nth: number): string => `9000000000000${String(nth).padStart(5, '0')}`;
 
@@ -83,7 +83,7 @@ describe('sale snapshots', () => {
     expect(repositoryReads).to.equal(1);
   });
 
-  it('remembers not_found, so that many reads of a wrong id cost one read', async () => {
+  it('remembers not_found, so that many reads of a wrong id cost one query', async () => {
     const [one, two] = [process(), process()];
     for (const snapshots of [one, one, two])
       expect(await snapshots.get('404')).to.deep.equal({ snapshot: 'not_found' });
@@ -95,7 +95,7 @@ describe('sale snapshots', () => {
     expect(await process().get(saleId())).to.deep.equal({ snapshot: 'not_found' });
   });
 
-  it('announces a draft that the keeper runs, from memory as well, until it is warm or deleted', async () => {
+  it('announces a draft that the keeper runs, even from memory, until it is warm or deleted', async () => {
     sale = saleOf({ state: 'draft', warmBeforeMs: 60_000 });
     const snapshots = process();
     const announced = { snapshot: 'announced', sale };
@@ -150,7 +150,7 @@ describe('sale snapshots', () => {
     expect(repositoryReads).to.equal(1);
   });
 
-  it('answers `loading` after a bounded wait in vain, and tries again on the next read', async () => {
+  it('answers `loading` after a limited wait in vain, and tries again on the next read', async () => {
     await cache.lock(saleId(), LOCK_MS);
     const snapshots = process();
     const startedMs = clock.nowMs();
@@ -162,13 +162,13 @@ describe('sale snapshots', () => {
     expect(repositoryReads).to.equal(0);
   });
 
-  it('ends a lock by itself when its holder died', async () => {
+  it('lets a lock expire by itself if its holder died', async () => {
     await cache.lock(saleId(), LOCK_MS);
     clock.advance(LOCK_MS);
     expect(await process().get(saleId())).to.deep.equal({ snapshot: 'ready', sale });
   });
 
-  it('rejects a failed load for every waiting caller, and tries again on the next read', async () => {
+  it('rejects for every waiting caller if a load fails, and tries again on the next read', async () => {
     const snapshots = process();
     repositoryFails = true;
     const asked = [snapshots.get(saleId()), snapshots.get(saleId())] as Promise<unknown>[];
@@ -179,7 +179,7 @@ describe('sale snapshots', () => {
     expect(await snapshots.get(saleId())).to.deep.equal({ snapshot: 'ready', sale });
   });
 
-  it('throws a fault for unknown sales in a cache outage, and serves snapshots in memory [R8]', async () => {
+  it('in a cache outage, throws a fault for unknown sales and serves snapshots from memory [R8]', async () => {
     const snapshots = process();
     await snapshots.get(saleId());
     cache.down = true;
@@ -228,7 +228,7 @@ describe('sale snapshots', () => {
     expect(await snapshots.get(id)).to.deep.equal({ snapshot: 'ready', sale });
   });
 
-  it('keeps a bounded number of snapshots in memory', async () => {
+  it('keeps a limited number of snapshots in memory', async () => {
     const snapshots = process(1);
     await snapshots.get(saleId());
     const first = saleId();
@@ -237,7 +237,7 @@ describe('sale snapshots', () => {
     expect([snapshots.peek(first), snapshots.peek(saleId())]).to.deep.equal([undefined, { snapshot: 'ready', sale }]);
   });
 
-  it('does not evict a snapshot to make room for ids without a sale', async () => {
+  it('evicts no snapshot to make room for ids without a sale', async () => {
     const snapshots = process(1);
     await snapshots.get(saleId());
     for (let nth = 1; nth <= 100; nth++) await snapshots.get(String(nth));
@@ -252,7 +252,7 @@ describe('sale snapshots', () => {
     expect([newestReads, repositoryReads, cache.reads]).to.deep.equal([1, 0, 0]);
   });
 
-  it('limits invented ids in sequence to fifty queries a second', async () => {
+  it('limits invented ids that arrive one by one to fifty queries a second', async () => {
     const snapshots = process();
     const startedMs = clock.monotonicMs();
     for (let nth = 0; nth < 100; nth++) await snapshots.get(invented(nth));
@@ -260,7 +260,7 @@ describe('sale snapshots', () => {
     expect([repositoryReads, cache.reads]).to.deep.equal([0, 0]);
   });
 
-  it('reads a sale new to this process from the cache while MySQL is away', async () => {
+  it('reads a sale that is new to this process from the cache while MySQL is down', async () => {
     sale = saleOf({ saleId: invented(1) });
     await cache.write(saleId(), sale);
     repositoryFails = true;

@@ -52,7 +52,7 @@ describe('an accepted purchase without an order', () => {
     expect(world.tally.all()).to.deep.equal({ late: 1, missing: 1 });
   });
 
-  it('is not missing when its order appears in the end', async () => {
+  it('is not missing if its order appears in the end', async () => {
     const buyer = await late();
     status = 'ordered';
     expect(await buyer.isMissing()).to.equal(false);
@@ -71,7 +71,7 @@ describe('the books after traffic', () => {
     undecided: 0,
   };
 
-  it('balance only when everything was compared, nothing differs and no purchase is missing', () => {
+  it('balance only if everything was compared, nothing differs and no purchase is missing', () => {
     expect(booksLine(books, 0)).to.match(/^Result: 7 sales compared\. Redis and MySQL match/);
     const lost = { ...books, outcome: 'partly', salesGone: 2 };
     expect(booksLine(lost, 0)).to.match(

@@ -22,7 +22,7 @@ describe('granted time', () => {
 
   beforeEach(() => void Object.assign(machine, { cores: 2, nowMs: 5_000, runnable: 1, speed: 1 }));
 
-  it('passes at the share of a core that each process gets', () => {
+  it('passes in proportion to the share of a core that each process gets', () => {
     machine.runnable = 8;
     const time = start();
     expect(pass(time, 10_000)).to.be.closeTo(2_500, 1e-6);
@@ -30,7 +30,7 @@ describe('granted time', () => {
     expect(time.share).to.be.closeTo(0.25, 1e-6);
   });
 
-  it('counts only its own cores when the process is pinned', () => {
+  it("counts only the process's own cores if it is pinned", () => {
     machine.cores = 1;
     machine.runnable = 2;
     expect(pass(start(), 10_000)).to.be.closeTo(5_000, 1e-6);
@@ -46,7 +46,7 @@ describe('granted time', () => {
     expect(pass(start(), 10_000)).to.be.closeTo(2_000, 1e-6);
   });
 
-  it('reads how many threads compete, or one when the figure is missing', () => {
+  it('reads how many threads compete, or assumes one if the figure is missing', () => {
     expect(parseRunnable('4.88 1.60 0.69 10/849 7973\n')).to.equal(9);
     expect(parseRunnable('0.00 0.00 0.00 1/849 7973\n')).to.equal(1);
     expect(parseRunnable('')).to.equal(1);

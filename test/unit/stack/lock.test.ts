@@ -23,7 +23,7 @@ describe('lock of an instance', () => {
     expect(readdirSync(join(folder(), 'run'))).to.deep.equal(['up.lock']);
   });
 
-  it('can be taken when its owner is dead [L2]', () => {
+  it('can be taken if its owner is dead [L2]', () => {
     tryLock(path());
     const owner = JSON.parse(readFileSync(path(), 'utf8')) as object;
     writeFileSync(path(), JSON.stringify({ ...owner, startTicks: '1' }));
@@ -45,7 +45,7 @@ describe('secrets of an instance', () => {
     expect(secrets.mysqlPassword).to.match(/^[\w-]{24}$/);
   });
 
-  it('throw and stay when they are damaged', () => {
+  it('throw an error and stay unchanged if they are damaged', () => {
     const path = join(folder(), 'secrets.json');
     writeFileSync(path, '{"mysqlPassword":1}');
     expect(() => ensureSecrets(path)).to.throw(/is damaged/);
@@ -57,7 +57,7 @@ describe('ports of an instance', () => {
   const folder = useTempFolder();
   const file = (): string => join(folder(), 'instance.json');
 
-  it('are the chosen ports at first and the remembered ports later', () => {
+  it('are the chosen ports at first, and later the remembered ports', () => {
     expect(loadPorts(file(), 'default')).to.equal(DEFAULT_PORTS);
     const free = loadPorts(file(), 'free');
     rememberInstance(file(), { ports: free });
@@ -65,7 +65,7 @@ describe('ports of an instance', () => {
     expect(loadPorts(file(), 'free')).to.deep.equal(free);
   });
 
-  it('throw a sentence when the file is damaged', () => {
+  it('throw one sentence if the file is damaged', () => {
     writeFileSync(file(), 'oops');
     expect(() => loadPorts(file(), 'default')).to.throw(/instance\.json is damaged/);
   });
@@ -74,7 +74,7 @@ describe('ports of an instance', () => {
 describe('servers of an instance', () => {
   const folder = useTempFolder();
 
-  it('keep their data: `npm start` refuses another server before anything starts', async () => {
+  it('keep their data: `npm start` refuses a different server before anything starts', async () => {
     const paths = stackPaths(folder());
     rememberInstance(paths.instanceFile, { ports: pickFreePorts([]), servers: DEFAULT_VERSIONS });
     const stack = openStack({ dir: folder(), versions: { mysql: '8.0' }, env: {} });
@@ -86,7 +86,7 @@ describe('servers of an instance', () => {
       .match(/has data of MySQL mariadb-11\.4, not of 8\.0/);
   });
 
-  it('refuse TLS with the MySQL 8.0 of the stack before anything starts', async () => {
+  it("refuse TLS with the stack's MySQL 8.0 before anything starts", async () => {
     const stack = openStack({ dir: folder(), ports: 'free', versions: { mysql: '8.0' }, secure: true, env: {} });
     const error = await stack.up({ signal: AbortSignal.abort() }).catch((cause: unknown) => cause);
     expect(error)

@@ -18,7 +18,7 @@ const NPM = `
   require('node:child_process').spawn('sh', ['-c', process.env.npm_lifecycle_script], { stdio: 'inherit' });
   setInterval(() => undefined, 1000);
 `;
-/** Longer than the pause between two looks at npm. */
+/** Longer than the pause between two checks of npm. */
 const LOOK_MS = 1000;
 
 describe('the watch on npm', () => {
@@ -54,7 +54,7 @@ describe('the watch on npm', () => {
     ['whose shell stays', '', '; exit $?'],
     ['whose shell becomes the launcher', 'exec ', ''],
   ] as const)
-    it(`ends the launcher of an npm ${shell} when npm alone is killed, and not when the terminal is`, async () => {
+    it(`ends the launcher of an npm ${shell} if npm alone is killed, but not if the terminal is`, async () => {
       await start(before, after);
       terminal.kill('SIGKILL');
       await pause(LOOK_MS);

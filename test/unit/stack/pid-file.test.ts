@@ -11,7 +11,7 @@ import {
 } from '../../../deploy/local/stack/processes.js';
 import { useTempFolder } from './temp-folder.js';
 
-/** The process of the tests plays the server. No signal is sent. */
+/** The test process plays the server. No signal is sent. */
 describe('pid file', () => {
   const folder = useTempFolder();
   const path = (): string => join(folder(), 'redis.pid');
@@ -30,7 +30,7 @@ describe('pid file', () => {
     ['from before a reboot', { bootId: '00000000-0000-0000-0000-000000000000' }],
   ];
   for (const [what, change] of changed) {
-    it(`sends no signal when another process has the pid now: ${what} [L1]`, () => {
+    it(`sends no signal if another process now has the pid: ${what} [L1]`, () => {
       writePidFile(path(), process.pid);
       const noted = JSON.parse(readFileSync(path(), 'utf8')) as object;
       writeFileSync(path(), JSON.stringify({ ...noted, ...change }));
@@ -49,7 +49,7 @@ describe('pid file', () => {
     '{"pid":0}',
     '{"pid":"1"}',
   ]) {
-    it(`is ignored when damaged: ${content || 'empty'}`, () => {
+    it(`is ignored if damaged: ${content || 'empty'}`, () => {
       writeFileSync(path(), content);
       expect(readPidFile(path())).to.equal(null);
       expect(signalPidFile(path(), 'SIGTERM')).to.equal(false);
@@ -57,7 +57,7 @@ describe('pid file', () => {
     });
   }
 
-  it('reads /proc/<pid>/stat when the command has blanks and brackets in its name', () => {
+  it('reads /proc/<pid>/stat if the command has blanks and brackets in its name', () => {
     const fields = Array.from({ length: 50 }, (_, index) => `f${index + 4}`);
     expect(parseStat(`7 (a) b (c) S ${fields.join(' ')}`)).to.deep.equal({ state: 'S', startTicks: 'f22' });
     expect(parseStat('7 (cut')).to.equal(null);

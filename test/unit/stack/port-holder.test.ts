@@ -22,7 +22,7 @@ describe('a port in use [L1]', () => {
     }
   });
 
-  it('stops `npm start` before the servers boot when the api needs the port', async () => {
+  it('stops `npm start` before the servers boot if the api needs the port', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;

@@ -15,7 +15,7 @@ import {
 const PORTS_MODULE = new URL('../../../deploy/local/stack/ports.ts', import.meta.url).href;
 
 describe('ports of the stack', () => {
-  it('names the three ports that other machines reach, unless there is only loopback', () => {
+  it('names the three ports that other machines can reach, unless there is only loopback', () => {
     const [lo, eth] = [{ internal: true }, { internal: false }];
     const exposed = exposedPorts(DEFAULT_PORTS, { lo: [lo], eth0: [eth] });
     expect(exposed.map(({ port }) => port)).to.have.members([18081, 18080, 20912]);
@@ -46,7 +46,7 @@ describe('ports of the stack', () => {
 
   const free = (): boolean => true;
 
-  it('picks free ports when some are taken, three of them for the broker', () => {
+  it('picks free ports if some are taken, three of them for the broker', () => {
     // 21000 is taken; a broker at 21003 would collide with the name server at 21001
     const draws = [0, 1, 3, 10, 20, 30, 40, 50, 60].map((offset) => (offset + 0.5) / 11_000);
     let next = 0;

@@ -9,7 +9,7 @@ describe('promises about time', () => {
       throw skipped;
     },
   };
-  /** @param tries time of each try and its share of the machine */
+  /** @param tries time of each attempt, and its share of the machine */
   const judge = async (...tries: [tookMs: number, share: number][]): Promise<string | undefined> => {
     let place = -1;
     const startTime = (): GrantedTime => ({ share: tries[++place]?.[1], readMs: () => 0 }) as unknown as GrantedTime;
@@ -19,16 +19,16 @@ describe('promises about time', () => {
     return end === undefined ? 'kept' : end === skipped ? 'not judged' : end.message;
   };
 
-  it('are kept when any of three tries is in time', async () => {
+  it('are kept if any of three attempts is in time', async () => {
     expect(await judge([999, 1])).to.equal('kept');
     expect(await judge([1000, 1], [5000, 1], [10, 0.1])).to.equal('kept');
   });
 
-  it('are broken when a try with enough of the machine was late and no try was in time', async () => {
+  it('are broken if an attempt with enough of the machine was late and no attempt was in time', async () => {
     expect(await judge([2000, 0.3], [1500, 0.8], [1800, 1])).to.match(/expected 1500 to be below 1000/);
   });
 
-  it('are not judged when the machine was busy in each late try', async () => {
+  it('are not judged if the machine was busy in each late attempt', async () => {
     expect(await judge([2000, 0.3], [1500, 0.79], [1800, 0.1])).to.equal('not judged');
   });
 });

@@ -41,7 +41,7 @@ describe('a secure instance', () => {
     expect(readFileSync(files.server, 'utf8')).not.to.equal(ended);
   });
 
-  it('gives the user of Redis the rights of the documentation', () => {
+  it('gives the Redis user the documented rights', () => {
     const page = readFileSync(new URL('../../../docs/security.md', import.meta.url), 'utf8');
     expect(page).to.contain(`\nuser seckill on >PASSWORD ${REDIS_RIGHTS}\n`);
   });

@@ -7,7 +7,7 @@ import { useTempFolder } from './temp-folder.js';
 describe('the launcher', () => {
   const folder = useTempFolder();
 
-  it('throws one sentence with the searched places when Java is missing', async () => {
+  it('throws one sentence with the searched places if Java is missing', async () => {
     const error = await findJava({ JAVA_HOME: '/nowhere' }).catch((reason: Error) => reason);
     expect(error).to.be.instanceOf(StackError);
     expect((error as Error).message).to.equal(
@@ -15,7 +15,7 @@ describe('the launcher', () => {
     );
   });
 
-  it('throws before it starts when the disk has too little space [L3]', () => {
+  it('throws before it starts if the disk has too little space [L3]', () => {
     expect(() => assertDiskSpace(folder(), 1)).to.not.throw();
     expect(() => assertDiskSpace(folder(), Number.MAX_SAFE_INTEGER)).to.throw(
       StackError,

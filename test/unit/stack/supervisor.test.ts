@@ -36,7 +36,7 @@ describe('a supervised program', () => {
     expect((await started).facts).to.deep.equal({ metricsPort: 1 });
   };
 
-  it('is started again until it runs when it dies, and reports its new addresses', async () => {
+  it('is restarted until it runs if it dies, and reports its new addresses', async () => {
     await start();
     children[0]?.emit('exit', 1, null);
     await clock.tickAsync(1000);
@@ -52,7 +52,7 @@ describe('a supervised program', () => {
     expect(program.facts).to.deep.equal({ metricsPort: 3 });
   });
 
-  it('stays down when it is stopped in the pause before a restart', async () => {
+  it('stays down if it is stopped in the pause before a restart', async () => {
     await start();
     Object.assign(children[0] as object, { exitCode: 1 });
     children[0]?.emit('exit', 1, null);
@@ -61,7 +61,7 @@ describe('a supervised program', () => {
     expect(children).to.have.length(1);
   });
 
-  it('is not started again when it was stopped', async () => {
+  it('is not restarted if it was stopped', async () => {
     await start();
     const stopped = program.stop();
     children[0]?.emit('exit', 0, null);

@@ -31,7 +31,7 @@ describe('files of the servers', () => {
     expect(lines.filter((line) => line === 'bindAddress=127.0.0.1')).to.have.length(2);
   });
 
-  it('flush before they answer when an answer must survive the host', async () => {
+  it('flush before they answer if an answer must survive the loss of the host', async () => {
     const flushed = async (durability: Durability): Promise<string[]> => {
       await Promise.all([
         redisSpec(instance(durability)).prepare(TOOLS),
@@ -48,14 +48,15 @@ describe('files of the servers', () => {
     await proxySpec(instance()).prepare(TOOLS);
     const value = (key: string): number => Number(new RegExp(`^${key}=(\\d+)$`, 'm').exec(conf('broker.conf'))?.[1]);
     expect(value('transactionCheckInterval') * value('transactionCheckMax')).to.be.at.least(3_600_000);
-    expect(value('transactionCheckInterval')).to.be.above(3_000); // transactionOpBatchInterval, without which messages arrive twice
+    // transactionOpBatchInterval, without which messages arrive twice
+    expect(value('transactionCheckInterval')).to.be.above(3_000);
   });
 });
 
 describe('first start of MariaDB', () => {
   const folder = useTempFolder();
 
-  it('removes a tc.log when it was never finished [L3, L2]', () => {
+  it('removes a tc.log that was never finished [L3, L2]', () => {
     const path = join(folder(), 'tc.log');
     removeUnfinishedTcLog(folder()); // a missing file is fine
     const finished = Buffer.concat([Buffer.from([254, 0x23, 0x05, 0x74]), Buffer.alloc(24 * 1024 - 4)]);
@@ -74,7 +75,7 @@ describe('first start of MariaDB', () => {
 describe('environment of an instance', () => {
   const env = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 's-_t' });
 
-  it('has different keys and passwords for each use, the same at every start', () => {
+  it('has different keys and passwords for each use, and keeps them at every start', () => {
     const again = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 's-_t' });
     const other = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 'another' });
     const { admission, messages, payment } = loadConfig(['admission', 'messages', 'payment'], { ...env });

@@ -13,7 +13,7 @@ import {
 } from '../../../deploy/local/stack/versions.js';
 
 describe('the choice of servers', () => {
-  it('prefers an option, then an own server, then a setting, then the default', () => {
+  it('prefers an option, then your own server, then a setting, then the default', () => {
     const env = { SECKILL_MYSQL: '8.0', SECKILL_REDIS: 'valkey', SECKILL_REDIS_SERVER: '/own', SECKILL_ROCKETMQ: '' };
     expect(wantedVersions({}, {})).to.deep.equal({});
     expect(wantedVersions({}, env)).to.deep.equal({ mysql: '8.0', redis: 'own' });
@@ -21,13 +21,13 @@ describe('the choice of servers', () => {
     expect(versionsIn({ SECKILL_MYSQL: '9.7' })).to.deep.equal({ ...DEFAULT_VERSIONS, mysql: '9.7' });
   });
 
-  it('throws the known versions when a version is unknown', () => {
+  it('throws an error that lists the known versions if a version is unknown', () => {
     expect(() => wantedVersions({}, { SECKILL_MYSQL: '5.7' }))
       .to.throw(StackError)
       .with.property('message', 'SECKILL_MYSQL is 5.7; the stack can run mariadb-11.4, 8.0, 9.7.');
   });
 
-  it('is documented with every word and setting', () => {
+  it('is documented with every option value and setting', () => {
     const page = readFileSync(join(REPO_DIR, 'docs/servers.md'), 'utf8');
     const words = Object.values(VERSIONS).flat();
     const settings = [...Object.values(VERSION_SETTINGS), ...Object.values(OWN_SERVERS)];

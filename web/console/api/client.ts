@@ -17,7 +17,7 @@ export interface Call {
   /** A repeated call with this key has no further effect. */
   readonly key?: string;
   readonly signal?: AbortSignal;
-  /** Statuses that count as an answer here, not as a failure. */
+  /** Statuses that this call treats as an answer, not as a failure. */
   readonly takes?: readonly number[];
 }
 
@@ -43,8 +43,8 @@ export class Api {
 
   /**
    * Yields the events of a `text/event-stream` until it ends.
-   * @param parser knows afterwards how long the API asks to wait before the next connection
-   * @throws ApiError when the stream cannot begin
+   * @param parser afterwards holds how long the API asks to wait before the next connection
+   * @throws ApiError if the stream cannot begin
    */
   async *events(path: string, call: Call = {}, parser = new EventStreamReader()): AsyncGenerator<StreamedEvent> {
     const { body } = await this.#send(path, call, null);
@@ -68,7 +68,8 @@ export class Api {
   ): Promise<Response> {
     const { session } = this;
     const { token } = session;
-    if (token === null) throw new ApiError(401, 'unauthorized', 'Nobody is signed in.'); // the screen waits for the next token
+    // the screen waits for the next token
+    if (token === null) throw new ApiError(401, 'unauthorized', 'Nobody is signed in.');
     try {
       return await send(token, path + queryOf(query), { method, body, key, takes, signal: limited(signal, maxMs) });
     } catch (error) {

@@ -5,19 +5,21 @@ import type { LiveStore } from '../logic/live-store.js';
 import { ApiError, apiErrorOf } from './api-error.js';
 import type { Snapshot } from './types.js';
 
-/** A stream that lasted this long was good. The pauses start short again after it. */
+/** A stream that lasted this long counts as good: the pauses after it start short again. */
 const GOOD_AFTER_MS = 10_000;
-/** Snapshots come every second. A stream that is silent for this long is dead, whatever the network says. */
+/**
+ * Snapshots come every second. A stream that is silent for this long counts as dead, even if the network looks fine.
+ */
 const SILENT_MAX_MS = 8_000;
 
-/** The part of the API that is needed here. */
+/** The part of the API that is used here. */
 export interface Streams {
   events(path: string, call: { readonly signal: AbortSignal }, parser: EventStreamReader): AsyncIterable<StreamedEvent>;
 }
 
 /**
- * Follows `GET /admin/v1/live` until the signal aborts. There is a pause after every stream, also after a normal end:
- * an API process that stops ends the streams of all consoles at the same moment. Never rejects.
+ * Follows `GET /admin/v1/live` until the signal aborts. There is a pause after every stream, even after a normal end,
+ * because an API process that stops ends the streams of all consoles at the same moment. Never rejects.
  * @param network its event `online` means that an attempt is worthwhile
  */
 export async function followLive(

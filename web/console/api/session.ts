@@ -6,19 +6,19 @@ import { apiErrorOf, type ApiError } from './api-error.js';
 import type { Me } from './types.js';
 
 /**
- * Name of the token in the storage of the tab. The token exists only there and in memory of the page, and ends with the
- * tab.
+ * Name of the token in the storage of the tab. The token exists only there and in the memory of the page, and is gone
+ * when the tab closes.
  */
 const KEY = 'seckill.console.token';
-/** The longest that a timer of a browser can wait. */
+/** The longest time that a browser timer can wait. */
 
 export type SessionState =
   | { readonly is: 'signed_out' }
   /** A token from before a reload is being checked. */
   | { readonly is: 'checking' }
-  /** The API does not answer whether the old token is still good. The token is kept, and the check is repeated. */
+  /** The API does not say whether the old token is still good. The token is kept, and the check is repeated. */
   | { readonly is: 'unreachable'; readonly error: ApiError }
-  /** The screen stays behind the question for a new token, whichever user it was. */
+  /** The screen stays behind the request for a new token, even if another user signs in. */
   | { readonly is: 'ended'; readonly me: Me; readonly why: 'expired' | 'refused' }
   | { readonly is: 'signed_in'; readonly me: Me };
 
@@ -29,10 +29,10 @@ export class Session {
   #token: string | null;
   /** Timer until the end of the token, or until the next attempt. */
   #stopTimer: (() => void) | undefined;
-  /** Number of attempts to resume with the token from before a reload. 0 if no attempt is under way. */
+  /** Number of attempts to resume with the token from before a reload. 0 if none is under way. */
   #tries = 0;
 
-  /** @param ask returns the user of a token; rejects when the token is refused or no answer comes */
+  /** @param ask returns the user of a token; rejects if the token is refused or no answer comes */
   constructor(storage: TabStorage, ask: (token: string) => Promise<Me>) {
     this.#storage = storage;
     this.#ask = ask;
@@ -44,13 +44,13 @@ export class Session {
     return this.#token;
   }
 
-  /** Resumes with the token that the tab had before a reload. Retries on its own without an answer. Never rejects. */
+  /** Resumes with the token that the tab had before a reload. Retries by itself if no answer comes. Never rejects. */
   async restore(): Promise<void> {
     const token = this.#token;
     if (token === null) return;
     this.#stopTimer?.();
     const tries = ++this.#tries;
-    const isOver = (): boolean => tries !== this.#tries; // the user has signed out since, or another check has begun
+    const isOver = (): boolean => tries !== this.#tries; // the user has since signed out, or another check has begun
     try {
       const me = await this.#ask(token);
       if (!isOver()) this.#enter(token, me);
@@ -63,7 +63,7 @@ export class Session {
     }
   }
 
-  /** @throws what `ask` rejects with; then nothing has changed */
+  /** @throws the error of `ask`; then nothing has changed */
   async signIn(token: string): Promise<void> {
     this.#enter(token, await this.#ask(token));
   }

@@ -42,7 +42,7 @@ export type { WitnessFinding } from '../../../src/contract/witness.js';
 export type { CompensationJob, DeadLetter, Me, Refund, Sale, Switch };
 
 export type Role = Me['role'];
-/** How often each code was answered. */
+/** How many answers had each code. */
 export type Counts = Readonly<Record<string, number>>;
 /** A JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
@@ -53,7 +53,7 @@ export interface StoredRules {
   readonly rules: JsonObject;
 }
 
-/** Returns all words of a field. Does not compile when a word is missing. */
+/** Returns all values of a field. Does not compile if a value is missing. */
 const wordsOf = <W extends string>(words: Readonly<Record<W, true>>): readonly W[] => Object.keys(words) as W[];
 
 export const SALE_STATES = wordsOf<Sale['state']>({ draft: true, warm: true, open: true, paused: true, closed: true });

@@ -1098,7 +1098,7 @@ export const en = {
     bad_request: 'Bad request',
   },
 
-  /** Why an action or a read failed, where the sentence of the API is not enough. */
+  /** Why an action or a read failed, where the API's own sentence is not enough. */
   problems: {
     unreachable: 'No answer came. The change may have happened. Check before you repeat it.',
     role_needed: 'Your role does not allow this.',

@@ -9,7 +9,7 @@ export type Language = (typeof LANGUAGES)[number];
 /** Names of the languages, each in its own language. */
 export const LANGUAGE_NAMES: Readonly<Record<Language, string>> = { en: 'English', zh: '中文' };
 
-/** Returns the language for a user with these preferences, the best first. Default: English. */
+/** Returns the language for a user with these preferences, most preferred first. Default: English. */
 export function languageFor(preferred: readonly string[]): Language {
   for (const tag of preferred) {
     const known = LANGUAGES.find((language) => tag.toLowerCase().split('-')[0] === language);
@@ -18,7 +18,7 @@ export function languageFor(preferred: readonly string[]): Language {
   return 'en';
 }
 
-/** Returns how numbers and times are written: as in the reader's country, if the reader uses the language there. */
+/** Returns the locale for numbers and times: that of the reader's country, if the reader uses the language there. */
 export function localeFor(language: Language, preferred: readonly string[]): string {
   const fallback = { en: 'en-GB', zh: 'zh-CN' } as const;
   return (

@@ -11,7 +11,7 @@ export interface Change {
 const isObject = (value: Json | undefined): value is { readonly [name: string]: Json } =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Returns the differences between two values, by path. Lists of plain values are compared as wholes. */
+/** Returns the differences between two values, by path. A list of plain values is compared as a whole. */
 export function changesOf(before: Json | undefined, after: Json | undefined, path = ''): Change[] {
   if (isObject(before) && isObject(after)) {
     const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];

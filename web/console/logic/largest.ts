@@ -1,6 +1,6 @@
 import type { Counts } from '../api/types.js';
 
-/** Returns the largest counts first. All counts after the first `most` are added up. */
+/** Returns the largest counts first, and adds up all counts after the first `most`. */
 export function largest(counts: Counts, most: number): { readonly words: [string, number][]; readonly others: number } {
   const sorted = Object.entries(counts)
     .filter(([, count]) => count > 0)

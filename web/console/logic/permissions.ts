@@ -2,7 +2,7 @@ import type { FoundOrder, Role, Sale } from '../api/types.js';
 
 const RANKS: Readonly<Record<Role, number>> = { viewer: 0, operator: 1, admin: 2 };
 
-/** Returns true if the role suffices. Each role includes the roles before it. */
+/** Returns whether the role suffices. Each role includes the roles before it. */
 export const may = (role: Role, needed: Role): boolean => RANKS[role] >= RANKS[needed];
 
 const SALE_ACTIONS = [
@@ -20,7 +20,7 @@ const SALE_ACTIONS = [
 ] as const;
 export type SaleAction = (typeof SALE_ACTIONS)[number];
 
-/** The role and the sale states that each action needs. The API has the same rules, and the last word. */
+/** The role and the sale states that each action needs. The API has the same rules, and its decision counts. */
 const ACTIONS: Readonly<Record<SaleAction, { readonly role: Role; readonly states: readonly Sale['state'][] }>> = {
   warm: { role: 'operator', states: ['draft'] },
   open: { role: 'operator', states: ['warm'] },
@@ -35,7 +35,7 @@ const ACTIONS: Readonly<Record<SaleAction, { readonly role: Role; readonly state
   delete: { role: 'admin', states: ['draft'] },
 };
 
-/** Returns the actions that this role may take on a sale in its present state, in the order of the buttons. */
+/** Returns the actions that this role may take on a sale in its current state, in the order of the buttons. */
 export const actionsOn = (sale: Pick<Sale, 'state' | 'retiredAt'>, role: Role): SaleAction[] =>
   SALE_ACTIONS.filter((action) => {
     const { role: needed, states } = ACTIONS[action];
@@ -48,14 +48,14 @@ interface Money {
   readonly refundedCents: number;
 }
 
-/** Returns what this role may do with an order in its present state. */
+/** Returns what this role may do with an order in its current state. */
 export const actionsOnOrder = ({ state, amountCents, refundedCents }: Money, role: Role): ('cancel' | 'refund')[] => {
   if (state === 'pending_payment') return may(role, 'operator') ? ['cancel'] : [];
   const isOwed = state === 'paid' || (state === 'refunded' && refundedCents < amountCents);
   return isOwed && may(role, 'admin') ? ['refund'] : [];
 };
 
-/** Returns what may be done with a refund: claim it to pay it by hand, or try a failed one again. */
+/** Returns what may be done with a refund: claim it and pay it by hand, or retry it if it failed. */
 export const actionsOnRefund = (
   { state, followedBy }: { readonly state: string; readonly followedBy: string | null },
   role: Role,

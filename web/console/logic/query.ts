@@ -33,7 +33,7 @@ const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
 /**
  * Converts a typed or picked time to the format of the API: ISO 8601 in UTC.
- * @param text `2h` (two hours ago), a time in the browser's zone as its fields write it, or ISO 8601
+ * @param text `2h` (two hours ago), a time in the browser's zone in the format of its time fields, or ISO 8601
  * @returns an empty text for an empty text; null if the text is not a time
  */
 export function timeOf(text: string, nowMs: number): string | null {
@@ -43,7 +43,8 @@ export function timeOf(text: string, nowMs: number): string | null {
   if (count !== undefined) return new Date(nowMs - Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS]).toISOString();
   const [, day] = TIME.exec(typed) ?? [];
   if (day === undefined || Number.isNaN(Date.parse(typed))) return null;
-  return new Date(day).toISOString().startsWith(day) ? new Date(typed).toISOString() : null; // not the 30th of February
+  // such as the 30th of February
+  return new Date(day).toISOString().startsWith(day) ? new Date(typed).toISOString() : null;
 }
 
 /** Accepts ISO dates only, because `Date.parse` reads `05.12.2026` as the 12th of May. */

@@ -82,7 +82,7 @@ export function pathOf(route: Route): string {
   return [BASE, ...parts.map(encodeURIComponent)].join('/');
 }
 
-/** Returns the same text for two routes of the same screen, which differ by a tab or by an open dialog. */
+/** Returns the same text for two routes of the same screen, even if they differ by a tab or an open dialog. */
 export const placeOf = (route: Route): string =>
   route.screen === 'sale' || route.screen === 'purchases' ? pathOf(route) : route.screen;
 

@@ -1,7 +1,7 @@
 import type { FieldError, Json, JsonObject } from '../api/types.js';
 import { isSame, valueAt, withValue } from './diff.js';
 
-/** How a value of the rules is edited. Paths are paths in the document: `limits.purchase.user`. */
+/** How a value of the rules is edited. Its path is the path in the document: `limits.purchase.user`. */
 export type RuleField =
   | { readonly kind: 'choice'; readonly path: string; readonly options: readonly string[] }
   | {
@@ -10,7 +10,7 @@ export type RuleField =
       readonly min: number;
       readonly max: number;
       readonly whole: boolean;
-      /** True if the value may be null, for no value. */
+      /** True if the value may be null, which means no value. */
       readonly nullable: boolean;
     }
   /** A list of texts, with a text per line. */
@@ -79,7 +79,7 @@ const windowLimit = (path: string): RuleField =>
     whole(`${path}.windowMs`, 100, DAY_MS),
   );
 
-/** Fields for every value of the rules. The schemas of the API have the last word, and a test compares the two. */
+/** Fields for every value of the rules. The schemas of the API have the final say, and a test compares the two. */
 export const RULE_FIELDS: Readonly<Record<Layer, readonly RuleField[]>> = {
   lists: [
     choice('lists.mode', MODES),
@@ -190,7 +190,7 @@ export const allRuleFields = (
 ): RuleField[] =>
   fields.flatMap((field) => (field.kind === 'optional' ? [field, ...allRuleFields(field.fields)] : [field]));
 
-/** Returns what is wrong with a typed number, or null. The bounds can be put into a sentence in any language. */
+/** Returns what is wrong with a typed number, or null. The limits can be inserted into a sentence of any language. */
 export function numberFault(
   field: Extract<RuleField, { kind: 'number' }>,
   value: number,
@@ -202,7 +202,7 @@ export function numberFault(
 
 /**
  * Returns the name of a field, with its endpoint and its server if it has them. A field inside an optional field has a
- * name of its own, since the optional field says the rest.
+ * name of its own, since the optional field provides the context.
  * @param names by path, with `*` for an endpoint or a server, or by the last word of the path
  */
 export function ruleName(
@@ -222,8 +222,8 @@ export function ruleName(
 }
 
 /**
- * Returns the name of a value where no form says the rest: with its layer, and with the optional field that holds it. An
- * unknown path is its own name.
+ * Returns the name of a value where no form provides the context: with its layer, and with the optional field that
+ * holds it. An unknown path is its own name.
  */
 export function ruleTitle(
   path: string,
@@ -241,7 +241,7 @@ export function ruleTitle(
   return name === words.names[last] ? `${ruleTitle(parent, words)} › ${name}` : `${of} › ${name}`;
 }
 
-/** Splits a mistake of the API into the name of the field and what is wrong with it. */
+/** Splits a mistake that the API reports into the name of the field and what is wrong with it. */
 export function ruleFault(
   { field, message }: FieldError,
   words: Parameters<typeof ruleTitle>[1],
@@ -253,6 +253,6 @@ export function ruleFault(
 export const withRule = (rules: JsonObject, path: string, value: Json): JsonObject =>
   withValue(rules, path, value) as JsonObject;
 
-/** Returns true if a layer differs from the rules in force. */
+/** Returns whether a layer differs from the current rules. */
 export const layerChanged = (before: JsonObject, after: JsonObject, layer: Layer): boolean =>
   !isSame(valueAt(before, layer), valueAt(after, layer));

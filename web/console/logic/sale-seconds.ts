@@ -16,8 +16,8 @@ const RANGE_MS: Readonly<Record<Range, number>> = { m5: 300_000, m15: 900_000, h
 const BEFORE_OPENING_MS = 15_000;
 
 /**
- * Time after which every API process has reported what it answered in a second. The figures of a snapshot are of that
- * second.
+ * How long it takes until every API process has reported what it answered in a second. The figures of a snapshot are
+ * about that second.
  */
 const REPORTED_AFTER_MS = 2_000;
 /** How long after its start a second is shown. By then its snapshot has arrived, or a missed second has been read. */
@@ -80,7 +80,7 @@ export const withRead = (known: KnownSeconds, { toMs, seconds }: Pick<SaleSecond
 export const withHeard = ({ seconds, wholeToMs }: KnownSeconds, second: SaleSecond): KnownSeconds =>
   joined(mergedSeconds(seconds, [second]), wholeToMs);
 
-/** Extends the complete range with seconds that follow it without a gap. */
+/** Extends the complete range by seconds that follow it without a gap. */
 function joined(seconds: readonly SaleSecond[], wholeToMs: number): KnownSeconds {
   let toMs = wholeToMs;
   for (const { atMs } of seconds) if (atMs === toMs) toMs += 1000;
@@ -88,8 +88,8 @@ function joined(seconds: readonly SaleSecond[], wholeToMs: number): KnownSeconds
 }
 
 /**
- * Returns every second of a range: zero if nothing happened, null if unknown. Unknown are seconds that were neither
- * read nor received, and accepted and refused purchases from before the remembered time.
+ * Returns every second of a range: zero if nothing happened, null if unknown. A second is unknown if it was neither
+ * read nor received. Accepted and refused purchases are also unknown before the time that the API remembers.
  */
 export function chartData({ seconds: known, wholeToMs }: KnownSeconds, fromMs: number, toMs: number): ChartData {
   const bySecond = new Map(known.map((second) => [second.atMs, second]));

@@ -29,7 +29,7 @@ export function tookMs(timeline: readonly Stage[]): number | null {
 
 export type Tone = 'ok' | 'warn' | 'bad' | 'info' | 'idle';
 
-/** Returns how serious the present state of a purchase is. */
+/** Returns how serious the current state of a purchase is. */
 export function toneOfPurchase(state: string): Tone {
   switch (state) {
     case 'paid':

@@ -1,6 +1,6 @@
 import type { VoidStep } from '../api/types.js';
 
-/** What the steps of a void have moved so far, or would move. */
+/** Orders and money that the steps of a void have moved so far, or would move. */
 export interface Voided {
   readonly cancelled: number;
   readonly refunding: number;
@@ -13,9 +13,9 @@ export const NOTHING_VOIDED: Voided = { cancelled: 0, refunding: 0, refundCents:
 export const ordersIn = ({ cancelled, refunding }: Voided): number => cancelled + refunding;
 
 /**
- * Takes the steps of a void one after another.
+ * Runs the steps of a void one after another.
  * @param step asks the API for the step that begins there
- * @param from continues there
+ * @param from where to continue
  * @param onStep called after each step; its last sum holds even if a later step fails
  * @param isStopped asked before each further step
  */

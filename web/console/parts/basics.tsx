@@ -78,7 +78,7 @@ export function Link({
   );
 }
 
-/** A word with a colour that says how serious it is. The colour is never the only sign: the word says it too. */
+/** A word in a colour that says how serious it is. The colour is never the only sign, because the word says it too. */
 export function Badge({
   tone,
   children,
@@ -119,7 +119,7 @@ export function Time({
   );
 }
 
-/** Shows how long ago, or in how long, and the moment itself on hover. */
+/** Shows how long ago, or in how long, something happens, and the exact time on hover. */
 export function Ago({ at }: { readonly at: string | number }) {
   const { f } = useWords();
   const atMs = msOf(at);

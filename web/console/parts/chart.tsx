@@ -11,8 +11,8 @@ type Line = (typeof LINES)[number];
 const COLOURS: Readonly<Record<Line, string>> = { won: '--line-1', landed: '--line-2', refused: '--line-3' };
 
 /**
- * Shows the rush of a sale with a point for each second. The values under the pointer are shown above the chart, and
- * the table beside it has all figures.
+ * Shows the rush of a sale, one point per second. The values under the pointer are shown above the chart, and the table
+ * beside it has all figures.
  */
 export function RushChart({ data, label }: { readonly data: ChartData; readonly label: string }) {
   const { t, f } = useWords();

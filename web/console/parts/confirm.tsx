@@ -13,11 +13,11 @@ interface ConfirmProps {
   readonly title: string;
   /** A sentence about what the action does. */
   readonly text: string;
-  /** The present values, or the result of a dry run. */
+  /** The current values, or the result of a dry run. */
   readonly children?: ComponentChildren;
   readonly verb: string;
   readonly isDangerous?: boolean;
-  /** Text to be typed first, for an action that cannot be undone. */
+  /** Text that must be typed first, for an action that cannot be undone. */
   readonly typed?: string;
   readonly canRun?: boolean;
   /** Runs the action. @returns the result to show @throws ApiError */

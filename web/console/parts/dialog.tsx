@@ -10,7 +10,7 @@ interface DialogProps {
   readonly foot?: ComponentChildren;
   /** `side`: beside the list that the dialog was opened from. */
   readonly shape?: 'middle' | 'wide' | 'side';
-  /** The user cannot leave the dialog: nothing closes it but the answer that it asks for. */
+  /** The user cannot leave the dialog: only the requested answer closes it. */
   readonly isFinal?: boolean;
 }
 
@@ -33,12 +33,12 @@ export function Dialog({ title, onClose, children, foot, shape = 'middle', isFin
       class={`dialog ${shape}`}
       aria-label={title}
       onCancel={(event) => {
-        event.preventDefault(); // the key Escape: the component that opened the dialog removes it
+        event.preventDefault(); // the Escape key: the component that opened the dialog removes it
         if (!isFinal) onClose();
       }}
       onClose={() => {
         if (dialog.current === null) return; // the dialog was removed, and is closed
-        // Chromium asks only once: a second Escape in a row closes the dialog even if a listener prevents that.
+        // Chromium asks only once: a second Escape in a row closes the dialog even if a listener prevents it.
         if (isFinal) dialog.current.showModal();
         else onClose();
       }}

@@ -198,7 +198,9 @@ export const choice = <O extends string>(
 /** Fields of a filter that are shown at once. More fields appear on request, or when they are set. */
 const FIELDS_FIRST = 5;
 
-/** The filter of a list. A choice applies at once, a text when it is submitted. Times are read as people write them. */
+/**
+ * The filter of a list. A choice applies at once, and a text when it is submitted. Times can be typed in everyday form.
+ */
 export function FilterBar({
   fields,
   values,

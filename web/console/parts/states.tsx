@@ -83,7 +83,7 @@ interface ReadState {
   readonly reload: () => void;
 }
 
-/** Shows the age of the data, with a mark when reading it again failed. */
+/** Shows the age of the data, with a mark if reading it again failed. */
 export function Freshness({ error, readAtMs, reload, isLoading }: ReadState) {
   const { t, f } = useWords();
   const ageMs = Math.max(0, useNow() - readAtMs);
@@ -108,7 +108,9 @@ export function Freshness({ error, readAtMs, reload, isLoading }: ReadState) {
   );
 }
 
-/** Shows the loading state, an error, or the data. Existing data stays while newer data is read or cannot be read. */
+/**
+ * Shows the loading state, an error, or the data. Existing data stays while newer data is being read or cannot be read.
+ */
 export function Shown<T>({
   of,
   children,

@@ -18,7 +18,7 @@ export interface Column<T> {
   readonly width?: string;
   /** Width on a phone. Absent: same as elsewhere. */
   readonly phoneWidth?: string;
-  /** Absent: the column cannot be sorted. */
+  /** Absent if the column cannot be sorted. */
   readonly sort?: (row: T) => number | string | null;
   readonly hint?: string;
 }
@@ -43,7 +43,7 @@ interface TableProps<T> {
 }
 
 const ROW_PX = 37;
-/** Longer lists scroll in a separate box, in which only visible rows are drawn. */
+/** Longer lists scroll in a separate box that draws only the visible rows. */
 const WHOLE_MAX = 60;
 
 /** A list of rows of any length. Arrow keys, j and k go from row to row, Enter opens a row. */
@@ -107,7 +107,8 @@ export function Table<T>(props: TableProps<T>) {
     if (step === undefined || event.target !== event.currentTarget) return;
     event.preventDefault();
     const element = box.current;
-    if (element !== null && isLong) element.scrollTop = Math.min(element.scrollTop, (index + step) * ROW_PX); // up: the head would cover it
+    // upwards, because the head would cover it
+    if (element !== null && isLong) element.scrollTop = Math.min(element.scrollTop, (index + step) * ROW_PX);
     element?.querySelector<HTMLElement>(`tr[data-row="${index + step}"]`)?.focus();
   };
 
@@ -221,7 +222,7 @@ export function Table<T>(props: TableProps<T>) {
   );
 }
 
-/** Has a single cell only: under a cell that spans hidden columns, these columns would come back, empty. */
+/** Has only one cell: under a cell that spans hidden columns, these columns would reappear, empty. */
 const Gap = ({ px }: { readonly px: number }) => (
   <tr class="gap" aria-hidden="true">
     <td style={{ height: `${px}px` }} />

@@ -5,10 +5,10 @@ import { useWords } from '../shell/hooks.js';
 import { Button } from './basics.js';
 import { Empty } from './states.js';
 
-/** More of a text is shown on request: a body may have megabytes. */
+/** More of a text is shown only on request, because a body may have megabytes. */
 const SHOWN_MAX = 20_000;
 
-/** Shows a text as it is, or JSON made readable. */
+/** Shows a text as it is, or JSON with line breaks. */
 export function Code({ text, label }: { readonly text: string; readonly label: string }) {
   const { t, f } = useWords();
   const [all, setAll] = useState(false);

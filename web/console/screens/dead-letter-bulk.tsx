@@ -10,7 +10,7 @@ import { Failure, Loading, Note, ProblemText } from '../parts/states.js';
 import { serverNowMs, useApp, useWords } from '../shell/hooks.js';
 
 export type BulkAction = 'replay' | 'discard';
-/** The picked dead letters, or all that match. */
+/** The picked dead letters, or all matches. */
 export type BulkOn = { readonly ids: readonly string[] } | { readonly filter: Filter };
 
 type Stopped = BulkEnd['stopped'] | 'you' | 'lost';
@@ -23,7 +23,7 @@ type State =
 
 const PATH = '/admin/v1/dead-letters/bulk';
 
-/** Works on many dead letters: first a dry run that shows which letters, then each letter with its result. */
+/** Processes many dead letters: first a dry run that shows which, then each letter with its result. */
 export function BulkDialog({
   action,
   on,
@@ -198,7 +198,7 @@ function Preview({ preview: { matching, most, first } }: { readonly preview: Bul
   );
 }
 
-/** How many times the progress of a run is read out. */
+/** How often the progress of a run is announced to a screen reader. */
 const TOLD_TIMES = 10;
 
 function Progress({

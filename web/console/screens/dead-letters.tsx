@@ -317,7 +317,7 @@ function Letter({ letter, onChanged }: { readonly letter: DeadLetterWithOrders; 
   );
 }
 
-/** Compares the batch with MySQL: each purchase is a row. */
+/** Compares the batch with MySQL, one row per purchase. */
 function OrdersBeside({
   letter,
   orders,

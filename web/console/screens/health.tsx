@@ -23,7 +23,7 @@ export function HealthScreen() {
   const ageMs = useSnapshotAge();
   const stale = useStaleText();
   const programs = snapshot?.programs ?? null;
-  const hasNoPrograms = programs === null ? trouble !== null : programs.length === 0; // this API is a program itself
+  const hasNoPrograms = programs === null ? trouble !== null : programs.length === 0; // this API is a program, too
   const counts = [
     badIn(programs, stale !== null || hasNoPrograms, (all) => all.filter((one) => !isWell(one)).length),
     badIn(ready.data, ready.error !== null, ({ dependencies }) => dependencies.filter(({ ok }) => !ok).length),
@@ -94,7 +94,8 @@ function useReadiness() {
 }
 
 /**
- * Returns how much is wrong in a part. Null while its first answer is under way, `unknown` if its last answer is old.
+ * Returns how serious the state of a part is. Null while its first answer is under way, `unknown` if its last answer is
+ * old.
  */
 const badIn = <T,>(said: T | null, isOld: boolean, count: (said: T) => number): number | 'unknown' | null =>
   isOld ? 'unknown' : said === null ? null : count(said);
@@ -102,7 +103,7 @@ const badIn = <T,>(said: T | null, isOld: boolean, count: (said: T) => number): 
 const isNotClosed = ({ state }: Breakers['breakers'][number]): boolean => state !== 'closed';
 const isDown = ({ down }: MqStatus['brokers'][number]): boolean => down !== null;
 
-/** True if this API was not told where the brokers are. */
+/** True if this API was given no address of the brokers. */
 const isWithoutBroker = ({ data, error }: Resource<MqStatus>): boolean =>
   data === null && error?.code === 'broker_not_configured';
 

@@ -11,7 +11,7 @@ import { Refusals, SaleState } from '../parts/words.js';
 import { navigate, useApp, useNow, useStore, useWords } from '../shell/hooks.js';
 import { useStaleText } from '../shell/frame.js';
 
-/** Shows all sales as they are now, and everything that needs a look. */
+/** Shows all sales as they are now, and everything that needs attention. */
 export function LiveScreen() {
   const { live } = useApp();
   const { t, f } = useWords();

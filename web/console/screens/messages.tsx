@@ -39,12 +39,12 @@ import { useApp, useFilter, useResource, useWords, type Resource } from '../shel
 import { Webhooks } from './webhooks.js';
 
 type Tab = (typeof MESSAGE_TABS)[number];
-/** A broker gives up a half message at once if it is older than its retention time. */
+/** The broker's retention time. If a half message is older, the broker gives it up again at once. */
 const RESUMED_MAX_AGE_MS = 72 * 3_600_000;
-/** Age of the lag from which the figure is red: an alert fires at this age. */
+/** Age of the lag at which the figure turns red, because an alert then fires. */
 const OLD_MS = 30_000;
 
-/** Shows what RocketMQ holds: groups that lag, half messages without an answer, and every message. */
+/** Shows what RocketMQ holds: groups that lag, half messages without an answer, and messages of any topic. */
 export function MessagesScreen({ tab }: { readonly tab: Tab }) {
   const { t } = useWords();
   return (
@@ -686,7 +686,7 @@ function MessageDialog({ message, onClose }: { readonly message: Message; readon
   );
 }
 
-/** Group shown at first. The user can type any other group. */
+/** Group shown at first. The user can type any other one. */
 const DEFAULT_GROUP = 'seckill-order-writer';
 
 function Clients() {

@@ -49,7 +49,8 @@ export function NewSaleDialog({ onClose }: { readonly onClose: () => void }) {
   const create = async () => {
     const iso = (name: string): string =>
       Number.isNaN(Date.parse(value(name))) ? value(name) : new Date(value(name)).toISOString();
-    const currency = value('currency').toUpperCase(); // needed here: the currency determines the meaning of the price
+    // needed here, because the currency determines the meaning of the price
+    const currency = value('currency').toUpperCase();
     const sale = await api.ask<Sale>('/admin/v1/sales', {
       method: 'POST',
       body: {

@@ -21,7 +21,7 @@ interface OrderProps {
   readonly onDone: () => void;
 }
 
-/** Shows an order with its refunds, and cancels or refunds it. @param onDone called when the order has changed */
+/** Shows an order with its refunds, and cancels or refunds it. @param onDone called once the order has changed */
 export function OrderPanel({ orderId, onDone }: { readonly orderId: string; readonly onDone: () => void }) {
   const { me } = useApp();
   const { t, f } = useWords();
@@ -196,7 +196,7 @@ function CancelDialog({ order, onClose, onDone }: OrderProps) {
 }
 
 function OrderRefundDialog({ order: newest, onClose, onDone }: OrderProps) {
-  const [order] = useState(newest); // the user decides about this state
+  const [order] = useState(newest); // the user decides on the basis of this state
   const [key] = useState(newKey); // a repeat after a lost answer is the same refund
   const { api } = useApp();
   const { t, f } = useWords();

@@ -4,7 +4,7 @@ import { Closable, OrderLink } from '../parts/closable.js';
 import { Empty } from '../parts/states.js';
 import { useWords } from '../shell/hooks.js';
 
-/** Shows open cases: money that a person has to look after. */
+/** Shows open cases: money that a person must settle. */
 export function PaymentCases() {
   const { t, f } = useWords();
   const words = t.refunds.cases;

@@ -115,7 +115,7 @@ const pathOfRequest = (id: string): string => `/admin/v1/requests/${encodeURICom
 const keyOf = ({ saleId, userId, requestId }: Trace): string => `${saleId} ${userId} ${requestId}`;
 
 /**
- * Shows the result of a search. A search may read every store, above all if it finds nothing, so it is not repeated on
+ * Shows the result of a search. A search may read every store, especially if it finds nothing, so it is not repeated on
  * its own.
  */
 function Found({ id, saleId, buyer }: { readonly id: string; readonly saleId: string; readonly buyer: string }) {
@@ -189,8 +189,8 @@ function Found({ id, saleId, buyer }: { readonly id: string; readonly saleId: st
 const [UNDECIDED_EVERY_MS, ORDERED_EVERY_MS] = [3_000, 20_000];
 
 /**
- * Reads a purchase repeatedly by its own key, which is indexed in the stores. A purchase that this read does not find,
- * such as a purchase that only the broker knows, stays as it was found.
+ * Reads a purchase repeatedly by its own key, which the stores have indexed. A purchase that this read does not find,
+ * for example because only the broker knows it, stays as it was found.
  */
 function Followed({ purchase, found }: { readonly purchase: Trace; readonly found: Resource<FoundPurchases> }) {
   const { saleId, userId, requestId } = purchase;

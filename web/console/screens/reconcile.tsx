@@ -471,7 +471,7 @@ function CompareDialog({ saleId: initial, onClose }: { readonly saleId: string; 
 
 const RESOLVE_MODES = ['auto', 'write', 'fail'] as const;
 
-/** First shows what would become of each lost order, then does it, request after request. */
+/** First shows what would happen to each lost order, then does it, one request after another. */
 function LostDialog({ saleId, onClose }: { readonly saleId: string; readonly onClose: () => void }) {
   const { api } = useApp();
   const { t, f } = useWords();
@@ -568,7 +568,7 @@ function LostDialog({ saleId, onClose }: { readonly saleId: string; readonly onC
   );
 }
 
-/** Sums two requests, and keeps the rows of the newer. */
+/** Adds up two requests, and keeps the rows of the newer one. */
 function joined({ counts }: ResolvedSale, next: ResolvedSale): ResolvedSale {
   const sum = (word: keyof ResolvedSale['counts']): number => counts[word] + next.counts[word];
   return {

@@ -41,7 +41,7 @@ export function RefundButtons({
   );
 }
 
-/** Asks before a failed refund is tried again, or a refund is claimed to be paid by hand. */
+/** Asks for confirmation before a failed refund is retried, or a refund is claimed to be paid by hand. */
 export function RefundDialog({
   picked: { refund, action },
   onClose,

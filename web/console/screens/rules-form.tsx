@@ -17,7 +17,7 @@ import { Check, Choice, Segments, TextArea, TextField } from '../parts/fields.js
 import { useWords } from '../shell/hooks.js';
 
 interface FormProps {
-  /** The rules in force. */
+  /** The current rules. */
   readonly before: JsonObject;
   readonly rules: JsonObject;
   readonly errors: readonly FieldError[];

@@ -27,7 +27,7 @@ import { RulesForm } from './rules-form.js';
 
 type Tab = (typeof RULE_TABS)[number];
 
-/** Rules that the user works on, and the version that they were made from. */
+/** Rules that the user edits, and the version on which they are based. */
 interface Draft {
   readonly rules: JsonObject;
   readonly from: number;
@@ -37,7 +37,7 @@ interface Draft {
 export const draftOfRules = new Store<Draft | null>(null);
 const setDraft = (draft: Draft | null): void => draftOfRules.set(draft);
 
-/** Shows the rules of admission: the rules in force, a draft beside them, and the way to publish it. */
+/** Shows the rules of admission: the current rules, a draft beside them, and how to publish it. */
 export function RulesScreen({ tab }: { readonly tab: Tab }) {
   const { t, f } = useWords();
   const stored = useResource<StoredRules>('/admin/v1/rules', { everyMs: 10_000 });
@@ -102,18 +102,18 @@ interface EditorProps {
   readonly tab: 'form' | 'json';
   readonly inForce: StoredRules;
   readonly rules: JsonObject;
-  /** The version that the draft was made from. */
+  /** The version on which the draft is based. */
   readonly from: number;
   readonly isChanged: boolean;
   readonly onChange: (rules: JsonObject) => void;
   readonly onDiscard: () => void;
-  /** Called when the user has seen the newer version and continues from there. */
+  /** Called when the user has seen the newer version and continues from it. */
   readonly onRead: (version: number) => void;
   readonly onPublished: () => void;
 }
 
 type Checked = { readonly valid: boolean; readonly errors: readonly FieldError[] };
-/** The API checks a draft after this time without typing. */
+/** The API checks a draft once nothing was typed for this time. */
 const CHECK_AFTER_MS = 600;
 
 function Editor({ tab, inForce, rules, from, isChanged, onChange, onDiscard, onRead, onPublished }: EditorProps) {
@@ -212,7 +212,7 @@ function Editor({ tab, inForce, rules, from, isChanged, onChange, onDiscard, onR
   );
 }
 
-/** Asks the API to check a draft. Sends nothing while the draft equals the rules in force. */
+/** Asks the API to check a draft. Sends nothing while the draft equals the current rules. */
 function useCheck(
   rules: JsonObject,
   isChanged: boolean,
@@ -253,7 +253,7 @@ function JsonEditor({
   readonly onBad: (isBad: boolean) => void;
 }) {
   const { t } = useWords();
-  useEffect(() => () => onBad(false), []); // text that is not JSON is lost: the draft stays
+  useEffect(() => () => onBad(false), []); // text that is not JSON is lost, but the draft stays
   const written = useRef(rules);
   const [text, setText] = useState(() => JSON.stringify(rules, null, 2));
   const [fault, setFault] = useState<string | null>(null);
@@ -361,7 +361,7 @@ function SwitchDialog({
   const { t, f } = useWords();
   const [level, setLevel] = useState<Switch['level']>(before.level);
   const [percent, setPercent] = useState(String(before.percent));
-  // A purchase is accepted or refused: there is nothing in between.
+  // A purchase is either accepted or refused; it has no levels in between.
   const levels = before.endpoint === 'purchase' ? (['L0', 'L4'] as const) : LEVELS;
   const share = Number(percent);
   const isChanged = level !== before.level || share !== before.percent;

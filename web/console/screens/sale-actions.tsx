@@ -18,7 +18,7 @@ interface Props {
   readonly onDone: () => void;
 }
 
-/** Confirms an action on a sale: shows the present state, and the state after the action. */
+/** Confirms an action on a sale: shows its current state, and its state after the action. */
 export function SaleActionDialog(props: Props) {
   switch (props.action) {
     case 'edit':
@@ -127,7 +127,7 @@ function MoveDialog(props: Props) {
 }
 
 function EditDialog(props: Props) {
-  // Keeps the sale as it was when the dialog was opened: a change by another user is not part of this change.
+  // Keeps the sale as it was when the dialog was opened, so that changes by another user are not part of this change.
   const [sale] = useState(props.sale);
   const { api } = useApp();
   const { t, f } = useWords();

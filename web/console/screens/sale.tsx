@@ -52,7 +52,7 @@ export function SaleScreen({ saleId }: { readonly saleId: string }) {
   const { snapshot } = useStore(live.state);
   const [action, setAction] = useState<Exclude<SaleAction, 'void'> | null>(null);
   const refunds = useResource<RefundCounts>(`/admin/v1/sales/${saleId}/refunds`, { everyMs: 15_000 });
-  const [{ void: voiding }, setFilter] = useFilter(['void'] as const); // so that a reload opens the dialog again
+  const [{ void: voiding }, setFilter] = useFilter(['void'] as const); // a reload then opens the dialog again
   const voidChoice = VOID_CHOICES.find((one) => one === voiding);
   const stale = useStaleText();
   const now = snapshot?.sales.find((one) => one.saleId === saleId) ?? null;
@@ -181,8 +181,8 @@ function Overview({ sale, now }: { readonly sale: Sale; readonly now: LiveSale |
 const READ_EVERY_MS = 3_000;
 
 /**
- * Collects the seconds of a range: the seconds that the API remembers, and each new second as it arrives. Missing
- * seconds are read too: the seconds of a lost stream, and the rest of a range that the API did not return at once.
+ * Collects the seconds of a range: those that the API remembers, and each new second as it arrives. It also reads
+ * missing seconds: those of a lost stream, and the rest of a range that the API did not return at once.
  */
 function useSeconds(sale: Sale, now: LiveSale | null, range: Range) {
   const { live } = useApp();
@@ -514,7 +514,7 @@ function Orders({ sale }: { readonly sale: Sale }) {
   );
 }
 
-/** Exports the orders of a sale: all of them, or those that were paid within a time. */
+/** Exports the orders of a sale: all of them, or the orders paid within a time span. */
 function ExportDialog({ sale: { saleId, opensAt }, onClose }: { readonly sale: Sale; readonly onClose: () => void }) {
   const { t } = useWords();
   const [typed, setTyped] = useState({ paidFrom: '', paidTo: '' });

@@ -15,18 +15,18 @@ export const VOID_CHOICES = ['unpaid', 'all'] as const;
 export type VoidChoice = (typeof VOID_CHOICES)[number];
 
 type State =
-  /** `found`: counted so far. */
+  /** `found`: the count so far. */
   | { readonly is: 'looking'; readonly found: Voided }
   | { readonly is: 'failed'; readonly error: ApiError }
   | { readonly is: 'asked'; readonly found: Voided }
   | { readonly is: 'running'; readonly found: Voided; readonly voided: Voided }
   | { readonly is: 'stopped'; readonly found: Voided; readonly voided: Voided; readonly error: ApiError | null }
-  /** `left`: what a last count has found. Null: it failed. */
+  /** `left`: the result of the final count. Null if the count failed. */
   | { readonly is: 'ended'; readonly voided: Voided; readonly left: Voided | null };
 
 /**
- * Voids a sale: counts its orders first, then takes step after step. A step that was interrupted is safe to repeat, so
- * the dialog may be closed, or its page reloaded, at any time: the next one begins with what is left.
+ * Voids a sale: counts its orders first, then runs step after step. An interrupted step can safely be repeated, so the
+ * dialog may be closed, or its page reloaded, at any time: the next void continues with the remaining orders.
  */
 export function VoidDialog({
   sale,
@@ -70,7 +70,7 @@ export function VoidDialog({
     take({ dryRun: true, reason: 'dry run' }, NOTHING_VOIDED, onStep, isOver);
 
   useEffect(() => {
-    let isOver = false; // another choice, or the dialog is closed
+    let isOver = false; // the choice was changed, or the dialog was closed
     const show = (next: State): void => void (!isOver && setState(next));
     const looking = (found: Voided): void => show({ is: 'looking', found });
     looking(NOTHING_VOIDED);
@@ -242,7 +242,7 @@ function Sums({
   );
 }
 
-/** Shows how far the refunds of a sale are. Shows nothing without refunds. */
+/** Shows the progress of the refunds of a sale. Shows nothing if there are none. */
 export function SaleRefunds({ sale, counts }: { readonly sale: Sale; readonly counts: Resource<RefundCounts> }) {
   const { t, f } = useWords();
   if (counts.data === null || counts.data.states.length === 0) return null;

@@ -10,7 +10,7 @@ import { TextField } from '../parts/fields.js';
 import { Freshness, Shown } from '../parts/states.js';
 import { useApp, useResource, useWords } from '../shell/hooks.js';
 
-/** The largest rate and the most buyers admitted at once that the API accepts. */
+/** The maximum rate, and the maximum number of buyers admitted at once, that the API accepts. */
 const RATE_MAX = 100_000;
 const ADMIT_MAX = 1_000_000;
 

@@ -28,8 +28,8 @@ import { language } from './preferences.js';
 import { SignIn } from './sign-in.js';
 
 /**
- * Shows the sign-in page, or the screen of the address for a signed-in user. When a token ends, the screen waits behind
- * the question for the next token.
+ * Shows the sign-in page, or the screen of the address for a signed-in user. When a token ends, the screen stays behind
+ * the request for the next token.
  */
 export function Console({ api, live }: { readonly api: Api; readonly live: LiveStore }) {
   const state = useStore(api.session.state);
@@ -47,8 +47,8 @@ export function Console({ api, live }: { readonly api: Api; readonly live: LiveS
       ending = new AbortController();
       void followLive(api, live, window, ending.signal);
     };
-    // A page that the browser keeps for the button Back would also keep its stream, and a browser allows six
-    // connections in all.
+    // A page that the browser keeps for its Back button would also keep its stream, and a browser allows only six
+    // connections.
     const hide = (): void => ending.abort();
     const show = (event: PageTransitionEvent): void => void (event.persisted && follow());
     follow();

@@ -124,7 +124,7 @@ export function Frame({ screen, children }: { readonly screen: Screen; readonly 
   );
 }
 
-/** Returns the age of the newest snapshot, ms, or null if none has come. */
+/** Returns the age of the newest snapshot, ms, or null if none has arrived. */
 export function useSnapshotAge(): number | null {
   const { live } = useApp();
   const { snapshot, receivedMs } = useStore(live.state);
@@ -139,7 +139,7 @@ export function useStaleText(): string | null {
   return ageMs === null || ageMs <= STALE_AFTER_MS ? null : t.common.stale(f.duration(Math.round(ageMs / 1000) * 1000));
 }
 
-/** Shows whether figures arrive, and how many things need a look. */
+/** Shows whether figures arrive, and how many things need attention. */
 function LiveSign() {
   const { live } = useApp();
   const { t, f } = useWords();

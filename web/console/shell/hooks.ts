@@ -97,7 +97,7 @@ export function useFilter<N extends string>(
 }
 
 export interface Resource<T> {
-  /** The newest data, also while it is read again or cannot be read. */
+  /** The newest data, even while it is being read again or cannot be read. */
   readonly data: T | null;
   readonly error: ApiError | null;
   readonly isLoading: boolean;
@@ -202,7 +202,7 @@ export interface Pages<T> {
   };
 }
 
-/** Rows that a page of the screen asks for. */
+/** Number of rows that the screen requests per page. */
 const PAGE_ROWS = 100;
 const FIRST_PAGE_EVERY_MS = 10_000;
 
@@ -210,7 +210,7 @@ interface PagesState<T> {
   /** Identifies the list and filter of the rows. */
   readonly key: string | null;
   readonly rows: readonly T[];
-  /** Number of pages that the rows come from. */
+  /** Number of pages from which the rows come. */
   readonly pages: number;
   readonly next: string | null;
   readonly error: ApiError | null;
@@ -221,7 +221,7 @@ interface PagesState<T> {
 /**
  * Reads a list of the API, page by page. While only the first page is shown, it is read again at an interval.
  * @param read returns the rows of an answer, and where the next page begins
- * @param isHeld the user works with the shown rows, so they stay as they are
+ * @param isHeld true while the user works with the shown rows, which then stay as they are
  */
 export function usePages<T, A>(
   path: string,
@@ -242,7 +242,7 @@ export function usePages<T, A>(
   const [asked, setAsked] = useState(0);
   const nothing = { key, rows: [], pages: 0, next: null, error: null, isLoading: true, readAtMs: 0 };
   const [kept, setState] = useState<PagesState<T>>(nothing);
-  const state = kept.key === key ? kept : nothing; // rows of another filter are of no use
+  const state = kept.key === key ? kept : nothing; // rows of another filter must not be shown
   const current = useRef<AbortController | null>(null);
 
   const load = async (from: string | null): Promise<void> => {

@@ -5,7 +5,7 @@ import { Check } from '../parts/fields.js';
 import { navigate, readAgain, useStore, useWords } from './hooks.js';
 import { nextTheme, singleKeys } from './preferences.js';
 
-/** The second key of `g …`, and where it leads. */
+/** The second key of `g …`, and the screen it opens. */
 const GO_KEYS = {
   l: { route: { screen: 'live' }, name: 'live' },
   s: { route: { screen: 'sales', tab: 'week' }, name: 'sales' },

@@ -10,7 +10,7 @@ import {
   LearnedRate,
 } from '../../../../src/admission/breaker/call-window.js';
 
-/** A quantile is at most this factor too high, because a bucket is a quarter of an octave wide. */
+/** A quantile is too high by at most this factor, because a bucket is a quarter of an octave wide. */
 const EDGE_FACTOR = 2 ** (1 / 4);
 
 const latency = fc.oneof(
@@ -26,7 +26,7 @@ const countsOf = (latencies: readonly number[]): Uint32Array => {
 };
 
 describe('breaker: latency histogram', () => {
-  it('never returns a quantile that is too low, or more than one bucket too high', () => {
+  it('never returns a quantile that is too low, or too high by more than one bucket', () => {
     fc.assert(
       fc.property(
         fc.array(latency, { minLength: 1, maxLength: 300 }),
@@ -61,7 +61,7 @@ const step = fc.record({
 });
 
 describe('breaker: call window', () => {
-  it('equals a list of all calls in its last ten slots', () => {
+  it('agrees with a list of all calls in its last ten slots', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 100_000 }), fc.array(step, { maxLength: 80 }), (startMs, steps) => {
         let nowMs = startMs;
@@ -88,7 +88,7 @@ describe('breaker: call window', () => {
     );
   });
 
-  it('is empty after its time has passed, even without a call', () => {
+  it('is empty once its time has passed, even without a call', () => {
     const window = new CallWindow(WINDOW_MS, 0);
     window.add(10, true, 100);
     expect(window.calls(WINDOW_MS - 1)).to.equal(1);
@@ -138,7 +138,7 @@ describe('breaker: learned rate', () => {
     );
   });
 
-  it('learns neither from a pause nor from the second in which it ends', () => {
+  it('learns neither from a pause nor from the second in which a pause ends', () => {
     const rate = new LearnedRate(-1);
     for (let call = 0; call < 1000; call++) rate.count(call * 10, HALF_LIFE_MS);
     expect(rate.perSecond(10_000, HALF_LIFE_MS)).to.be.closeTo(100, 1e-9);

@@ -23,13 +23,13 @@ const reportsOf = (...states: readonly BreakerState[]): LiveReport[] =>
   }));
 
 describe('breaker: quorum', () => {
-  it('is the share of the live processes: at least two, or one when only one process lives', () => {
+  it('is a share of the live processes: at least two, or one if only one process lives', () => {
     expect([1, 2, 3, 4, 5, 10].map((live) => quorumOf(live, 0.5))).to.deep.equal([1, 2, 2, 2, 3, 5]);
     expect([1, 2, 3, 10].map((live) => quorumOf(live, 1))).to.deep.equal([1, 2, 3, 10]);
     expect([1, 2, 50, 100].map((live) => quorumOf(live, 0.07))).to.deep.equal([1, 2, 4, 7]);
   });
 
-  it('opens all breakers exactly when the share of open breakers is reached', () => {
+  it('opens all breakers exactly when enough of them are open', () => {
     const states = fc.array(fc.constantFrom(...BREAKER_STATES), { maxLength: 40 });
     fc.assert(
       fc.property(states, fc.integer({ min: 1, max: 100 }), (all, percent) => {
@@ -51,7 +51,7 @@ describe('breaker: quorum', () => {
     expect(isOpenForAll([], 'redis', 0.5)).to.equal(false);
   });
 
-  it('counts a process as recovered only when its breaker was open and is now closed', () => {
+  it('counts a process as recovered only if its breaker was open and is now closed', () => {
     const before = reportsOf('open', 'half_open', 'closed');
     expect(hasRecovered(before, reportsOf('open', 'closed', 'closed'), 'redis')).to.equal(true);
     expect(hasRecovered(before, reportsOf('closed', 'half_open', 'open'), 'redis')).to.equal(true);
@@ -153,7 +153,7 @@ describe('breakers of several processes', () => {
     world = new World();
   });
 
-  it('open only the breaker of the process with the failures', async () => {
+  it('open only the breaker of the process that sees the failures', async () => {
     const one = await world.boot();
     await world.boot();
     await world.boot();
@@ -163,7 +163,7 @@ describe('breakers of several processes', () => {
     expect(world.refuse('mysql'), 'other dependencies are well').to.deep.equal([false, false, false]);
   });
 
-  it('open everywhere within a second when the second of two processes opens its breaker', async () => {
+  it('open everywhere within a second when the second of two processes opens its own', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     const idle = await world.boot();
     await world.fail([one, two]);
@@ -181,7 +181,7 @@ describe('breakers of several processes', () => {
     expect(reports.find(({ processId }) => processId === 'p2')?.report.redis).to.equal('closed');
   });
 
-  it('close within a second when one process closes its breaker, even if their own wait is longer', async () => {
+  it('close within a second when one process closes its own, even if their own wait is longer', async () => {
     const busy = [await world.boot(), await world.boot(), await world.boot(), await world.boot()];
     const probe = { firstMs: 60_000, capMs: 60_000, jitter: 0.5 };
     world.rules = rulesOf({ callsMin: 5, trial: { calls: 2 }, probe });
@@ -197,7 +197,7 @@ describe('breakers of several processes', () => {
     ]);
   });
 
-  it('show the common state, and each process that is not closed with its start time', async () => {
+  it('show the shared state, and each process whose breaker is not closed, with its start time', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     const idle = await world.boot();
     const redis = (process: SharedBreakers): unknown[] =>
@@ -231,7 +231,7 @@ describe('breakers of several processes', () => {
     expect(idle.mode).to.equal('off');
   });
 
-  it('do not keep the breaker open for others when they have no requests', async () => {
+  it('do not keep the breaker open for others if they have no requests', async () => {
     const [busy, ...others] = [await world.boot(), await world.boot(), await world.boot(), await world.boot()];
     await world.fail([busy, ...others] as SharedBreakers[]);
     await world.run(4000, [busy as SharedBreakers]);
@@ -240,7 +240,7 @@ describe('breakers of several processes', () => {
     expect(world.refuse()[0]).to.equal(false);
   });
 
-  it('decide by their own calls when the store is down and the last reports have expired', async () => {
+  it('decide by their own calls while the store is down and the last reports have expired', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     const follower = await world.boot();
     world.rules = rulesOf({ callsMin: 5, probe: { firstMs: 60_000, capMs: 60_000, jitter: 0 } });
@@ -269,7 +269,7 @@ describe('breakers of several processes', () => {
     expect(other.refuses('redis')).to.equal(false);
   });
 
-  it('count only errors of the dependency as failures, and can count a result as a failure', async () => {
+  it('count only errors of the dependency as failures, but can also count a result as a failure', async () => {
     const process = await world.boot();
     const opensBy = async (call: () => Promise<unknown>, failed?: (result: unknown) => boolean): Promise<boolean> => {
       world.clock.advance(60_000);
@@ -301,7 +301,7 @@ describe('breakers of several processes', () => {
     }
   });
 
-  it('refuse no request and count everything in a dry run, and report nothing when off', async () => {
+  it('in a dry run, refuse no request and count everything; when off, report nothing', async () => {
     world.rules = rulesOf({ mode: 'dry_run', callsMin: 5 });
     const one = await world.boot();
     await world.run(500, [one]);
@@ -316,7 +316,7 @@ describe('breakers of several processes', () => {
     expect(reports.map(({ processId }) => processId)).to.deep.equal(['test']);
   });
 
-  it('are closed when switched off while open, and start empty when switched on again', async () => {
+  it('close when they are switched off while open, and start empty when switched on again', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     const follower = await world.boot();
     await world.fail([one, two]);
@@ -340,7 +340,7 @@ describe('breakers of several processes', () => {
     expect(one.refuses('redis')).to.equal(false);
   });
 
-  it('poll in a loop, survive an unreachable store, and withdraw their report at the end', async () => {
+  it('poll in a loop, survive an unreachable store, and withdraw their report when they stop', async () => {
     const process = await world.boot();
     const aborter = new AbortController();
     const ended = process.poll(aborter.signal);

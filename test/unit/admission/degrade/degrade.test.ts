@@ -40,14 +40,14 @@ describe('degradation levels', () => {
     return parsed.success ? [] : parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
   };
 
-  it('are off by default, with full answers', () => {
+  it('are off by default: every answer is full', () => {
     const rules = degradeRules.parse({});
     expect(rules.mode).to.equal('off');
     for (const endpoint of ENDPOINTS) expect(rules.switches[endpoint]).to.deep.equal({ level: 'L0', percent: 100 });
     expect(rules.cache).to.deep.equal({ ttlMs: 60_000, factor: 0.7, ttlMinMs: 5000 });
   });
 
-  it('refuse rules with an old or empty answer to a purchase, with the place and the reason', () => {
+  it('reject rules that would give a purchase an old or partial answer, with the place and the reason', () => {
     for (const poor of ['L1', 'L2', 'L3']) {
       expect(reasonsFor({ switches: { purchase: { level: poor } } })).to.deep.equal([
         'switches.purchase.level: must be L0 or L4 for a purchase',
@@ -85,7 +85,7 @@ describe('degradation levels', () => {
     );
   });
 
-  it('ask no breaker when its answer would change nothing', () => {
+  it('ask no breaker whose answer would change nothing', () => {
     const never = (): boolean => expect.fail('asked');
     expect(rulingFor(rulesOf({ switches: { purchase: { level: 'L4' } } }), 'purchase', 'u', never).level).to.equal(
       'L4',
@@ -118,7 +118,7 @@ describe('degradation levels', () => {
     expect(users.some((user) => rulingFor(none, 'sale', user, () => false).level !== 'L0')).to.equal(false);
   });
 
-  it('ask no breaker when off, only count in a dry run, and apply new rules from the next request', () => {
+  it('ask no breaker while off, only count in a dry run, and apply new rules from the next request on', () => {
     let rules: DegradeRules = rulesOf({ mode: 'off', switches: { sale: { level: 'L2' } } });
     const counted: string[] = [];
     let asked = 0;
@@ -199,7 +199,7 @@ describe('degradation as a layer', () => {
     expect([counted, asked], 'neither breaker nor metric was called').to.deep.equal([[], []]);
   });
 
-  it('refuses a purchase when a breaker it needs is open, and asks no other breaker', () => {
+  it('refuses a purchase if a breaker it needs is open, and asks no other breaker', () => {
     expect(entry.buyer(caller('purchase'), 'ann')).to.equal(null);
     expect(asked).to.deep.equal(['redis', 'rocketmq']);
     for (const dependency of ['redis', 'rocketmq'] as const) {
@@ -210,13 +210,13 @@ describe('degradation as a layer', () => {
     expect(entry.buyer(caller('purchase'), 'ann')).to.equal(null);
   });
 
-  it('counts refusals in a dry run and refuses nothing', () => {
+  it('in a dry run, counts refusals but refuses nothing', () => {
     rules = rulesOf({ mode: 'dry_run', switches: { purchase: { level: 'L4' } } });
     expect(entry.buyer(caller('purchase'), 'ann')).to.equal(null);
     expect(counted).to.deep.equal(['purchase L4 dry_run', 'degrade degraded dry_run']);
   });
 
-  it('refuses the same users each time when a switch covers a share of them', () => {
+  it('refuses the same users each time if a switch covers a share of them', () => {
     rules = rulesOf({ switches: { purchase: { level: 'L4', percent: 30 } } });
     const users = Array.from({ length: 500 }, (_, i) => `user-${i}`);
     const refused = (): string[] => users.filter((user) => entry.buyer(caller('purchase'), user) !== null);

@@ -50,7 +50,7 @@ describe('degraded reads', () => {
     page = new Page();
   });
 
-  it('cache nothing and throw every fault when no rules apply', async () => {
+  it('cache nothing and pass on every fault while no rules apply', async () => {
     expect(await page.serve(null)).to.deep.equal({ served: 'full', body: SALE });
     page.error = OUT;
     expect(await page.serve(null).catch((error: unknown) => error)).to.equal(OUT);
@@ -58,7 +58,7 @@ describe('degraded reads', () => {
     expect(page.cache.ttlMs, 'one failure was seen by the layer').to.equal(42_000);
   });
 
-  it('read each time at L0, and return the last answer with a mark when the source fails', async () => {
+  it('read the source each time at L0, and return the last answer with a mark if the source fails', async () => {
     for (const reading of [1, 2]) {
       expect(await page.serve('L0')).to.deep.equal({ served: 'full', body: SALE });
       expect(page.reading).to.equal(reading);
@@ -71,7 +71,7 @@ describe('degraded reads', () => {
     expect(await page.serve('L0').catch((error: unknown) => error), 'it is too old').to.equal(OUT);
   });
 
-  it('return an earlier answer marked as stale at L1, and read only what is not cached', async () => {
+  it('return an earlier answer marked as stale at L1, and read the source only if nothing is cached', async () => {
     expect(await page.serve('L1'), 'just read').to.deep.equal({ served: 'full', body: SALE });
     page.clock.advance(1500);
     const stale = { served: 'stale', body: { ...SALE, degraded: 'L1', ageMs: 1500 } };
@@ -109,7 +109,7 @@ describe('degraded reads', () => {
     });
   });
 
-  it('do not call the source while its breaker is open, and return an empty answer when nothing is cached', async () => {
+  it('do not call the source while its breaker is open, and return an empty answer if nothing is cached', async () => {
     for (const level of ['L1', 'L2'] as const) {
       const empty = { saleId: '7', state: 'unknown', stock: 'unknown', degraded: level };
       expect(await page.serve(level, { sparesSource: true })).to.deep.equal({ served: 'empty', body: empty });
@@ -120,7 +120,7 @@ describe('degraded reads', () => {
     expect((await page.serve('L1', { sparesSource: true })).served).to.equal('stale');
   });
 
-  it('return the empty answer and shorten the cache time when a source fails below L0, and throw a bug', async () => {
+  it('below L0, return the empty answer and shorten the cache time if a source fails, but throw a bug', async () => {
     page.error = OUT;
     expect((await page.serve('L1')).served).to.equal('empty');
     expect((await page.serve('L2')).served).to.equal('empty');

@@ -31,7 +31,7 @@ describe('address limit without rules', () => {
     expect(counted).to.deep.equal(['sale address on', 'sale address on', 'sale address on']);
   });
 
-  it('slides its window: earlier requests count less and less, and refused requests never count', () => {
+  it('slides its window: older requests count less and less, and refused requests never count', () => {
     const limit = limitOf(100);
     expect(allowed(limit, '203.0.113.7', 1000)).to.equal(100);
     clock.advance(10_000);
@@ -42,7 +42,7 @@ describe('address limit without rules', () => {
     expect(allowed(limit, '203.0.113.7', 100)).to.equal(100);
   });
 
-  it('admits little more than the limit in any ten seconds, for any spread of requests', () => {
+  it('admits little more than the limit in any ten seconds, however requests are spread', () => {
     const limit = limitOf(100);
     const passedAtMs: number[] = [];
     for (let ms = 0; ms < 60_000; ms += 10, clock.advance(10)) {
@@ -55,7 +55,7 @@ describe('address limit without rules', () => {
     expect(passedAtMs.length).to.be.within(500, 700);
   });
 
-  it('counts an IPv6 network as one address, and ignores loopback, own proxies and private networks', () => {
+  it('counts an IPv6 network as one address, and ignores loopback, trusted proxies and private networks', () => {
     const limit = limitOf(3);
     const inNetwork = Array.from({ length: 6 }, (_, nth) => limit.refuses(`2001:db8::${nth + 1}`, 'sale'));
     expect(inNetwork.filter((refused) => refused)).to.have.length(3);
@@ -92,7 +92,7 @@ describe('address limit without rules', () => {
     }
   });
 
-  it('uses bounded memory for a crowd of addresses, and keeps counting known addresses', () => {
+  it('uses limited memory for a crowd of addresses, and keeps counting known addresses', () => {
     const limit = limitOf(2);
     expect(allowed(limit, '203.0.113.7', 2)).to.equal(2);
     for (let nth = 0; nth < 60_000; nth++) limit.refuses(`198.18.${nth >> 8}.${nth & 255}`, 'sale');
@@ -100,7 +100,7 @@ describe('address limit without rules', () => {
     expect(allowed(limit, '192.0.2.9', 10), 'beyond the bound').to.equal(10);
   });
 
-  it('counts other addresses even when one network has many addresses', () => {
+  it('counts other addresses even if one network has many addresses', () => {
     const limit = limitOf(2);
     for (let nth = 0; nth < 120_000; nth++)
       limit.refuses(`2001:db8::${(nth >> 16).toString(16)}:${(nth & 0xffff).toString(16)}`, 'sale');

@@ -27,7 +27,7 @@ const gapsMs = fc.array(
   { maxLength: 60 },
 );
 
-/** The plain model: water measured in ms of outflow. A request that would overflow is refused. */
+/** The simple model: water, measured in ms of outflow. A request that would overflow is refused. */
 class Water {
   #levelMs = 0;
   #atMs = 0;
@@ -44,7 +44,7 @@ class Water {
 }
 
 describe('leaky bucket', () => {
-  it('refuses the same requests as a plain model, and releases the others at the same times, in order', async () => {
+  it('refuses the same requests as a simple model, and releases the others at the same times, in order', async () => {
     await fc.assert(
       fc.asyncProperty(limit, gapsMs, async (of, gaps) => {
         const clock = new CountingClock(0);
@@ -82,7 +82,7 @@ describe('leaky bucket', () => {
     );
   });
 
-  it('names the time when it has room again', async () => {
+  it('tells when it will have room again', async () => {
     const clock = new SteppedClock(0);
     const bucket = new LeakyBucket(clock);
     const of = { ratePerSecond: 10, waitMaxMs: 200 };
@@ -94,7 +94,7 @@ describe('leaky bucket', () => {
     expect(bucket.enter(of)).to.be.instanceOf(Promise);
   });
 
-  it('does not grow when its queue is never empty', async () => {
+  it('does not grow although its queue is never empty', async () => {
     const clock = new SteppedClock(0);
     const bucket = new LeakyBucket(clock);
     const of = { ratePerSecond: 1000, waitMaxMs: 10 };

@@ -47,7 +47,7 @@ describe('limits', () => {
   const buy = async (userId = 'u1'): Promise<Refused | null> => limits.buyer(CALLER, userId);
   const come = async (address: string): Promise<Refused | null> => limits.anonymous({ ...CALLER, address });
 
-  it('are off by default, and answer at once when an endpoint has no limit', () => {
+  it('are off by default, and answer at once if an endpoint has no limit', () => {
     expect(limits.modeOf(null)).to.equal('off');
     expect(limits.smooth()).to.equal(null);
     rules = limitsRules.parse({ mode: 'on', sale: { user: USER }, status: { ip: USER } });
@@ -57,7 +57,7 @@ describe('limits', () => {
     expect(calls).to.have.length(0);
   });
 
-  it('refuse with the wait and headers, and admit again after the wait', async () => {
+  it('refuse with the wait and headers, and admit again after that wait', async () => {
     rules = limitsRules.parse({ mode: 'on', purchase: { user: USER } });
     expect([await buy(), await buy()]).to.deep.equal([null, null]);
     const refused = await buy();
@@ -68,7 +68,7 @@ describe('limits', () => {
     expect(await buy()).to.equal(null);
   });
 
-  it('count refusals in a dry run and delay no request', async () => {
+  it('in a dry run, count refusals and delay no request', async () => {
     rules = limitsRules.parse({ mode: 'dry_run', purchase: { user: USER }, leaky: { ratePerSecond: 1, waitMaxMs: 0 } });
     for (let i = 0; i < 4; i++) await buy();
     for (let i = 0; i < 3; i++) expect(limits.smooth()).to.equal(null);
@@ -80,7 +80,7 @@ describe('limits', () => {
     ]);
   });
 
-  it('apply new rules from the next request', async () => {
+  it('apply new rules from the next request on', async () => {
     rules = limitsRules.parse({ mode: 'on', purchase: { user: { ...USER, limit: 1 } } });
     expect([await buy(), (await buy())?.word]).to.deep.equal([null, 'rate_limited']);
     rules = limitsRules.parse({ mode: 'on', purchase: { user: USER } });
@@ -97,7 +97,7 @@ describe('limits', () => {
     expect(calls.at(-1)?.callers).to.deep.equal([{ address: null, userId: null }]);
   });
 
-  it('count a request against the global limit once: after the token, or at once for a sale page', async () => {
+  it('count a request against the global limit once: after the token is checked, or at once for a sale page', async () => {
     const one = { ip: { limit: 9, windowMs: 1000 }, global: { ratePerSecond: 1, burst: 1 } };
     rules = limitsRules.parse({ mode: 'on', purchase: one, sale: one });
     expect([await come('203.0.113.7'), await buy(), (await buy('u2'))?.word]).to.deep.equal([
@@ -128,7 +128,7 @@ describe('limits', () => {
     expect(refusals).to.deep.equal(['purchase leaky on']);
   });
 
-  it('refuse impossible rules with the place of the mistake', () => {
+  it('reject impossible rules with the place of the mistake', () => {
     const wrong = [
       { purchase: { user: { limit: 0, windowMs: 1000 } } },
       { purchase: { user: { limit: 1, windowMs: 105 } } },
@@ -181,7 +181,7 @@ describe('RateLimit headers', () => {
     expect(rateLimitPolicy({ ...LIMITS, ip: null, global: null })).to.equal('"user";q=5;w=2');
   });
 
-  it('show the remaining requests and the reset time when a request is admitted', () => {
+  it('show the remaining requests and the reset time if a request is admitted', () => {
     expect(rateLimitHeaders(LIMITS, VERDICT)).to.deep.equal([
       'RateLimit-Policy',
       rateLimitPolicy(LIMITS),
@@ -190,12 +190,12 @@ describe('RateLimit headers', () => {
     ]);
   });
 
-  it('show the retry time, rounded up, when a request is refused', () => {
+  it('show the retry time, rounded up, if a request is refused', () => {
     const refused = { ...VERDICT, outcome: 'rate_limited', remaining: 0, retryAfterMs: 1001 } as const;
     expect(rateLimitHeaders(LIMITS, refused).slice(2)).to.deep.equal(['RateLimit', '"user";r=0;t=2']);
   });
 
-  it('are omitted when no limit counts the request', () => {
+  it('are omitted if no limit counts the request', () => {
     expect(rateLimitHeaders(LIMITS, { ...VERDICT, limit: null })).to.deep.equal([]);
   });
 });

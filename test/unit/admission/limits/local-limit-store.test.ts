@@ -30,8 +30,8 @@ function admitted(of: BucketLimit, gapsUs: readonly number[]): number[] {
 }
 
 /**
- * The plain model admits a call unless some time span would then hold more than burst + rate × span. It computes with
- * big integers over every span that ends now.
+ * The simple model admits a call unless some time span would then contain more than burst + rate × span. It computes
+ * with big integers over every span that ends now.
  */
 function admittedByModel({ ratePerSecond, burst }: BucketLimit, gapsUs: readonly number[]): number[] {
   const times: bigint[] = [];
@@ -48,7 +48,7 @@ function admittedByModel({ ratePerSecond, burst }: BucketLimit, gapsUs: readonly
 }
 
 describe('token bucket', () => {
-  it('admits the same calls as the plain model, for any pattern of calls', () => {
+  it('admits the same calls as a simple model, for any pattern of calls', () => {
     fc.assert(
       fc.property(limit, fc.array(gapUs, { maxLength: 150 }), (of, gapsUs) => {
         expect(admitted(of, gapsUs)).to.deep.equal(admittedByModel(of, gapsUs));
@@ -88,7 +88,7 @@ describe('token bucket', () => {
     });
   }
 
-  it('neither adds nor takes tokens when the clock is set back', () => {
+  it('neither adds nor takes tokens if the clock is set back', () => {
     const of = { ratePerSecond: 1000, burst: 2 };
     const bucket = new TokenBucket();
     bucket.take(of, BEGIN_US);
@@ -107,7 +107,7 @@ interface Call {
 
 const windowLimit = fc.integer({ min: 1, max: 8 });
 const windowMs = fc.integer({ min: 10, max: 6000 }).map((tens) => tens * 10);
-/** Pauses as parts of the window, so that calls are close together, adjacent or far apart. */
+/** Pauses as fractions of the window, so that calls are close together, adjacent or far apart. */
 const calls = fc.array(
   fc.record({
     part: fc.oneof(
@@ -134,7 +134,7 @@ const enter = (window: SlidingWindow, { atUs, subject }: Call, most: number, sub
 };
 
 describe('sliding window', () => {
-  it('never admits more than the limit per window, and refuses only calls that 1.1 windows explain', () => {
+  it('never admits more than the limit per window, and refuses only if calls within 1.1 windows account for it', () => {
     fc.assert(
       fc.property(windowLimit, windowMs, calls, (most, ofMs, list) => {
         const window = new SlidingWindow(ofMs);
@@ -156,7 +156,7 @@ describe('sliding window', () => {
     );
   });
 
-  it('admits a request after the named wait, and refuses it 1 µs earlier', () => {
+  it('admits a request after the returned wait, and refuses it 1 µs earlier', () => {
     fc.assert(
       fc.property(windowLimit, windowMs, calls, (most, ofMs, list) => {
         const window = new SlidingWindow(ofMs);
@@ -184,7 +184,7 @@ describe('sliding window', () => {
     expect(window.size).to.equal(1);
   });
 
-  it('forgets no request when the clock is set back', () => {
+  it('forgets no request if the clock is set back', () => {
     const window = new SlidingWindow(10_000);
     enter(window, { atUs: BEGIN_US, subject: 'a' }, 2);
     enter(window, { atUs: BEGIN_US + 1_500_000, subject: 'a' }, 2);

@@ -15,7 +15,7 @@ import { noAdmissionMetrics } from '../../../helpers/no-metrics.js';
 
 const KEYS = readKeyring('k1:a-secret-for-tickets-that-is-long-enough');
 const seals = new Seals(KEYS);
-/** Skips the HMACs of a crowd. */
+/** Skips computing the HMACs of a crowd. */
 const UNSEALED = { seal: () => 'ticket', open: () => null, lot: () => 0 } as unknown as Seals;
 type Waiting = QueueAnswer & { outcome: 'waiting' };
 
@@ -61,7 +61,7 @@ describe('waiting rooms', () => {
     at.join(sale, { userId, roles });
   const ticketOf = (answer: TicketAnswer): string => (answer as Waiting).ticket;
   const read = (userId: string, ticket: string, at = rooms): Promise<TicketAnswer> => at.read(sale, { userId }, ticket);
-  /** Advances the clock tick by tick, as the loop runs. */
+  /** Advances the clock tick by tick, as the loop does. */
   const elapse = async (ms: number): Promise<void> => {
     for (let passed = 0; passed < ms; passed += 100) {
       clock.advance(100);
@@ -77,7 +77,7 @@ describe('waiting rooms', () => {
     return places;
   };
 
-  it('admit buyers in order of arrival, and show each buyer the place and the estimated wait', async () => {
+  it('admit buyers in order of arrival, and show each buyer a place and an estimated wait', async () => {
     expect(await positions('a', 'b', 'c')).to.deep.equal([1, 2, 3]);
     expect(((await join('c')) as Waiting).estimateMs).to.equal(13_000);
     await elapse(9_900);
@@ -112,7 +112,7 @@ describe('waiting rooms', () => {
     expect([rooms.waiting, other.waiting]).to.deep.equal([4, 4]);
   });
 
-  it('refuse a ticket of another buyer or sale, or a changed ticket', async () => {
+  it('refuse a changed ticket, and a ticket of another buyer or sale', async () => {
     const ticket = ticketOf(await join('a'));
     const notFound = { outcome: 'ticket_not_found' };
     expect(await read('b', ticket)).to.deep.equal(notFound);
@@ -121,7 +121,7 @@ describe('waiting rooms', () => {
     expect(await read('a', 'x')).to.deep.equal(notFound);
   });
 
-  it('answer a waiting buyer from the line that was read last, without a call', async () => {
+  it('answer a waiting buyer from the last read of the line, without a call', async () => {
     set({ admitPerSecond: 0 });
     const tickets = [];
     for (let nth = 0; nth < 50; nth++) tickets.push(ticketOf(await join(`u${nth}`)));
@@ -133,7 +133,7 @@ describe('waiting rooms', () => {
     expect(store.asked, 'all share one read of an old line').to.equal(1);
   });
 
-  it('show places while the store is down, and refuse a new buyer', async () => {
+  it('show places while the store is down, but refuse a new buyer', async () => {
     const ticket = ticketOf(await join('a'));
     store.down = true;
     await elapse(5000);
@@ -145,7 +145,7 @@ describe('waiting rooms', () => {
     expect(refused).to.equal('memory line store is down');
   });
 
-  it('assign places by lot only when the sale opens, and put late buyers behind', async () => {
+  it('assign places by lot only once the sale opens, and put late buyers behind', async () => {
     set({ order: 'lot', admitPerSecond: 0 });
     const early = ['a', 'b', 'c', 'd'];
     const tickets: string[] = [];
@@ -163,7 +163,7 @@ describe('waiting rooms', () => {
     expect(await positions(...early)).to.deep.equal(places.map(({ position }) => position));
   });
 
-  it('give every buyer the lot that the seal determines, whatever the order and process of arrival', async () => {
+  it('give every buyer the lot that the seal determines, whatever the order of arrival and the process', async () => {
     set({ order: 'lot', admitPerSecond: 0 });
     const crowd = fc.uniqueArray(fc.string({ minLength: 1, maxLength: 8 }), { minLength: 2, maxLength: 40 });
     await fc.assert(
@@ -182,7 +182,7 @@ describe('waiting rooms', () => {
     );
   });
 
-  it('draw every order by lot with equal probability', () => {
+  it('draw every order of buyers with equal probability', () => {
     const seen = new Map<string, number>();
     for (let saleId = 1; saleId <= 6000; saleId++) {
       const lots = ['a', 'b', 'c'].map((userId) => [seals.lot(String(saleId), userId), userId] as const);
@@ -196,20 +196,20 @@ describe('waiting rooms', () => {
     for (const [order, times] of seen) expect(times, order).to.be.within(900, 1100); // Expected: 1000, with σ = 29.
   });
 
-  it('answer sold_out while the sale has no units, and keep the places for units that return', async () => {
+  it('answer sold_out while the sale has no units, and keep the places in case units return', async () => {
     const ticket = ticketOf(await join('a'));
     soldOut.add('7');
     expect(await read('a', ticket)).to.deep.equal({ outcome: 'sold_out' });
     expect(await join('d')).to.deep.equal({ outcome: 'sold_out' });
     expect(rooms.waiting).to.equal(0);
-    soldOut.clear(); // Units were returned.
+    soldOut.clear(); // units were returned
     expect(await positions('d', 'a')).to.deep.equal([2, 1]);
     soldOut.add('7');
     await rooms.runOnce();
     expect(rooms.waiting, 'a silent room').to.equal(0);
   });
 
-  it('end a turn that no buyer uses, and put the buyer at the end', async () => {
+  it('end a turn that its buyer does not use, and put the buyer at the end', async () => {
     set({ idleMs: 1000 });
     sale.opensAtMs = clock.nowMs();
     await positions('uses-it', 'gone');
@@ -220,7 +220,7 @@ describe('waiting rooms', () => {
     expect(await positions('x', 'y', 'gone')).to.deep.equal([1, 2, 3]);
   });
 
-  it('keep the line moving when the clock is set back by an hour', async () => {
+  it('keep the line moving if the clock is set back by an hour', async () => {
     await elapse(10_000);
     await positions('a', 'b', 'c', 'd', 'e');
     clock.step(-3_600_000);
@@ -240,7 +240,7 @@ describe('waiting rooms', () => {
     expect(await positions('b', 'c', 'a')).to.deep.equal([1, 2, 3]);
   });
 
-  it('keep all places when the store loses everything and the processes remain', async () => {
+  it('keep all places if the store loses everything but the processes survive', async () => {
     set({ admitPerSecond: 2 });
     sale.opensAtMs = clock.nowMs();
     const tickets: string[] = [];
@@ -260,7 +260,7 @@ describe('waiting rooms', () => {
     expect((await join('u19')).outcome).to.equal('admitted');
   });
 
-  it('keep a place by its ticket when the store and all processes lose everything', async () => {
+  it('keep a place by its ticket if the store and all processes lose everything', async () => {
     set({ admitPerSecond: 0 });
     const tickets: string[] = [];
     for (let nth = 0; nth < 5; nth++) tickets.push(ticketOf(await join(`u${nth}`)));
@@ -271,7 +271,7 @@ describe('waiting rooms', () => {
     expect(await join('new', [], fresh)).to.include({ position: 6 });
   });
 
-  it('never show a buyer a worse place when another process has read an older line', async () => {
+  it('never show a buyer a worse place because another process has read an older line', async () => {
     set({ admitPerSecond: 5 });
     sale.opensAtMs = clock.nowMs();
     const other = newRooms();
@@ -284,7 +284,7 @@ describe('waiting rooms', () => {
   });
 
   for (const apis of [1, 2, 4]) {
-    it(`admit the ordered rate with ${apis} processes, while one is killed and one is added`, async () => {
+    it(`admit at the set rate with ${apis} processes, while one is killed and one is added`, async () => {
       set({ admitPerSecond: 200 });
       sale.opensAtMs = clock.nowMs();
       const processes = Array.from({ length: apis }, () => newRooms());
@@ -325,12 +325,13 @@ describe('waiting rooms', () => {
     });
   }
 
-  it('admit a buyer at once when the room is empty', async () => {
+  it('admit a buyer at once if the room is empty', async () => {
     sale.opensAtMs = clock.nowMs() - 60_000;
-    expect(await positions('a', 'b', 'c')).to.deep.equal(['admitted', 'admitted', 1]); // The credit is one second and one place.
+    // one second of turns and one place are saved up
+    expect(await positions('a', 'b', 'c')).to.deep.equal(['admitted', 'admitted', 1]);
   });
 
-  it('admit rate × time within 1 %, for any arrivals', async () => {
+  it('admit rate × time buyers within 1 %, for any arrivals', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 500 }),
@@ -356,7 +357,7 @@ describe('waiting rooms', () => {
     );
   });
 
-  it('let in buyers besides the rate, and not before the opening', async () => {
+  it('let an operator admit buyers in addition to the rate, but not before the opening', async () => {
     set({ admitPerSecond: 0 });
     expect(await store.steer('7', 3)).to.deep.equal({ word: 'no_room', buyers: 0 });
     await positions('a', 'b', 'c', 'd');
@@ -377,7 +378,7 @@ describe('waiting rooms', () => {
     expect(await positions('d2', 'a')).to.deep.equal([2, 3]);
   });
 
-  it('admit nobody in a pause, not even on a place that was free before', async () => {
+  it('admit nobody during a pause, not even to a place that was free before', async () => {
     set({ admitPerSecond: 5 });
     sale.opensAtMs = clock.nowMs();
     await positions('a');
@@ -437,7 +438,7 @@ describe('waiting rooms', () => {
       expect(passes().check('7', 'a', ticketOf(await join('a')))).to.equal('forbidden');
     });
 
-    it('is counted and not required in a dry run, and not checked when off', () => {
+    it('is counted but not required in a dry run, and not checked when off', () => {
       const guard = passes();
       set({ mode: 'dry_run' });
       expect(guard.check('7', 'a', undefined)).to.equal(null);

@@ -42,7 +42,7 @@ describe('purchase tokens', () => {
     return tokens.redeem({ saleId, userId, requestId, address: '' }, endsAtMs);
   };
 
-  it('are issued from leadMs before the start until the end of the sale', async () => {
+  it('are issued from leadMs before the opening until the end of the sale', async () => {
     for (const [atMs, word] of [
       [sale.opensAtMs - 300_001, 'not_open'],
       [sale.opensAtMs - 300_000, 'issued'],
@@ -54,7 +54,7 @@ describe('purchase tokens', () => {
     }
   });
 
-  it('are limited to perUnit × stock, rounded up, with one per buyer, and a buyer gets the same token again', async () => {
+  it('are limited to perUnit × stock, rounded up, one per buyer, and a buyer gets the same token again', async () => {
     set({ perUnit: 1.2 }); // 2 units × 1.2 is 2.4, rounded up to 3.
     for (const user of ['a', 'b', 'a', 'c', 'b']) expect((await issue(user)).outcome, user).to.equal('issued');
     const firstEndMs = sale.opensAtMs + rules.lifeMs;
@@ -64,7 +64,7 @@ describe('purchase tokens', () => {
     expect((await issue('d')).outcome, 'those of the others have lapsed').to.equal('issued');
   });
 
-  it('allow three expired tokens per buyer and a hundred tokens per address, with an IPv6 network as one address', async () => {
+  it('allow three expired tokens per buyer and a hundred tokens per address, and count an IPv6 network as one address', async () => {
     set({ perUnit: 1000, lifeMs: 1000 });
     clock.advance(60_000);
     for (let nth = 0; nth < 3; nth++, clock.advance(1000)) expect((await issue('a')).outcome).to.equal('issued');
@@ -74,7 +74,7 @@ describe('purchase tokens', () => {
     expect((await issue('b', '2001:db8:1::1')).outcome).to.equal('issued');
   });
 
-  it('are valid for one purchase and for every retry of it', async () => {
+  it('are valid for one purchase and for all its retries', async () => {
     const token = await issued('a');
     expect(await check('a', token, 'r1')).to.equal(null);
     expect(await check('a', token, 'r1')).to.equal(null);
@@ -83,7 +83,7 @@ describe('purchase tokens', () => {
     expect(refused).to.deep.equal(['token redeemed_for_another on', 'token redeemed_for_another on']);
   });
 
-  it('are refused for another buyer or sale, and an invented token causes no call to Redis', async () => {
+  it('are refused for another buyer or sale; an invented token causes no call to Redis', async () => {
     const token = await issued('a');
     const asked = store.asked;
     expect(check('b', token)).to.equal('forbidden');
@@ -96,7 +96,7 @@ describe('purchase tokens', () => {
     );
   });
 
-  it('start to expire when the sale opens, and later still allow a retry of their purchase and a new token', async () => {
+  it('begin to expire when the sale opens; after that, a retry of their purchase and a new token are still allowed', async () => {
     const [spent, idle] = [await issued('a'), await issued('b')];
     clock.advance(60_000 + rules.lifeMs - 1);
     expect(await check('a', spent)).to.equal(null);
@@ -107,14 +107,14 @@ describe('purchase tokens', () => {
     expect(await check('b', await issued('b'))).to.equal(null);
   });
 
-  it('stay valid when Redis has lost its list', async () => {
+  it('stay valid if Redis has lost its list', async () => {
     const token = await issued('a');
     store.lose();
     expect(await check('a', token, 'r1')).to.equal(null);
     expect(await check('a', token, 'r2')).to.equal('forbidden');
   });
 
-  it('are unavailable while Redis is down, or pass when the rules allow it and the token is valid', async () => {
+  it('are unavailable while Redis is down, or pass if the rules allow it and the token is valid', async () => {
     const token = await issued('a');
     store.down = true;
     expect(await check('a', token)).to.equal('unavailable');
@@ -127,7 +127,7 @@ describe('purchase tokens', () => {
     expect(error).to.have.property('name', 'OperationalError');
   });
 
-  it('are neither needed nor issued when off or for other sales, and refuse nothing in a dry run', async () => {
+  it('are neither required nor issued when off or for other sales, and refuse nothing in a dry run', async () => {
     for (const raw of [{ mode: 'off' }, { sales: ['8'] }]) {
       set(raw);
       expect(check('a', undefined)).to.equal(null);

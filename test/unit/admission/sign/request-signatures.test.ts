@@ -68,7 +68,7 @@ describe('request signatures', () => {
     const nonce = `nonce-of-the-test-${made++}`;
     return signRequest(keyId, keyOf(keyId), { version: 2, ...PURCHASE, timestamp: stamp(), nonce, ...parts });
   };
-  /** Runs both halves as a request does. */
+  /** Runs both halves of the check as a request does. */
   const ask = async (headers: Record<string, string>, request: Partial<typeof PURCHASE> = {}): Promise<unknown> => {
     const head = signatures.begin('7', headers);
     if (head === null || head === 'bad_signature') return head;
@@ -102,14 +102,14 @@ describe('request signatures', () => {
     );
   });
 
-  it('refuse version 1 before the body is read when it is switched off', async () => {
+  it('refuse version 1 before the body is read if the rules do not allow it', async () => {
     set({ mode: 'on', keys: ['app-1'], versions: [2] });
     expect(signatures.begin('7', signed('app-1', { version: 1 }))).to.equal('bad_signature');
     expect(refused).to.deep.equal(['sign old_version on']);
     expect(await ask(signed())).to.equal(null);
   });
 
-  it('refuse requests signed before a loss of Redis, used or not, and accept requests signed afterwards', async () => {
+  it('refuse requests signed before Redis lost data, whether used or not, and accept requests signed afterwards', async () => {
     const [used, unused] = [signed(), signed()];
     expect(await ask(used)).to.equal(null);
     clock.advance(10_000);
@@ -141,7 +141,7 @@ describe('request signatures', () => {
     );
   });
 
-  it('refuse any change after signing as bad_signature, and take no nonce', async () => {
+  it('refuse any change after signing as bad_signature, and use up no nonce', async () => {
     const changes: [string, Partial<typeof PURCHASE>, Record<string, string>][] = [
       ['method', { method: 'PUT' }, {}],
       ['path', { path: '/v1/sales/8/purchases' }, {}],
@@ -182,7 +182,7 @@ describe('request signatures', () => {
     }
   });
 
-  it('accept a timestamp within ±300 s, to the second, and refuse others as stale', async () => {
+  it('accept timestamps up to 300 s off, to the second, and refuse others as stale', async () => {
     for (const [offsetMs, answer] of [
       [-300_000, null],
       [300_000, null],
@@ -206,25 +206,25 @@ describe('request signatures', () => {
     expect(refused).to.have.length(13);
   });
 
-  it('accept one of twenty simultaneous replays', async () => {
+  it('accept only one of twenty simultaneous replays', async () => {
     const headers = signed();
     const answers = await Promise.all(Array.from({ length: 20 }, () => ask(headers)));
     expect(answers.filter((answer) => answer === null)).to.have.length(1);
   });
 
-  it('accept an old key beside the new key until the rules drop it', async () => {
+  it('accept an old key next to the new key until the rules drop it', async () => {
     set({ mode: 'on', keys: ['app-1', 'app-2'] });
     expect([await ask(signed('app-1')), await ask(signed('app-2'))]).to.deep.equal([null, null]);
     set({ mode: 'on', keys: ['app-2'] });
     expect([await ask(signed('app-1')), await ask(signed('app-2'))]).to.deep.equal(['bad_signature', null]);
   });
 
-  it('refuse a key as bad_signature when the rules name it and no process has it', async () => {
+  it('refuse a key as bad_signature if the rules name it but no process has it', async () => {
     set({ mode: 'on', keys: ['app-9'] });
     expect(await ask({ ...signed(), 'seckill-key-id': 'app-9' })).to.equal('bad_signature');
   });
 
-  it('are unavailable or pass by rule while Redis is down, and never accept a forged request', async () => {
+  it('are unavailable or pass, as the rules say, while Redis is down, and never accept a forged request', async () => {
     nonces.down = true;
     expect(await ask(signed())).to.equal('unavailable');
     set({ mode: 'on', keys: ['app-1'], down: 'allow' });
@@ -233,13 +233,13 @@ describe('request signatures', () => {
     expect(refused).to.deep.equal(['sign unavailable on', 'sign forged on']);
   });
 
-  it('do not treat a bug of the store as an outage', async () => {
+  it('report a bug of the store as a bug, not as an outage', async () => {
     nonces.take = () => Promise.reject(new TypeError('a bug'));
     const error = await ask(signed()).catch((thrown: unknown) => thrown);
     expect(error).to.be.instanceOf(TypeError);
   });
 
-  it('are not needed when off or for other sales, and refuse nothing in a dry run', async () => {
+  it('are not required when off or for other sales, and refuse nothing in a dry run', async () => {
     set({});
     expect(await ask({})).to.equal(null);
     set({ mode: 'on', keys: ['app-1'], sales: ['8'] });
@@ -266,7 +266,7 @@ describe('keyring', () => {
     expect([...readKeyring(`b:${secret},a:${secret}:=`).keys()]).to.deep.equal(['b', 'a']);
   });
 
-  it('names the mistake and never shows a secret', () => {
+  it('names the mistake but never shows a secret', () => {
     for (const [text, words] of [
       ['x', /key 1 needs the form/],
       [`a:${secret},:${secret}`, /key 2 needs the form/],

@@ -32,21 +32,21 @@ describe('seals', () => {
     expect(seals.open(WHAT, text)).to.deep.equal(['123', 'abc']);
   });
 
-  it('do not open when text moves between the buyer and the fields', () => {
+  it('do not open if text is moved between the buyer and the fields', () => {
     const seals = ring('k1');
     const text = seals.seal({ ...WHAT, saleId: '7', userId: 'u1' }, ['1']);
     const [keyId, , mac] = text.split('.');
     expect(seals.open({ ...WHAT, saleId: '7', userId: `u1.${keyId}` }, `1.${mac}`)).to.equal(null);
   });
 
-  it('seal with the first key and accept an older key while it is listed', () => {
+  it('seal with the first key, and accept an older key while it is listed', () => {
     const old = ring('k1').seal(WHAT, [1]);
     expect(ring('k2', 'k1').seal(WHAT, [1])).to.match(/^k2\./);
     expect(ring('k2', 'k1').open(WHAT, old)).to.deep.equal(['1']);
     expect(ring('k2').open(WHAT, old)).to.equal(null);
   });
 
-  it('neither seal nor open without a key, and keep a sealed text short enough to open', () => {
+  it('neither seal nor open without a key, and keep a sealed text short enough to be opened', () => {
     expect(() => ring().seal(WHAT, [1])).to.throw(RangeError, 'no key');
     expect(ring().open(WHAT, ring('k1').seal(WHAT, [1]))).to.equal(null);
     expect(() => ring('k1').seal(WHAT, ['x'.repeat(466)])).to.throw(RangeError, 'short');

@@ -12,7 +12,7 @@ const GOOD: Environment = {
   MYSQL_URL: 'mysql://seckill:mysql-password@127.0.0.1:3306/seckill',
 };
 
-/** The problems of a configuration, or an empty list when it loads. */
+/** Returns the problems of a configuration. Empty if it loads. */
 function problemsOf(sections: readonly SectionName[], env: Environment): readonly string[] {
   try {
     loadConfig(sections, env);
@@ -24,7 +24,7 @@ function problemsOf(sections: readonly SectionName[], env: Environment): readonl
 }
 
 describe('config', () => {
-  it('starts every program when the five settings without a default are set', () => {
+  it('starts every program if the five settings without a default are set', () => {
     for (const [program, sections] of Object.entries(PROGRAM_SECTIONS)) {
       expect(problemsOf(sections, GOOD), program).to.deep.equal([]);
     }
@@ -32,7 +32,7 @@ describe('config', () => {
     expect([...needed].map((problem) => problem.split(' ')[0])).to.have.members(Object.keys(GOOD));
   });
 
-  it('uses the default when a setting is missing or empty', () => {
+  it('uses the default if a setting is missing or empty', () => {
     expect(loadConfig(['batch'], { BATCH_SIZE_MAX: '' }).batch).to.deep.equal({
       sizeMax: 192,
       inFlightMax: 3,
@@ -68,7 +68,7 @@ describe('config', () => {
     }
   });
 
-  it('reports a broken rule between settings beside a bad setting of another section', () => {
+  it('reports a broken rule between settings together with a bad setting of another section', () => {
     const env = { ...GOOD, BATCH_SIZE_MAX: '100', BATCH_QUEUE_MAX: '50', LOG_LEVEL: 'loud' };
     expect(problemsOf(PROGRAM_SECTIONS.api, env)).to.have.members([
       'LOG_LEVEL must be one of debug, info, warn, error, silent, but is "loud"',
@@ -89,7 +89,7 @@ describe('config', () => {
     ],
   ];
   for (const [what, env, problem] of rules) {
-    it(`checks that ${what} when a program reads both settings [D2]`, () => {
+    it(`checks that ${what} if a program reads both settings [D2]`, () => {
       const problems = problemsOf(PROGRAM_SECTIONS.worker, { ...GOOD, ...env });
       expect(problems).to.have.length(1);
       expect(problems[0]).to.match(problem);
@@ -144,7 +144,7 @@ describe('config', () => {
     }
   });
 
-  it('accepts values at the edge of a rule', () => {
+  it('accepts values at the limits of a rule', () => {
     const edge = {
       MYSQL_POOL_MAX: '4',
       WORKER_LOOPS: '2',
@@ -155,7 +155,7 @@ describe('config', () => {
     expect(problemsOf(['batch'], { BATCH_SIZE_MAX: '64', BATCH_QUEUE_MAX: '64' })).to.deep.equal([]);
   });
 
-  it('refuses to wait for replicas when Redis is a cluster', () => {
+  it('refuses to wait for replicas if Redis is a cluster', () => {
     const [one, cluster] = ['redis://h:6379', 'redis+cluster://h:6379,h:6380'];
     expect(problemsOf(['redis'], { REDIS_URL: one, REDIS_WAIT_REPLICAS: '1' })).to.deep.equal([]);
     expect(problemsOf(['redis'], { REDIS_URL: cluster, REDIS_WAIT_REPLICAS: '0' })).to.deep.equal([]);
@@ -163,7 +163,7 @@ describe('config', () => {
     expect(problems.join()).to.include('REDIS_WAIT_REPLICAS must be 0 with a cluster');
   });
 
-  it('refuses an address when a percent sign in it encodes nothing', () => {
+  it('refuses an address with a percent sign that encodes nothing', () => {
     const must = 'must write a literal % as %25';
     const wrong = { MYSQL_URL: 'mysql://u:50%off@db/x', REDIS_URL: 'redis://u:%ff@a:1' };
     const parts = ['mysql', 'redis'] as const;
@@ -171,7 +171,7 @@ describe('config', () => {
     expect(problemsOf(parts, { ...GOOD, MYSQL_URL: 'mysql://u:50%25off@db/x' })).to.deep.equal([]);
   });
 
-  it('shows no secret when a secret is wrong [S9]', () => {
+  it('shows no secret in the error about it [S9]', () => {
     const short = 'short-secret';
     const env = {
       JWT_SECRET: short,
@@ -209,7 +209,7 @@ describe('config', () => {
     ]);
   });
 
-  it('refuses a broker key without its secret, and the reverse', () => {
+  it('refuses a broker key without its secret, and a secret without its key', () => {
     const accessOf = (env: Environment): unknown[] => {
       const { key, secret, sessionToken, tls } = loadConfig(['brokerAccess'], env).brokerAccess;
       return [key, secret(), sessionToken(), tls];
@@ -223,7 +223,7 @@ describe('config', () => {
     }
   });
 
-  it('reports the place of a bad admission key without its secret', () => {
+  it('reports the place of a bad admission key, but not its secret', () => {
     expect(loadConfig(['admission'], {}).admission).to.deep.equal({ signKeys: '', sealKeys: '' });
     const good = { ADMISSION_SIGN_KEYS: `app-1:${SECRET},app-2:${SECRET}`, ADMISSION_SEAL_KEYS: `k1:${SECRET}` };
     expect(loadConfig(['admission'], good).admission.signKeys).to.equal(good.ADMISSION_SIGN_KEYS);
@@ -258,7 +258,7 @@ describe('config', () => {
     expect(alone).to.deep.equal(['PAYMENT_WEBHOOK_SECRET must be set if PAYMENT_WEBHOOK_SECRET_BEFORE is set']);
   });
 
-  it('refuses a payment provider when its key, its mode or its address is wrong', () => {
+  it('refuses a payment provider whose key, mode or address is wrong', () => {
     const wrong = (env: Record<string, string>): string => problemsOf(['payment'], env).join();
     const [testKey, liveKey] = ['sk_test_of_nobody', 'rk_live_of_nobody'];
     const stripe = { PAYMENT_PROVIDER: 'stripe', PAYMENT_API_KEY: liveKey };
@@ -292,7 +292,7 @@ describe('config', () => {
   });
 
   describe('settings of earlier releases', () => {
-    it('keeps the fixed value and names the setting when an old environment sets it', () => {
+    it('keeps the fixed value, and names the setting, if an old environment sets it', () => {
       const old = { REDRIVE_AFTER_MS: '5', GATE_CARD_CACHE_MS: '7', REPAIR_LEASE_MS: '100', LOG_LEVEL: 'warn' };
       for (const sections of Object.values(PROGRAM_SECTIONS))
         expect(problemsOf(sections, { ...GOOD, ...old })).to.deep.equal([]);
@@ -311,7 +311,7 @@ describe('config', () => {
       expect(removedSettings(all)).to.deep.equal([]);
     });
 
-    it('reads a fixed value from the environment when TEST_OVERRIDES is on, but not in production', () => {
+    it('reads a fixed value from the environment if TEST_OVERRIDES is on, but not in production', () => {
       const env = { TEST_OVERRIDES: 'on', REDRIVE_AFTER_MS: '5', REDRIVE_MAX: '7' };
       expect(loadConfig(['keeper'], env).keeper.redriveAfterMs).to.equal(5);
       expect(removedSettings(env)).to.deep.equal([
@@ -325,7 +325,7 @@ describe('config', () => {
       ]);
     });
 
-    it('raises a fixed value when a setting needs it', () => {
+    it('raises a fixed value if a setting needs it', () => {
       const leaseMs = (MYSQL_QUERY_TIMEOUT_MS: string): number =>
         loadConfig(['mysql', 'repair'], { ...GOOD, MYSQL_QUERY_TIMEOUT_MS }).repair.leaseMs;
       expect([leaseMs('10000'), leaseMs('60000')]).to.deep.equal([15_000, 75_000]);
@@ -348,14 +348,14 @@ describe('config', () => {
         expect(() => port.parse(bad)).to.throw(/must be a whole number from 1 to 10, but is/);
       });
     }
-    it('refuses a blank when 0 is allowed', () => {
+    it('refuses a blank even where 0 is allowed', () => {
       const zero = integer({ env: 'X', doc: 'A count.', unit: '', min: 0, max: 10 });
       expect(() => zero.parse(' ')).to.throw(/must be a whole number/);
     });
     it('accepts both ends of the range', () => {
       expect([port.parse('1'), port.parse('10')]).to.deep.equal([1, 10]);
     });
-    it('cuts a long value in its error', () => {
+    it('shortens a long value in its error', () => {
       expect(() => port.parse('9'.repeat(500))).to.throw(/^.{0,150}$/);
     });
   });
@@ -383,12 +383,12 @@ describe('config', () => {
         expect(() => parse(bad)).to.throw(/must be host:port/);
       });
     }
-    it('refuses an address that is named twice', () => {
+    it('refuses an address that occurs twice', () => {
       expect(() => parse('a:1,b:2,a:1')).to.throw(/once, but names "a:1" twice/);
     });
   });
 
-  it('shows the length and not the value of a text that is too short', () => {
+  it('shows the length, not the value, of a secret that is too short', () => {
     const key = text({ env: 'X', doc: 'A text.', minLength: 5, range: '5 or more' });
     expect(() => key.parse('abcd')).to.throw(/must have at least 5 characters, but has 4$/);
     expect(key.parse('abcde')).to.equal('abcde');

@@ -61,7 +61,7 @@ describe('config: secrets and certificates from files', () => {
     expect(url).to.equal(MYSQL_URL);
   });
 
-  it('names a file and the reason when it cannot be used', () => {
+  it('names a file that cannot be used, and the reason', () => {
     const wrong = (path: string): string => problemOf(['mysql'], { MYSQL_URL, MYSQL_PASSWORD_FILE: path });
     expect(wrong('/nowhere/password')).to.equal(
       'MYSQL_PASSWORD_FILE names /nowhere/password, which cannot be read (ENOENT)',
@@ -79,7 +79,7 @@ describe('config: secrets and certificates from files', () => {
       .and.not.include('too short');
   });
 
-  it('refuses a value beside its file, and a second password', () => {
+  it('refuses a value together with its file, and a second password', () => {
     expect(problemOf(['mysql'], { MYSQL_URL, MYSQL_PASSWORD: 'a', MYSQL_PASSWORD_FILE: file('b', 'b') })).to.equal(
       'MYSQL_PASSWORD and MYSQL_PASSWORD_FILE must not both be set; keep only one of them',
     );
@@ -92,7 +92,7 @@ describe('config: secrets and certificates from files', () => {
     );
   });
 
-  it('prefers the settings of an app to its environment when a setting is a file', () => {
+  it('prefers the settings of an app to its environment, even if a setting is a file', () => {
     const around = { MYSQL_PASSWORD_FILE: file('around', 'around') };
     const of = (settings: Record<string, string>, env: Environment): string =>
       loadConfig(['mysql'], withSettings({ MYSQL_URL, ...settings }, env)).mysql.password();
@@ -154,7 +154,7 @@ describe('config: secrets and certificates from files', () => {
       ]);
     });
 
-    it('names a certificate or key that cannot be used, and shows no key', async () => {
+    it('names a certificate or key that cannot be used, but never shows a key', async () => {
       const expired = await makeCertificate(
         { commonName: 'x', fromMs: Date.now() - 2 * DAY_MS, untilMs: Date.now() - DAY_MS },
         authority,
@@ -183,7 +183,7 @@ describe('config: secrets and certificates from files', () => {
       );
     });
 
-    it('refuses them when TLS is off', () => {
+    it('refuses them if TLS is off', () => {
       const ca = authority.cert;
       expect(mysql({ MYSQL_TLS: 'off', MYSQL_TLS_CA: ca })).to.equal(
         'MYSQL_TLS must be on if MYSQL_TLS_CA is set, because nothing is encrypted now',

@@ -46,7 +46,7 @@ describe('doctor: versions', () => {
   });
 });
 
-describe('doctor: checks that stop a program at its start', () => {
+describe('doctor: checks that stop a program when it starts', () => {
   it('returns each check that would break the program, with advice', () => {
     const facts = mysql({ timeZone: 'SYSTEM', otherEngines: ['orders MyISAM'], readOnly: true, flushAtCommit: 0 });
     const problems = startProblems(MYSQL_CHECKS, facts);
@@ -66,7 +66,7 @@ describe('doctor: checks that stop a program at its start', () => {
     ]);
   });
 
-  it('returns no check when the servers are healthy', () => {
+  it('returns no check if the servers are healthy', () => {
     expect(startProblems(MYSQL_START_CHECKS, mysql())).to.deep.equal([]);
     expect(startProblems(REDIS_START_CHECKS, redisServer())).to.deep.equal([]);
   });

@@ -34,7 +34,7 @@ describe('admin audit', () => {
       .get(`/admin/v1/audit${query}`)
       .set('authorization', bearer('boss', ['admin']));
 
-  it('lists entries with their state before and after, and names the start of the next page when the page is full', async () => {
+  it('lists entries with their state before and after, and names the start of the next page if the page is full', async () => {
     const shown = { ...SHARED, at: '2030-01-01T00:00:00.000Z' };
     expect((await get('').expect(200)).body).to.deep.equal({ entries: [shown, shown], next: null });
     expect((await get('?limit=2').expect(200)).body.next).to.equal('9');
@@ -52,7 +52,7 @@ describe('admin audit', () => {
     ]);
   });
 
-  it('returns 400 and names the field when a filter is wrong [S6]', async () => {
+  it('returns 400 and names the field if a filter is wrong [S6]', async () => {
     const wrong = { subject: 'subject=', limit: 'limit=201', since: 'since=now', before: 'before=x', who: 'who=x' };
     for (const [field, query] of Object.entries({ ...wrong, actor: 'actor=a&actor=b' })) {
       const { body } = await get(`?${query}`).expect(400);

@@ -32,11 +32,11 @@ describe('keeper: watch-messages', () => {
   const published = async (): Promise<string[]> =>
     (await registry.metrics()).split('\n').filter((line) => line.startsWith('seckill_mq_'));
 
-  it('publishes nothing before its first read, as 0 would say that all is well', async () => {
+  it('publishes nothing before its first read, because 0 would mean that all is well', async () => {
     expect(await published()).to.deep.equal([]);
   });
 
-  it('publishes lag and age of each group, dead letters per topic, half messages and brokers that are down', async () => {
+  it('publishes lag and age of each group, dead letters per topic, half messages and the number of brokers that are down', async () => {
     await runOnce();
     expect(await published()).to.deep.equal([
       'seckill_mq_lag{group="writer",topic="purchase"} 3',
@@ -51,7 +51,7 @@ describe('keeper: watch-messages', () => {
     ]);
   });
 
-  it('publishes only the number of brokers that are down when no broker answers', async () => {
+  it('publishes only the number of brokers that are down if no broker answers', async () => {
     await runOnce();
     inspect = async () => ({ brokers: [{ down: 'gone' }], held: null });
     await runOnce();
@@ -66,7 +66,7 @@ describe('keeper: watch-messages', () => {
     expect(await published()).to.deep.equal([]);
   });
 
-  it('shows no old figures and fails the run when RocketMQ does not answer', async () => {
+  it('shows no old figures and fails the run if RocketMQ does not answer', async () => {
     await runOnce();
     const noAnswer = new OperationalError('rocketmq', 'no answer', { retryable: true });
     inspect = () => Promise.reject(noAnswer);

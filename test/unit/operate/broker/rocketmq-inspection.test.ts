@@ -33,7 +33,7 @@ describe('inspection of RocketMQ with a faulty broker', () => {
     cluster = await StandInCluster.start(brokers);
     return new RocketmqInspection(cluster.namesrvAddr, null);
   };
-  /** Returns the fault of a look. The fault must be of RocketMQ, because any other error ends the program. */
+  /** Returns the fault of an inspection. It must be a RocketMQ fault, because any other error ends the program. */
   const faultOf = async (look: Promise<unknown>): Promise<string> => {
     const error = await look.then(
       () => expect.fail('it found something'),
@@ -51,7 +51,7 @@ describe('inspection of RocketMQ with a faulty broker', () => {
     expect(asked).to.equal(3);
   });
 
-  it('fails after three tries when a broker stays silent', async () => {
+  it('fails after three attempts if a broker stays silent', async () => {
     let asked = 0;
     const inspection = await inspect({
       'broker-a': () => {
@@ -60,11 +60,11 @@ describe('inspection of RocketMQ with a faulty broker', () => {
       },
     });
     expect(await faultOf(inspection.consumers('g'))).to.match(/closed the connection|ECONNRESET/);
-    // each try uses the open connection, then a new connection
+    // each attempt uses the open connection, then a new one
     expect(asked).to.equal(6);
   });
 
-  it('fails at once when a broker refuses', async () => {
+  it('fails at once if a broker refuses', async () => {
     let asked = 0;
     const refuses: Broker = () => {
       asked++;
@@ -79,7 +79,7 @@ describe('inspection of RocketMQ with a faulty broker', () => {
     );
   });
 
-  it('fails when the answer of a broker is unreadable', async () => {
+  it('fails if the answer of a broker is unreadable', async () => {
     const tooLong = Buffer.alloc(8);
     tooLong.writeInt32BE(128 * 1024 * 1024, 0);
     for (const [said, fault] of [
@@ -98,7 +98,7 @@ describe('inspection of RocketMQ with a faulty broker', () => {
     }
   });
 
-  it('names a broker that no name server knows any more in every look that shares the seen brokers', async () => {
+  it('names a broker that no name server knows any more, as long as it remembers the brokers it has seen', async () => {
     await inspect({ 'broker-a': () => NO_ONE, 'broker-b': () => NO_ONE });
     const { namesrvAddr } = cluster as StandInCluster;
     const seen = new SeenBrokers();
@@ -130,19 +130,19 @@ describe('figures for the keeper', () => {
     return { down: brokers.map(({ down }) => down), held: held !== null };
   };
 
-  it('count the only broker as down and show no messages when no name server knows it any more', async () => {
+  it('count the only broker as down, and show no messages, if no name server knows it any more', async () => {
     expect(await downs()).to.deep.equal({ down: [null], held: true });
     cluster.forget('broker-a');
     expect(await downs()).to.deep.equal({ down: ['no name server knows this broker any more'], held: false });
   });
 
-  it('count a broker as down when a fresh keeper finds none', async () => {
+  it('count a broker as down if a newly started keeper finds none', async () => {
     cluster.forget('broker-a');
     const down = [`NAMESRV_ADDR ${cluster.namesrvAddr}: it knows no broker`];
     expect(await downs()).to.deep.equal({ down, held: false });
   });
 
-  it('show no messages when the only known broker is silent', async () => {
+  it('show no messages if the only known broker is silent', async () => {
     cluster.silence('broker-a');
     expect(await downs()).to.have.nested.property('held', false);
     expect(await downs())
@@ -213,7 +213,7 @@ describe('browsing a topic', () => {
     return [messages.map(({ storedAtMs }) => storedAtMs), more];
   };
 
-  it('returns the newest messages of all queues, or the first from a position, and whether there are more', async () => {
+  it('returns the newest messages of all queues, or the first from a position on, and whether there are more', async () => {
     queues = [small(3), small(2)];
     expect(await browse(null, 10)).to.deep.equal([[0, 1, 10, 11, 20], false]);
     expect(await browse(null, 5)).to.deep.equal([[0, 1, 10, 11, 20], false]);
@@ -224,7 +224,7 @@ describe('browsing a topic', () => {
     expect(await browse(null, 40)).to.deep.equal([Array.from({ length: 40 }, (_, index) => 600 + 10 * index), true]);
   });
 
-  it('stops at the size limit for bodies, but always returns one message', async () => {
+  it('stops at the size limit for bodies, but returns at least one message', async () => {
     queues = [[600, 300, 600], [600]];
     expect(await browse(null, 10)).to.deep.equal([[10, 20], true]);
     expect(await browse({ queueId: 0, offset: 0 }, 10)).to.deep.equal([[0, 10], true]);

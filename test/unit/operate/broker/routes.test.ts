@@ -114,13 +114,13 @@ describe('admin: RocketMQ', () => {
       .set('authorization', bearer('ann', roles))
       .send(body);
 
-  it('returns the status of the command, and names a broker that is down', async () => {
+  it('returns the same status as the command, and names a broker that is down', async () => {
     const { body } = await get('/status').expect(200);
     expect(body.brokers).to.deep.equal([BROKER, GONE]);
     expect(body.groups).to.deep.equal([GROUP]);
   });
 
-  it('returns a list with the lines of the command, and the brokers that did not answer', async () => {
+  it('returns a list with the lines that the command prints, and the brokers that did not answer', async () => {
     expect((await get('/groups').expect(200)).body).to.deep.equal({ items: [GROUP], more: false, down: [] });
     isBrokerDown = true;
     clock.advance(1000);
@@ -134,7 +134,7 @@ describe('admin: RocketMQ', () => {
     expect((await get('/halves/discarded').expect(200)).body.items).to.deep.equal([halfOf()]);
   });
 
-  it('shares an answer between callers within a second, or three seconds for a large question', async () => {
+  it('shares an answer between callers within a second, or three seconds if it is expensive', async () => {
     await Promise.all([get('/status'), get('/status'), get('/status')]);
     clock.advance(2999);
     await get('/status').expect(200);
@@ -150,7 +150,7 @@ describe('admin: RocketMQ', () => {
     expect(asked).to.have.length(5);
   });
 
-  it('returns the newest messages, or messages by key, id, time or offset, with `more` when others match', async () => {
+  it('returns the newest messages, or messages by key, id, time or offset, with `more` if others match', async () => {
     const limitsOf = (max: number): object => ({ max, bodiesMax: 4 * 1024 * 1024 });
     const found = async (query: string): Promise<unknown> => {
       const { body } = await get(`/messages?${query}`).expect(200);
@@ -180,7 +180,7 @@ describe('admin: RocketMQ', () => {
     expect([body.items.map(({ queueOffset }: FoundMessage) => queueOffset), body.more]).to.deep.equal([[1], true]);
   });
 
-  it('requires an admin for topics of other systems, and shows only our half messages to other roles', async () => {
+  it('requires an admin for topics of other systems, and shows other roles only our own half messages', async () => {
     for (const role of ['viewer', 'operator']) {
       for (const path of ['/messages?topic=billing', '/messages?topic=%25DLQ%25billing&key=k', '/groups?all=true']) {
         expect((await get(path, role).expect(403)).body, path).to.include({ code: 'role_needed' });
@@ -219,7 +219,7 @@ describe('admin: RocketMQ', () => {
     expect(asked).to.deep.equal([]);
   });
 
-  it('limits the number of concurrent looks', async () => {
+  it('limits the number of concurrent look-ups', async () => {
     const release: (() => void)[] = [];
     const none = { messages: [], more: false };
     answers.browse = () => new Promise((resolve) => release.push(() => resolve(none)));
@@ -233,7 +233,7 @@ describe('admin: RocketMQ', () => {
     await get('/messages').expect(200);
   });
 
-  it('returns 503 when no name server answers, and 501 when none is configured', async () => {
+  it('returns 503 if no name server answers, and 501 if none is configured', async () => {
     answers.topics = () => {
       throw new OperationalError('rocketmq', 'NAMESRV_ADDR 10.0.0.1:9876: connect ECONNREFUSED', { retryable: true });
     };
@@ -246,7 +246,7 @@ describe('admin: RocketMQ', () => {
     expect(without.body.detail).to.include('NAMESRV_ADDR');
   });
 
-  it('returns 503 with a sentence and reports no bug when a broker refuses or stops answering', async () => {
+  it('returns 503 with a sentence and reports no bug if a broker refuses or stops answering', async () => {
     let says: Said = { code: 16, remark: 'the consumer group[g] is forbidden' };
     const cluster = await StandInCluster.start({ 'broker-a': () => says });
     const open: OpenInspection = (onDown) => new RocketmqInspection(cluster.namesrvAddr, null, { onDown });
@@ -268,7 +268,7 @@ describe('admin: RocketMQ', () => {
   });
 
   describe('abandoned half messages', () => {
-    it('are resumed, and each is in the audit log before the broker is asked', async () => {
+    it('are resumed, and each is written to the audit log before the broker is asked', async () => {
       answers.discarded = () => [halfOf(), halfOf({ messageId: 'M2', resumedAtMs: 1 }), halfOf({ topic: 'other' })];
       answers.resume = () => {
         expect(audited).to.have.length(1);
@@ -287,7 +287,7 @@ describe('admin: RocketMQ', () => {
       });
     });
 
-    it('are refused with the reason when they cannot be resumed, and not audited', async () => {
+    it('are refused with the reason if they cannot be resumed, and not audited', async () => {
       const why = async (found: readonly DiscardedHalf[]): Promise<string> => {
         answers.discarded = () => found;
         const { body } = await resume({ key: 'batch-1' }).expect(409);

@@ -7,7 +7,7 @@ describe('api: broker views of operators', () => {
   const said = 'no name server knows this broker any more';
   const configOf = (NAMESRV_ADDR: string) => loadConfig(['repair', 'brokerAccess'], { NAMESRV_ADDR });
 
-  it('names a broker in later looks and traces after a name server has forgotten it', async () => {
+  it('names a broker in later answers and traces after a name server has forgotten it', async () => {
     const empty = () => ({ code: 0, body: '{}' });
     const cluster = await StandInCluster.start({ 'broker-a': empty, 'broker-b': empty });
     const { brokerViews, traceBroker } = openBroker(configOf(cluster.namesrvAddr));
@@ -23,7 +23,7 @@ describe('api: broker views of operators', () => {
     }
   });
 
-  it('asks nothing without a name server', () => {
+  it('asks nothing if there is no name server', () => {
     expect(openBroker(configOf(''))).to.deep.equal({ brokerViews: null, traceBroker: null });
   });
 });

@@ -24,7 +24,7 @@ describe('admin: many dead letters at once', () => {
   let replay: DeadLetterServices['deadLetters']['replay'];
   /** Runs before each replay or discard. */
   let onWork: (deadLetterId: string) => Promise<void>;
-  /** Bulk of the last request. */
+  /** The bulk action of the last request. */
   let signal: AbortSignal | undefined;
   beforeEach(async () => {
     world = new DeadLetterWorld();
@@ -83,7 +83,7 @@ describe('admin: many dead letters at once', () => {
   };
   const statesOf = (ids: readonly string[]): string[] => ids.map((id) => world.deadLetter(id).state);
 
-  it('counts the matches and returns the first of them in a dry run, and changes nothing', async () => {
+  it('in a dry run, counts the matches, returns the first of them, and changes nothing', async () => {
     const ids = await parked(22);
     const { body } = await post({ action: 'replay', filter: { saleId: sale.saleId }, dryRun: true }).expect(200);
     expect([body.matching, body.most, body.first.length]).to.deep.equal([22, 1000, 20]);
@@ -155,7 +155,7 @@ describe('admin: many dead letters at once', () => {
     for (const row of world.mysql.allOrders) expect(row.state).to.equal('failed');
   });
 
-  it('stops when a server fails, and reports the rest', async () => {
+  it('stops if a server fails, and reports the rest as not done', async () => {
     const ids = await parked(3);
     onWork = async (id) => {
       if (id === ids[1]) throw new OperationalError('redis', 'redis is away', { retryable: true });
@@ -194,7 +194,7 @@ describe('admin: many dead letters at once', () => {
     expect(end?.data).to.deep.include({ done: 1, left: 2, stopped: 'time_up' });
   });
 
-  it('stops after the current dead letter when the client leaves, and blocks other bulks until then', async () => {
+  it('stops after the current dead letter if the client leaves, and blocks other bulk actions until then', async () => {
     const ids = await parked(3);
     let release = (): void => undefined;
     let begun = 0;

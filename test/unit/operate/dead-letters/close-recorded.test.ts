@@ -16,7 +16,7 @@ describe('keeper: close-recorded-dead-letters', () => {
   });
   const states = (): string[] => world.deadLetters.deadLetters.map(({ state }) => state);
 
-  it('closes a parked batch that another message has recorded, with a note, and marks it in Redis', async () => {
+  it('closes a parked batch that another message has recorded, with a note, and marks it recorded in Redis', async () => {
     const [recorded, waiting] = [await world.parkedBatch(sale, ['u1', 'u2']), await world.parkedBatch(sale, ['u3'])];
     await world.recorded(recorded.batch, ['u2']);
     await job.runOnce();
@@ -39,7 +39,7 @@ describe('keeper: close-recorded-dead-letters', () => {
     expect(states()).to.deep.equal(['parked', 'parked']);
   });
 
-  it('looks at many in turn and continues past a sale in repair', async () => {
+  it('examines many in turn, and continues past a sale in repair', async () => {
     for (let i = 0; i < 250; i++) {
       const { batch } = await world.parkedBatch(sale, [`u${i}`]);
       await world.recorded(batch);

@@ -33,7 +33,7 @@ describe('keeper: collect-dead-letters', () => {
   const pending = async (): Promise<number> =>
     (await world.store.pendingSummary({ saleId: sale.saleId, bucket: 0 })).batches;
 
-  it('parks messages that the group gave up on, with their origin, and keeps the units held', async () => {
+  it('parks messages on which the group gave up, with their origin, and keeps the units held', async () => {
     const batch = await world.deducted(sale, ['u1*2']);
     bury(batch.body, { topic: TOPICS.purchase, saleId: batch.saleId, batchId: batch.batchId });
     await create().runOnce();
@@ -50,7 +50,7 @@ describe('keeper: collect-dead-letters', () => {
     expect(world.store.bucket({ saleId: sale.saleId, bucket: 0 }).unitsLeft).to.equal(998);
   });
 
-  it('writes the row, removes the batch from pending and then acks [M8]', async () => {
+  it('writes the row, then removes the batch from pending, then acks [M8]', async () => {
     const batch = await world.deducted(sale, ['u1']);
     bury(batch.body);
     const order: string[] = [];
@@ -83,7 +83,7 @@ describe('keeper: collect-dead-letters', () => {
     expect(order).to.deep.equal(['row', 'park', 'ack']);
   });
 
-  it('keeps a single row and counts once when a lost ack redelivers a message [M8]', async () => {
+  it('keeps a single row and counts once if a lost ack redelivers a message [M8]', async () => {
     const batch = await world.deducted(sale, ['u1']);
     bury(batch.body);
     world.broker.breakNext('ack_lost');
@@ -127,7 +127,7 @@ describe('keeper: collect-dead-letters', () => {
     expect(unfinished()).to.equal(0);
   });
 
-  it('marks and acks a batch that was recorded after all, without a dead letter [M9]', async () => {
+  it('marks a batch that was recorded after all, and acks it without a dead letter [M9]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2']);
     const orderIds = await world.recorded(batch, ['u2']);
     bury(batch.body);
@@ -164,7 +164,7 @@ describe('keeper: collect-dead-letters', () => {
     expect([world.deadLetters.deadLetters.length, unfinished(), await pending()]).to.deep.equal([3, 0, 0]);
   });
 
-  it('parks deadlines and events of any group under their kind and touches no batch [M7]', async () => {
+  it('parks deadlines and events of any group by their kind, and touches no batch [M7]', async () => {
     const { deadLetters, log, metrics, broker } = world;
     const fail = (): never => expect.fail('it is no batch');
     const never = { store: { park: fail, markRecorded: fail }, repository: { findByPurchases: fail } };
@@ -196,7 +196,7 @@ describe('keeper: collect-dead-letters', () => {
     ]);
   });
 
-  it('has its group in its name, so that its failures can be distinguished', () => {
+  it('has the group in its name, so that failures can be told apart', () => {
     expect(create().name).to.equal(`collect-dead-letters:${GROUPS.writer}`);
   });
 });

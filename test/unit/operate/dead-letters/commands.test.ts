@@ -10,11 +10,11 @@ describe('seckill dlq: filters', () => {
     return command.parse(args, { from: 'user' }).opts<Parameters<typeof filterOf>[0]>();
   };
 
-  it('matches every dead letter when no filter is given', () => {
+  it('match every dead letter if none is given', () => {
     expect(filterOf(parse())).to.deep.equal({});
   });
 
-  it('turns each option into a condition, including relative times', () => {
+  it('turn each option into a condition, including relative times', () => {
     const flags = parse(
       '--group',
       'seckill-order-writer',
@@ -43,7 +43,7 @@ describe('seckill dlq: filters', () => {
     expect(flags.limit).to.equal(9);
   });
 
-  it('refuses a wrong group, sale, key, reason, time or count', () => {
+  it('refuse a wrong group, sale, key, reason, time or count', () => {
     for (const [flag, value] of [
       ['--group', 'nobody'],
       ['--sale', 'x'],
@@ -56,7 +56,7 @@ describe('seckill dlq: filters', () => {
     }
   });
 
-  it('names dead letters by their numbers', () => {
+  it('accept dead letters by number', () => {
     expect(parseDeadLetterIds('18', ['17'])).to.deep.equal(['17', '18']);
     for (const wrong of ['0', '-1', '1.5', 'x', '', '1'.repeat(19)]) expect(() => parseDeadLetterIds(wrong)).to.throw();
   });

@@ -45,7 +45,7 @@ describe('dead-letter-admin', () => {
     expect(await idsOf(world.admin.matching({ saleId: '999' }, 1000))).to.deep.equal([]);
   });
 
-  it('parkedMatching: returns dead letters of an earlier run first, skips ended dead letters and limits the sum', async () => {
+  it('parkedMatching: returns dead letters of an earlier run first, skips ended ones and limits the total', async () => {
     const [a, b, c, d, e] = (await park(5)) as [string, string, string, string, string];
     await world.deadLetters.beginReplay(d, 'ann');
     await world.deadLetters.close(b, 'ann', 'discarded', 'given up');
@@ -54,7 +54,7 @@ describe('dead-letter-admin', () => {
     expect(await idsOf(world.admin.parkedMatching({}, 1))).to.deep.equal([d]);
   });
 
-  it('parkedMatching: returns each dead letter once while the run begins replays', async () => {
+  it('parkedMatching: returns each dead letter once even if the run begins replays meanwhile', async () => {
     const ids = await park(450);
     const seen: string[] = [];
     for await (const { deadLetterId } of world.admin.parkedMatching({}, 1000)) {
@@ -64,7 +64,7 @@ describe('dead-letter-admin', () => {
     expect(seen).to.deep.equal(ids);
   });
 
-  it('workThrough: bounds the work under way and returns a result for each dead letter', async () => {
+  it('workThrough: limits the number of actions under way and returns a result for each dead letter', async () => {
     let underWay = 0;
     let most = 0;
     const results = await workThrough(
@@ -80,7 +80,7 @@ describe('dead-letter-admin', () => {
     expect(most).to.equal(FAST.inFlightMax);
   });
 
-  it('workThrough: begins no faster than its rate', async () => {
+  it('workThrough: begins actions no faster than its rate', async () => {
     const beganMs: number[] = [];
     const work = async (): Promise<ReplayAnswer> => {
       beganMs.push(world.clock.nowMs());
@@ -94,7 +94,7 @@ describe('dead-letter-admin', () => {
     expect(beganMs.map((ms) => ms - (beganMs[0] as number))).to.deep.equal([0, 100, 200, 300, 400]);
   });
 
-  it('workThrough: begins nothing after a fault and finishes the work under way', async () => {
+  it('workThrough: begins nothing after a fault, and finishes the work under way', async () => {
     const fault = new OperationalError('mysql', 'gone', { retryable: true });
     let begun = 0;
     const results = await workThrough(

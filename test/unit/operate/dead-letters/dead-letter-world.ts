@@ -18,7 +18,7 @@ import { KeeperWorld } from '../../orders/keeper-world.js';
  * DeadLetterAdmin with all its stores in memory, and a worker that records published batches when a test asks for it.
  */
 export class DeadLetterWorld extends KeeperWorld {
-  /** The worker's treatment of a published batch. */
+  /** What the worker does with a published batch. */
   onPublish: (batch: Batch) => Promise<void> = async () => undefined;
   /** Orders with a coupon. */
   readonly coupons = new Set<string>();

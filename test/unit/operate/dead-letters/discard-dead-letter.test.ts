@@ -15,7 +15,7 @@ describe('discard-dead-letter', () => {
   const bucket = () => world.store.bucket({ ...sale, bucket: 0 });
   const sold = async () => (await world.mysql.find(sale.saleId))?.sold;
 
-  it('fails each purchase as discarded and writes its release to the outbox in the same step [C3]', async () => {
+  it('fails each purchase as discarded and writes its release to the outbox in the same transaction [C3]', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2*2']);
     expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({
       outcome: 'discarded',
@@ -57,7 +57,7 @@ describe('discard-dead-letter', () => {
     expect([await sold(), bucket().unitsLeft]).to.deep.equal([1, 99]);
   });
 
-  it('removes a batch from pending that an unfinished replay put there', async () => {
+  it('removes a batch from pending if an unfinished replay put it there', async () => {
     const { deadLetterId } = await world.parkedBatch(sale, ['u1']);
     await world.admin.replay(deadLetterId, { actor: 'ann', waitMs: 100 });
     expect(bucket().pending.size).to.equal(1);
@@ -65,7 +65,7 @@ describe('discard-dead-letter', () => {
     expect(bucket().pending.size).to.equal(0);
   });
 
-  it('leaves a purchase as an order when a worker records it first', async () => {
+  it('leaves a purchase as an order if a worker records it first', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
     const write = world.mysql.write.bind(world.mysql);
     world.mysql.write = async (plan) => {
@@ -81,7 +81,7 @@ describe('discard-dead-letter', () => {
     expect([await sold(), bucket().unitsLeft]).to.deep.equal([1, 99]);
   });
 
-  it('writes nothing more and returns no units twice when it is repeated after a death before the dead letter [C3]', async () => {
+  it('after a crash before the dead letter was closed, a repeat writes nothing more and returns no units twice [C3]', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     world.deadLetters.breakMoves(1);
     expect(await world.admin.discard(deadLetterId, 'ann').catch((cause: unknown) => cause)).to.be.instanceOf(
@@ -102,7 +102,7 @@ describe('discard-dead-letter', () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     await world.admin.discard(deadLetterId, 'ann');
     await world.releaseUnits();
-    await world.store.markRecorded([{ batch, orders: [] }]); // as a worker that finds every row
+    await world.store.markRecorded([{ batch, orders: [] }]); // like a worker that finds every row
     expect(bucket().unitsLeft).to.equal(100);
     expect(await world.admin.replay(deadLetterId, { actor: 'ann', waitMs: 0 })).to.deep.equal({
       outcome: 'already_closed',
@@ -110,7 +110,7 @@ describe('discard-dead-letter', () => {
     });
   });
 
-  it('closes a message that is no batch, or of an unknown sale, without rows', async () => {
+  it('closes a message that is not a batch, or names an unknown sale, without rows', async () => {
     const { batch } = await world.parkedBatch(sale, ['u1']);
     const garbage = await world.parkDeadLetter(batch, { body: '{' });
     const unknown = batchOf({ saleId: '999' }, purchasesOf('u1'));
@@ -121,7 +121,7 @@ describe('discard-dead-letter', () => {
     expect(world.mysql.allOrders).to.deep.equal([]);
   });
 
-  it('writes a row even if Redis holds no units for it, and returns no units', async () => {
+  it('writes a row even if Redis holds no units for it, and then returns no units', async () => {
     const batch = batchOf(sale, purchasesOf('u1'));
     const deadLetterId = await world.parkDeadLetter(batch);
     await world.admin.discard(deadLetterId, 'ann');
@@ -130,7 +130,7 @@ describe('discard-dead-letter', () => {
     expect(bucket().unitsLeft).to.equal(100);
   });
 
-  it('changes nothing and reports conflicts that never end', async () => {
+  it('changes nothing and reports it if conflicts never end', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     world.mysql.breakNext(...Array.from({ length: 8 }, () => 'write_again' as const));
     expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({ outcome: 'contended' });
@@ -138,7 +138,7 @@ describe('discard-dead-letter', () => {
     expect(world.rowsOf(batch)).to.deep.equal([]);
   });
 
-  it('leaves a closed or unknown dead letter alone', async () => {
+  it('does not touch a closed or unknown dead letter', async () => {
     const { deadLetterId } = await world.parkedBatch(sale, ['u1']);
     await world.deadLetters.close(deadLetterId, 'bob', 'replayed', 'recorded');
     expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({

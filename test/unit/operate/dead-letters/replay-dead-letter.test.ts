@@ -19,7 +19,7 @@ describe('replay-dead-letter', () => {
     world.admin.replay(deadLetterId, { actor: 'ann', waitMs: WAIT_MS, ...(signal === undefined ? {} : { signal }) });
   const pending = () => [...world.store.bucket({ ...sale, bucket: 0 }).pending.keys()];
 
-  it('puts the batch into pending, then publishes it, and is done when every purchase has its row [M8]', async () => {
+  it('puts the batch into pending, then publishes it, and is done once every purchase has its row [M8]', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2*2']);
     const seen: unknown[] = [];
     world.onPublish = async (published) => {
@@ -62,7 +62,7 @@ describe('replay-dead-letter', () => {
     expect(reads).to.equal(5);
   });
 
-  it('stays parked with a note, in pending, and may be replayed when no worker records it in time', async () => {
+  it('stays parked with a note, leaves the batch in pending, and may be repeated if no worker records it in time', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     const beforeMs = world.clock.nowMs();
     expect((await replay(deadLetterId)).outcome).to.equal('unfinished');
@@ -76,7 +76,7 @@ describe('replay-dead-letter', () => {
     expect(world.deadLetter(deadLetterId)).to.include({ state: 'replayed', replays: 2 });
   });
 
-  it('publishes nothing again when an earlier replay was stopped after its rows were written', async () => {
+  it('publishes nothing again if an earlier replay was stopped after its rows were written', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     await replay(deadLetterId);
     await world.work(batch);
@@ -89,7 +89,7 @@ describe('replay-dead-letter', () => {
     expect(world.deadLetter(deadLetterId).state).to.equal('replayed');
   });
 
-  it('marks Redis when the rows exist but were never marked', async () => {
+  it('marks Redis if the rows exist but were never marked', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     const [orderId] = await world.recorded(batch);
     expect((await replay(deadLetterId)).outcome).to.equal('already_recorded');
@@ -100,7 +100,7 @@ describe('replay-dead-letter', () => {
     });
   });
 
-  it('publishes the batch for a worker to decide when a purchase has its row under another batch', async () => {
+  it('publishes the batch for a worker to decide if a purchase has its row under another batch', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
     await world.recorded(batchOf(sale, purchasesOf('u1', 'u2')));
     expect((await replay(deadLetterId)).outcome).to.equal('replayed');
@@ -108,16 +108,17 @@ describe('replay-dead-letter', () => {
     expect(pending()).to.deep.equal([batch.batchId]);
   });
 
-  it('finds the batch recorded at the second of two dead letters of one batch', async () => {
+  it('if one batch has two dead letters, finds the batch recorded at the second', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
-    const second = await world.parkDeadLetter(batch, { isBatch: false }); // from a version that could park a batch twice
+    // from a version that could park a batch twice
+    const second = await world.parkDeadLetter(batch, { isBatch: false });
     world.onPublish = (published) => world.work(published);
     expect((await replay(deadLetterId)).outcome).to.equal('replayed');
     expect((await replay(second)).outcome).to.equal('already_recorded');
     expect(world.rowsOf(batch)).to.have.length(1);
   });
 
-  it('refuses a body that is no batch and stores the reason in the dead letter', async () => {
+  it('refuses a body that is not a batch and stores the reason in the dead letter', async () => {
     const { batch } = await world.parkedBatch(sale, ['u1']);
     for (const [body, why] of [
       ['{', /not JSON/],
@@ -144,7 +145,7 @@ describe('replay-dead-letter', () => {
     expect(pending()).to.deep.equal([]);
   });
 
-  it('leaves a closed or unknown dead letter alone', async () => {
+  it('does not touch a closed or unknown dead letter', async () => {
     const { deadLetterId } = await world.parkedBatch(sale, ['u1']);
     await world.deadLetters.close(deadLetterId, 'bob', 'discarded', 'given up');
     expect(await replay(deadLetterId)).to.deep.equal({ outcome: 'already_closed', state: 'discarded' });
@@ -152,7 +153,7 @@ describe('replay-dead-letter', () => {
     expect(world.publishedIds).to.deep.equal([]);
   });
 
-  it('leaves the batch in pending for the re-drive when the broker refuses it', async () => {
+  it('leaves the batch in pending for the re-drive if the broker refuses it', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     world.broker.breakNext('publish_fails');
     const error = await replay(deadLetterId).catch((cause: unknown) => cause);
@@ -161,7 +162,7 @@ describe('replay-dead-letter', () => {
     expect(world.deadLetter(deadLetterId)).to.include({ state: 'parked', replays: 1 });
   });
 
-  it('publishes nothing when Redis does not answer', async () => {
+  it('publishes nothing if Redis does not answer', async () => {
     const { deadLetterId } = await world.parkedBatch(sale, ['u1']);
     world.store.breakNext('unpark_fails');
     expect(await replay(deadLetterId).catch((cause: unknown) => cause)).to.be.instanceOf(OperationalError);

@@ -37,7 +37,7 @@ describe('replay-message', () => {
     world.admin.replay(deadLetterId, { actor: 'ann', waitMs: WAIT_MS });
   const actions = (): string[] => world.deadLetters.audited.map(({ action }) => action);
 
-  /** Orders of one batch and their deadline message. */
+  /** Orders of one batch, and their deadline message. */
   async function deadlineOf(...users: string[]): Promise<{ orders: string[]; body: string; deadlineAtMs: number }> {
     const batch = await world.deducted(sale, users);
     const orders = await world.recorded(batch);
@@ -52,7 +52,7 @@ describe('replay-message', () => {
     [GROUPS.coupon, 'each of 2 paid orders has its coupon'],
     [GROUPS.notifier, '2 events; notifications are not followed'],
   ] as const) {
-    it(`publishes events that ${group} gave up again and closes the dead letter [M8]`, async () => {
+    it(`publishes events on which ${group} gave up again, and closes the dead letter [M8]`, async () => {
       const body = encodeOrderEvents([EVENT, failed]);
       const deadLetterId = await park(group, body);
       if (group === GROUPS.coupon) for (const orderId of EVENT.orders) world.coupons.add(orderId);
@@ -79,7 +79,7 @@ describe('replay-message', () => {
     expect(reads).to.deep.equal([EVENT.orders, EVENT.orders, EVENT.orders]);
   });
 
-  it('stays parked and may be replayed when a coupon is not issued in time', async () => {
+  it('stays parked and may be replayed again if a coupon is not issued in time', async () => {
     const deadLetterId = await park(GROUPS.coupon, encodeOrderEvents([EVENT]));
     world.coupons.add('1');
     const note = 'published again, 1 of 2 paid orders have no coupon';
@@ -89,7 +89,7 @@ describe('replay-message', () => {
     expect((await replay(deadLetterId)).outcome).to.equal('replayed');
   });
 
-  it('publishes a past deadline for now and waits until none of its orders is overdue [M8]', async () => {
+  it('publishes a past deadline for now, and waits until none of its orders is overdue [M8]', async () => {
     const { orders, body } = await deadlineOf('u1', 'u2');
     const deadLetterId = await park(GROUPS.expirer, body);
     world.clock.advance(WINDOW_MS + 1);
@@ -110,7 +110,7 @@ describe('replay-message', () => {
     expect(world.deadLetter(deadLetterId).state).to.equal('replayed');
   });
 
-  it('stays parked and may be replayed when its orders are not ended in time', async () => {
+  it('stays parked and may be replayed again if its orders are not ended in time', async () => {
     const { body } = await deadlineOf('u1', 'u2');
     const deadLetterId = await park(GROUPS.expirer, body);
     world.clock.advance(WINDOW_MS + 1);
@@ -121,7 +121,7 @@ describe('replay-message', () => {
     expect(world.deadLetter(deadLetterId).note).to.contain('2 of 2 orders are unpaid and past their deadline');
   });
 
-  it('publishes a future deadline for its own time, as it would otherwise become a dead letter again', async () => {
+  it('publishes a future deadline for its own time, because it would otherwise become a dead letter again', async () => {
     const { body, deadlineAtMs } = await deadlineOf('u1');
     expect((await replay(await park(GROUPS.expirer, body))).outcome).to.equal('replayed');
     const expirer = world.broker.source(TOPICS.paymentDeadline, GROUPS.expirer);

@@ -73,7 +73,7 @@ describe('admin dead letters', () => {
   const post = (path: string): request.Test =>
     request(server.operatorsUrl).post(`/admin/v1/dead-letters${path}`).set('authorization', admin);
 
-  it('lists a page without bodies, and names the start of the next page when the page is full', async () => {
+  it('lists a page without bodies, and names the start of the next page if the page is full', async () => {
     expect((await get('').expect(200)).body).to.deep.equal({ deadLetters: [SUMMARY], next: null });
     expect((await get('?limit=1').expect(200)).body.next).to.equal('17');
     expect(calls).to.deep.equal([
@@ -93,7 +93,7 @@ describe('admin dead letters', () => {
     expect(calls).to.deep.equal([['list', filter, { afterId: '16', max: 200 }]]);
   });
 
-  it('returns 400 and names the filter when it is wrong [S6]', async () => {
+  it('returns 400 and names the filter if it is wrong [S6]', async () => {
     const wrong: Record<string, string[]> = {
       saleId: ['x', '0'],
       key: ['a b', ''],
@@ -198,7 +198,7 @@ describe('admin dead letters', () => {
     }
   });
 
-  it('returns 503 with the dependency when it is down [D1]', async () => {
+  it('returns 503 with the dependency if it is down [D1]', async () => {
     fake.services.deadLetters.discard = () =>
       Promise.reject(new OperationalError('mysql', 'gone', { retryable: true }));
     const { body } = await post('/17/discard').expect(503);

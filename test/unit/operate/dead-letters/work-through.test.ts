@@ -34,7 +34,7 @@ describe('seckill dlq: working through dead letters', () => {
       },
     });
 
-  it('prints one JSON line per dead letter and a total, and reports that all are done', async () => {
+  it('prints one JSON line per dead letter and a total, and reports whether all are done', async () => {
     const done = await run({
       1: { outcome: 'replayed', note: 'recorded' },
       2: { outcome: 'already_recorded', note: 'before' },
@@ -63,7 +63,7 @@ describe('seckill dlq: working through dead letters', () => {
     });
   }
 
-  it('reports partial success with the message and advice when a server fails', async () => {
+  it('reports partial success with the message and advice if a server fails', async () => {
     const done = await run({ 1: new OperationalError('mysql', 'mysql is gone', { retryable: true }) });
     sinon.restore();
     expect(done).to.equal(false);
@@ -71,7 +71,7 @@ describe('seckill dlq: working through dead letters', () => {
     expect(printed.at(-1)).to.contain('run the same command again');
   });
 
-  it('reports partial success when fewer dead letters match than were requested', async () => {
+  it('reports partial success if fewer dead letters match than were requested', async () => {
     expect(await run({ 1: { outcome: 'replayed', note: 'n' } }, 2)).to.equal(false);
   });
 

@@ -261,7 +261,7 @@ const all = (facts: AllFacts): Finding[] => reportOn(facts).groups.flatMap(({ fi
 const find = (facts: Partial<AllFacts>, id: string) => all(allFacts(facts)).find((one) => one.id === id);
 
 describe('doctor: checks', () => {
-  it('are all ok and give no advice when the servers are healthy', () => {
+  it('are all ok and give no advice if the servers are healthy', () => {
     const report = reportOn(allFacts());
     expect(all(allFacts()).filter(({ verdict }) => verdict !== 'ok')).to.deep.equal([]);
     expect(report.verdict).to.equal('ok');
@@ -288,7 +288,7 @@ describe('doctor: checks', () => {
     expect(new Set(CHECK_IDS).size).to.equal(CHECK_IDS.length);
   });
 
-  it('report when a server hides a value', () => {
+  it('report if a server hides a value', () => {
     const hidden: readonly [Partial<AllFacts>, string][] = [
       [ofRedis({ fsync: null }), 'redis.fsync'],
       [ofRedis({ strangers: null }), 'redis.access'],
@@ -308,7 +308,7 @@ describe('doctor: checks', () => {
     expect(line(semiSync({ replicas: 2 }))).to.match(/^ok: semi-synchronous, replicas that answer: 2/);
   });
 
-  it('are left out when they do not apply', () => {
+  it('are left out if they do not apply', () => {
     expect(find(ofMysql({ logBin: false }), 'mysql.binlog-format')).to.equal(undefined);
     expect(find(ofMysql({ published: null }), 'mysql.last-writes')).to.equal(undefined);
     expect(find(ofMysql({ disk: null }), 'mysql.disk')).to.equal(undefined);
@@ -319,13 +319,13 @@ describe('doctor: checks', () => {
 });
 
 describe('doctor: several servers', () => {
-  it('print one line for an unreachable server and check the other servers', () => {
+  it('print one line for an unreachable server and still check the others', () => {
     const ids = all(allFacts({ redis: away })).map(({ id }) => id);
     expect(ids.filter((id) => id.startsWith('redis.'))).to.deep.equal(['redis.answers']);
     expect(ids).to.include('mysql.flush').and.include('rocketmq.topics');
   });
 
-  it('name the bad masters or brokers, and group servers with the same fault', () => {
+  it('name the misconfigured masters or brokers, and group servers with the same fault', () => {
     const lru = { evictionPolicy: 'allkeys-lru' };
     const servers = ['a:1', 'b:2', 'c:3'].map((server, nth) => redisServer({ server, ...(nth > 0 ? lru : {}) }));
     const found = find({ redis: { servers, waitReplicas: 0 } }, 'redis.eviction');
@@ -353,7 +353,7 @@ describe('doctor: several servers', () => {
 describe('doctor: accepted risks', () => {
   const facts = allFacts({ redis: redis({ replicas: 0 }), mysql: mysql({ readOnly: true }) });
 
-  it('are ok and still show the accepted risk', () => {
+  it('are ok, but still show the risk', () => {
     const report = reportOn(facts, new Set(['redis.replicas', 'mysql.writable']));
     const lines = report.groups.flatMap(({ findings }) => findings);
     const accepted = lines.find(({ id }) => id === 'redis.replicas');

@@ -9,7 +9,7 @@ const facts = allFacts({
 });
 
 describe('seckill doctor: output', () => {
-  it('prints one line per check grouped by server, advice for failed checks, and a total', () => {
+  it('prints one line per check, grouped by server, advice for failed checks, and a total', () => {
     const lines = reportLines(reportOn(facts));
     expect(lines.filter((line) => /^\w/.test(line)).slice(0, -1)).to.deep.equal([
       'Settings',
@@ -27,7 +27,7 @@ describe('seckill doctor: output', () => {
     expect(lines.join('\n'), 'what a server says steers no terminal').not.to.include('\x1b');
   });
 
-  it('prints the worst verdict and each check by its id when JSON is requested', () => {
+  it('prints the worst verdict, and each check by its id, if JSON is requested', () => {
     const { verdict, checks } = reportBody(reportOn(facts));
     expect(verdict).to.equal('wrong');
     expect(checks.find(({ id }) => id === 'mysql.writable')).to.deep.equal({

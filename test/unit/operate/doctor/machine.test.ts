@@ -21,7 +21,7 @@ describe("the machine's view of a server", () => {
     });
   afterEach(() => servers.splice(0).forEach((server) => server.close()));
 
-  it('finds listening ports on every address of both families, and no other ports or open connections', () => {
+  it('finds listening ports on every address of both families, but no other ports and no open connections', () => {
     expect(wildcardPortsIn(TABLE)).to.deep.equal([0x07e8, 0x46a1]);
     expect(wildcardPortsIn('')).to.deep.equal([]);
   });
@@ -32,7 +32,7 @@ describe("the machine's view of a server", () => {
     expect(await reachOf('localhost', 1)).to.deep.equal(here);
   });
 
-  it('reports a server on every address as open when the machine has an address besides loopback', async function () {
+  it('reports a server on every address as open if the machine has an address besides loopback', async function () {
     const others = Object.values(networkInterfaces()).some((found) => found?.some(({ internal }) => !internal));
     if (!others) {
       console.log('    skipped: this machine has no address but loopback');
@@ -49,7 +49,7 @@ describe("the machine's view of a server", () => {
     expect(await reachOf('192.0.2.1', 6379)).to.deep.equal({ at: 'public', open: 'public_address' });
   });
 
-  it('reads the free disk space of a server only on this machine', async () => {
+  it('reads the free disk space of a server only if it is on this machine', async () => {
     const here = { at: 'this_machine', open: null } as const;
     const used = Number.parseInt(
       execFileSync('df', ['--output=pcent', tmpdir()], { encoding: 'utf8' }).split('\n')[1] ?? '',

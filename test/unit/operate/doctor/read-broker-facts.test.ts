@@ -72,12 +72,12 @@ describe('facts of a broker', () => {
     expect(JSON.stringify(facts), 'no secret of the broker').not.to.include('of-nobody');
   });
 
-  it('leave out settings that the broker does not show and include the rest', async () => {
+  it('leave out settings that the broker does not show, and include the rest', async () => {
     const facts = await read((code) => (code === REQUEST.brokerConfig ? { code: NO_PERMISSION } : says(code)));
     expect(facts).to.include({ settings: null, replicaPort: null, feedsReplicas: true, version: '5.4.0' });
   });
 
-  it('are not read further when the broker refuses the topics', async () => {
+  it('are not read further if the broker refuses to list topics', async () => {
     const refused = read((code) => (code === REQUEST.allTopicConfigs ? { code: 1, remark: 'no' } : says(code)));
     expect(await refused.catch((error: Error) => error)).to.include({ name: 'RemotingError', message: 'no' });
   });

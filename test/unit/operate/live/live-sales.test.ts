@@ -23,7 +23,7 @@ describe('live sales', () => {
   let pending: Record<string, [batches: number, oldestMs: number]>;
   let landed: Map<string, number>;
   let isDown: { list?: boolean; stock?: boolean; landed?: boolean };
-  /** Buckets of every stock read. */
+  /** The buckets of every stock read. */
   let read: string[];
   let found: string[];
   let listed: SaleFilter[];
@@ -145,7 +145,7 @@ describe('live sales', () => {
     expect(await ids()).to.deep.equal(['5', '6', '3', '4', '2', '1', '7']);
   });
 
-  it('show a bounded number and count the others', async () => {
+  it('show a limited number and count the others', async () => {
     all = Array.from({ length: LIVE_SALES_MAX + 3 }, (_, index) => sale(String(index + 1)));
     await heard(2, { [LIVE_SALES_MAX + 3]: { accepted: 1 } });
     const { sales, moreSales } = await live.look();
@@ -154,7 +154,7 @@ describe('live sales', () => {
     expect(moreSales).to.equal(3);
   });
 
-  it('look up a busy sale outside the newest hundred, and hide a sale that is over', async () => {
+  it('find a busy sale outside the newest hundred, and hide a sale that is over', async () => {
     all = Array.from({ length: 102 }, (_, index) => sale(String(index + 1)));
     all[101] = sale('102', { state: 'closed' });
     await heard(2, { 101: { accepted: 1 }, 102: { closed: 9 } });
@@ -166,7 +166,7 @@ describe('live sales', () => {
     expect(found, 'all are listed').to.deep.equal([]);
   });
 
-  it('show a sale in repair when Redis rebuilds or has lost it, but not while it is warmed', async () => {
+  it('show a sale in repair if Redis is rebuilding or has lost it, but not while it is warmed', async () => {
     all = [sale('1', { buckets: 2 }), sale('2'), sale('3', { state: 'warm' })];
     stored = { 1: [open(5), { state: 'repair', unitsLeft: 0 }] };
     const { sales } = await live.look();
@@ -178,7 +178,7 @@ describe('live sales', () => {
     ]);
   });
 
-  it('lose only the figures of a server that is away, and name it', async () => {
+  it('lose only the figures of a server that is down, and name it', async () => {
     all = [sale('7', { sold: 3 })];
     stored = { 7: [open(97)] };
     isDown = { stock: true, landed: true };
@@ -196,7 +196,7 @@ describe('live sales', () => {
     expect(missing).to.include('mysql is away');
   });
 
-  it('read a bounded number of buckets per look, in turn, and keep the figures of the other sales', async () => {
+  it('read a limited number of buckets each time, in turn, and keep the figures of the other sales', async () => {
     all = Array.from({ length: 4 }, (_, index) => sale(String(index + 1), { buckets: 32 }));
     for (const { saleId } of all) stored[saleId] = Array.from({ length: 32 }, () => open(1));
     const lefts: (number | null)[][] = [];

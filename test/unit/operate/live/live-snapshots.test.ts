@@ -79,7 +79,7 @@ describe('live snapshots', () => {
     return got.at(-1) as Snapshot;
   };
 
-  it('are made once for all listeners, and never without a listener', async () => {
+  it('are made once for all listeners, and not at all without a listener', async () => {
     expect(looks).to.equal(0);
     const [one, other] = [listen(), listen()];
     await next(one);
@@ -97,7 +97,7 @@ describe('live snapshots', () => {
     expect(looks).to.equal(before);
   });
 
-  it('send the last snapshot at once to a new listener, and the next snapshot together with the others', async () => {
+  it('send the last snapshot at once to a new listener, and the next one when the others get it', async () => {
     const one = listen();
     await next(one);
     const late = listen();
@@ -109,7 +109,7 @@ describe('live snapshots', () => {
     expect(looks).to.equal(2);
   });
 
-  it('limit the number of listeners, and free one place when a listener leaves twice', async () => {
+  it('limit the number of listeners, and free only one place if a listener leaves twice', async () => {
     for (let count = 0; count < 3; count++) {
       expect(live.isFull).to.equal(false);
       listen();
@@ -165,7 +165,7 @@ describe('live snapshots', () => {
     expect(later, 'three reports long').to.deep.equal({ ...notReady, severity: 'page' });
   });
 
-  it('show the buyers in the waiting room that all APIs share, or null when no API knows a room', async () => {
+  it('show the buyers in the waiting room that all APIs share, or null if no API knows a room', async () => {
     const sales = ['7', '8', '9'].map((saleId) => ({ saleId }) as LiveSale);
     look = async () => ({ ...NOTHING, sales });
     await programs.report('a', reportOf({ kind: 'api', waiting: { 7: 3, 8: 0 } }), 600_000);
@@ -195,7 +195,7 @@ describe('live snapshots', () => {
     expect((await next(got)).conditions).to.deep.equal([]);
   });
 
-  it('name one program of several that vanished, until another takes its place', async () => {
+  it('name one of several programs that vanished, until another takes its place', async () => {
     const worker = (id: string): ProgramReport => reportOf({ kind: 'worker', id });
     await programs.report('keeper', reportOf(), 600_000);
     await programs.report('one', worker('shop-1:8'), 600_000);
@@ -240,7 +240,7 @@ describe('live snapshots', () => {
   const namesIn = ({ conditions }: Snapshot): string[] =>
     conditions.map(({ name, severity, about }) => `${name} ${severity} ${about}`);
 
-  it('show what this api knows itself while Redis is away, and claim nothing about other programs', async () => {
+  it('show what this api knows itself while Redis is down, and claim nothing about other programs', async () => {
     const problems = ['redis: there is no connection to Redis.'];
     const report = reportOf({ kind: 'api', id: 'shop-1:9', ready: false, problems, conditions: [condition] });
     own = { report, atMs: clock.monotonicMs(), refusal: 'there is no connection to Redis' };
@@ -266,7 +266,7 @@ describe('live snapshots', () => {
     expect(namesIn(await next(got))).to.not.include('ProgramsUnknown page redis');
   });
 
-  it('show the newest report of this api, not the one in Redis, when Redis takes no reports', async () => {
+  it("show this api's newest own report instead of the one in Redis while Redis accepts no reports", async () => {
     const old = reportOf({ kind: 'api', id: 'shop-1:9' });
     await programs.report('a', old, 10_000);
     const problems = ['redis: Redis is full (maxmemory) and refuses writes. Give it memory.'];
@@ -289,7 +289,7 @@ describe('live snapshots', () => {
     expect(logged).to.have.length(1);
   });
 
-  it('report an error that is not from a server as a bug', async () => {
+  it('report an error that does not come from a server as a bug', async () => {
     programs.live = () => Promise.reject(new RangeError('a bug'));
     listen();
     await until(() => logged.length === 1);
@@ -343,16 +343,16 @@ describe('GET /admin/v1/live', () => {
   });
 
   it('sends the last snapshot at once to a client that arrives between two snapshots', async () => {
-    await serve(undefined, { ...systemClock, monotonicMs: () => 0 }); // Snapshots never become old.
+    await serve(undefined, { ...systemClock, monotonicMs: () => 0 }); // snapshots never become old
     const first = await listen();
     await first.received('snapshot');
-    look = () => new Promise(() => undefined); // No further snapshot is made.
+    look = () => new Promise(() => undefined); // no further snapshot is made
     const late = await listen();
     await late.received('snapshot');
     expect(late.events).to.deep.equal(first.events);
   });
 
-  it('returns 503 when the maximum of listeners is reached, and frees a place when a client leaves', async () => {
+  it('returns 503 at the maximum number of listeners, and frees a place when a client leaves', async () => {
     await serve();
     const first = await listen();
     await listen();
@@ -367,7 +367,7 @@ describe('GET /admin/v1/live', () => {
     await (await listen()).received('snapshot');
   });
 
-  it('returns the head of the stream for HEAD without taking a place', async () => {
+  it('returns the headers of the stream for HEAD without taking a place', async () => {
     await serve();
     const { headers } = await request(server.operatorsUrl)
       .head('/admin/v1/live')

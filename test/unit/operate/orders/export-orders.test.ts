@@ -169,7 +169,7 @@ describe('order export', () => {
       }
     });
 
-    it('returns a problem for a fault before the first byte, and aborts the text for a later fault', async () => {
+    it('returns a problem for a fault before the first byte, and aborts the text at a later fault', async () => {
       const down = new OperationalError('mysql', 'ECONNREFUSED', { retryable: true });
       pages = () => Promise.reject(down);
       expect((await get(PATH)).status).to.equal(503);

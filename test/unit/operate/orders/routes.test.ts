@@ -24,7 +24,7 @@ describe('order lists over HTTP', () => {
       .get(path)
       .set('authorization', token);
 
-  it('returns their own orders to a buyer page by page, and shows no other buyer [S4]', async () => {
+  it('returns buyers their own orders page by page, and no order of another buyer [S4]', async () => {
     const { body } = await get('/v1/me/orders?after=7.k0&limit=5', bearer('ann')).expect(200);
     expect(asked).to.deep.equal([[{ userId: 'ann' }, '7.k0', 5]]);
     expect(body.next).to.equal('7.k1');
@@ -51,7 +51,7 @@ describe('order lists over HTTP', () => {
     expect(asked, 'by state alone it would read all orders').to.have.length(1);
   });
 
-  it('returns 400 when the query is not UTF-8', async () => {
+  it('returns 400 if the query is not UTF-8', async () => {
     for (const after of ['%FF', '%ED%A0%80', '%zz', '%']) {
       const { body } = await get(`/v1/me/orders?after=${after}`, bearer('ann')).expect(400);
       expect(body.detail, after).to.equal('The address is not well-formed.');
@@ -59,7 +59,7 @@ describe('order lists over HTTP', () => {
     expect(asked).to.deep.equal([]);
   });
 
-  it('returns 400 when the cursor comes from no page', async () => {
+  it('returns 400 for a cursor that no page returned', async () => {
     page = null;
     await get('/v1/me/orders?after=nowhere', bearer('ann')).expect(400);
   });

@@ -15,7 +15,7 @@ describe('seckill plan', () => {
   const RUSH: Load = { tries: 1_000_000, winners: 100_000, readers: 500_000 };
 
   it('computes each line from its rule', () => {
-    // batches are full, so that each order costs its least
+    // batches are full, so that each order has its lowest cost
     const costs = { ...README_COSTS, api: { full: 100, single: 100 }, redis: { full: 10, single: 10 }, refusal: 20 };
     const values = valuesOf({ tries: 110_000, winners: 10_000, readers: 1_000_000 }, { ...costs, read: 40 });
     expect(values).to.include({
@@ -32,13 +32,13 @@ describe('seckill plan', () => {
     expect(values['bandwidth to buyers']).to.be.closeTo(((110_000 * 400 + 100_000 * 700) * 8) / 1e9, 1e-9);
   });
 
-  it('doubles the apis when the tries double', () => {
+  it('doubles the apis if the number of tries doubles', () => {
     const [once, twice] = [50_000_000, 100_000_000].map((tries) => valuesOf({ tries, winners: 0, readers: 0 }).apis);
     expect(once).to.equal(3000);
     expect(twice).to.equal(6000);
   });
 
-  it('takes more of everything for smaller batches, and settles', () => {
+  it('needs more of everything for smaller batches, and settles on a result', () => {
     const [few, many] = [valuesOf({ ...RUSH, tries: 200_000 }), valuesOf(RUSH)];
     expect(many['batch']).to.be.below(few['batch'] as number);
     expect(many['workers']).to.be.at.least(few['workers'] as number);
@@ -46,7 +46,7 @@ describe('seckill plan', () => {
     expect(batch).to.be.closeTo((RUSH.winners * 0.025) / apis / buckets, 1e-6);
   });
 
-  it('names the limit that comes next first', () => {
+  it('names the limit that would be reached first', () => {
     const [first] = planFor(RUSH, README_COSTS).limits;
     expect(first).to.include({ what: 'limits per address and user, in one Redis slot', share: 22 });
     const sharesOf = (load: Load) => planFor(load, README_COSTS).limits.map(({ share }) => share);
@@ -84,7 +84,7 @@ describe('seckill plan', () => {
   const cpuMicros = { api: 1, worker: 2, keeper: 3, redis: 4, mariadb: 5, broker: 6, 'load generator': 7 };
   const report = (...results: object[]): string => JSON.stringify({ startedAt: '2026-11-28T10:00:00Z', results });
 
-  it('takes measured costs from a report of the bench, and the others from the README', () => {
+  it('takes measured costs from a benchmark report, and the others from the README', () => {
     const win = { kind: 'load', scenario: 'win', cpuMicros };
     const alone = { kind: 'load', scenario: 'no-group-commit', cpuMicros: { ...cpuMicros, api: 900 } };
     const soldOut = { kind: 'load', scenario: 'sold-out', cpuMicros: { ...cpuMicros, api: 33 } };
@@ -109,7 +109,7 @@ describe('seckill plan', () => {
     });
   });
 
-  it('refuses a file that is no report of the bench, and says why', () => {
+  it('refuses a file that is not a benchmark report, and says why', () => {
     const { api: _api, ...withoutApi } = cpuMicros;
     for (const [text, why] of [
       ['{', /^is not JSON$/],

@@ -32,7 +32,7 @@ describe('compare-sale', () => {
     expect(await found()).to.deep.equal(['leak u1', 'leak u2']);
   });
 
-  it('skips the single reads of young requests, and leaves candidates beyond the limit to the next run [C5]', async () => {
+  it('does not read young requests singly, and leaves candidates beyond the limit to the next run [C5]', async () => {
     for (let user = 0; user < 50; user++) await world.deducted(sale, [`u${user}`]);
     let looks = 0;
     world.read.beforeEntriesRead = () => void looks++;
@@ -94,7 +94,7 @@ describe('compare-sale', () => {
     expect(world.jobs.jobs).to.deep.equal([]);
   });
 
-  it('keeps reporting purchases that the MySQL guard refused: for a day, and longer while the stock differs [D6]', async () => {
+  it('keeps reporting purchases that the MySQL guard refused, for a day, or longer while the stock differs [D6]', async () => {
     const batch = await world.deducted(sale, ['u1*2']);
     const [orderId = ''] = await world.recorded(batch, ['u1']);
     const row = world.mysql.allOrders.find((order) => order.orderId === orderId) as Order;
@@ -115,7 +115,7 @@ describe('compare-sale', () => {
     const batch = await world.deducted(sale, ['u1']);
     world.mysql.putSale({ ...sale, state: 'closed' });
     world.clock.advance(sale.closesAtMs - world.clock.nowMs() + 30 * 3_600_000);
-    await world.work(batch); // a replay by hand
+    await world.work(batch); // a manual replay
     await world.publishNotifications();
     bucket().requests.delete('u1/k1');
     bucket().unitsLeft++;
@@ -123,7 +123,7 @@ describe('compare-sale', () => {
     expect(await found()).to.deep.equal(['unheld u1']);
   });
 
-  it('reports a batch outside pending as a leak at once, unless its dead letter is parked', async () => {
+  it('reports a batch that is not pending as a leak at once, unless its dead letter is parked', async () => {
     const gone = await world.deducted(sale, ['u1']);
     await world.store.park(gone);
     await world.parkedBatch(sale, ['u2']);
@@ -182,7 +182,7 @@ describe('compare-sale', () => {
     expect(await found(), 'nobody').to.deep.equal(['order_lost u9']);
   });
 
-  it('reports drift when nothing is in transit, and else that the sale is moving [D6]', async () => {
+  it('reports drift if nothing is in transit, and otherwise that the sale is moving [D6]', async () => {
     bucket().unitsLeft += 2;
     expect(await found()).to.deep.equal(['drift -2']);
     bucket().unitsLeft -= 5;
@@ -197,12 +197,12 @@ describe('compare-sale', () => {
     expect(await found(), 'a release is on its way').to.deep.equal([]);
   });
 
-  it('reports an oversell by rows that the last guard refused and by a count above the stock [D6]', async () => {
+  it('reports an oversell by rows that the last guard refused, and by a count above the stock [D6]', async () => {
     world.mysql.putSale({ ...sale, sold: 101 });
     expect(await found()).to.deep.equal(['oversell 1']);
   });
 
-  it('reports markers of a closed sale as stale when their rows are old, and never while it may sell [C7]', async () => {
+  it('reports markers of a closed sale as stale once their rows are old, but never while it may sell [C7]', async () => {
     await world.work(await world.deducted(sale, ['u1']));
     await world.publishNotifications();
     age(OPTIONS.markerAgeMs);
@@ -212,7 +212,7 @@ describe('compare-sale', () => {
     expect(await found()).to.deep.equal(['stale_marker']);
   });
 
-  it('leaves a sale alone that another run reconciles [C1]', async () => {
+  it('does not touch a sale that another run is comparing [C1]', async () => {
     await world.runsRepository.lease(sale.saleId, 'bob', 60_000);
     const results: string[] = [];
     const request = { saleId: sale.saleId, apply: true, waitMs: 0, actor: 'ann' };
@@ -227,7 +227,7 @@ describe('compare-sale', () => {
     ]);
   });
 
-  it('compares a long sale that closed after many newer sales', async () => {
+  it('compares a long-running sale that closed after many newer sales', async () => {
     for (let sales = 0; sales < 501; sales++) {
       world.mysql.putSale({ ...sale, saleId: `9${sale.saleId}${sales}`, state: 'closed', closesAtMs: 1 });
     }
@@ -236,7 +236,7 @@ describe('compare-sale', () => {
     expect(run.salesCompared).to.equal(1);
   });
 
-  it('stops and returns `taken` when the run was too slow to renew its lease [C1]', async () => {
+  it('stops and returns `taken` if the run was too slow to renew its lease [C1]', async () => {
     const { lease } = world.runsRepository;
     let asked = 0;
     world.runsRepository.lease = (saleId, owner, leaseMs) =>
@@ -248,7 +248,7 @@ describe('compare-sale', () => {
     expect([results, run.outcome]).to.deep.equal([['taken'], 'none']);
   });
 
-  it('does not return `match` when the run compared nothing or not everything', async () => {
+  it('does not return `match` if the run compared nothing or only a part', async () => {
     const run = async (parts: { saleId?: string; signal?: AbortSignal }) =>
       (await world.reconcile.run({ apply: false, waitMs: 0, actor: 'ann', ...parts })).outcome;
     expect(await run({ saleId: '999' })).to.equal('none');
@@ -274,7 +274,7 @@ describe('compare-sale', () => {
     expect(await world.reconcile.run(one).catch((error: Error) => error.message)).to.equal('away');
   });
 
-  it('selects sales that may sell and sales that closed lately when no sale is named', async () => {
+  it('if no sale is named, selects sales that may sell and sales that closed recently', async () => {
     const old = await world.openSale({ closesAtMs: 1 });
     world.mysql.putSale({ ...old, state: 'closed' });
     const run = await world.reconcile.run({ apply: false, waitMs: 0, actor: 'keeper' });

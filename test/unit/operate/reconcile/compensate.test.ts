@@ -27,7 +27,7 @@ describe('compensate', () => {
     await world.store.setState(sale, state);
   };
 
-  it('publishes the batch of a leak once, and finishes when the worker has written its rows', async () => {
+  it('publishes the batch of a leak once, and finishes once the worker has written its rows', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     world.onPublish = (again) => world.work(again);
     await world.found(sale.saleId, true);
@@ -37,7 +37,7 @@ describe('compensate', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('rebuilds a batch without a body from the one purchase, and leaves its other purchases alone', async () => {
+  it('if the body of a batch is lost, republishes the affected purchase alone and leaves the other purchases untouched', async () => {
     const { batchId } = await world.deducted(sale, ['u1*2', 'u2']);
     bucket().markers.delete(batchId);
     world.onPublish = (again) => world.work(again);
@@ -53,7 +53,7 @@ describe('compensate', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('writes a failed row and returns its units once after five attempts at growing intervals', async () => {
+  it('after five attempts at growing intervals, writes a failed row and returns its units once', async () => {
     const batch = await world.stray(sale, ['u1']);
     await world.found(sale.saleId, true);
     const dueMs: number[] = [];
@@ -95,7 +95,7 @@ describe('compensate', () => {
     expect(bucket().unitsLeft).to.equal(99);
   });
 
-  it('returns the units once and marks in the next run after a death between the failed row and the mark [C3]', async () => {
+  it('after a crash between the failed row and the mark, returns the units once and marks in the next run [C3]', async () => {
     await world.stray(sale, ['u1']);
     await world.found(sale.saleId, true);
     for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
@@ -111,7 +111,7 @@ describe('compensate', () => {
     expect(bucket().unitsLeft).to.equal(100);
   });
 
-  it('uses up no attempt in an outage and calls the failed server once per pass', async () => {
+  it('uses up no attempt in an outage, and calls the failed server once per pass', async () => {
     for (const user of ['u1', 'u2']) await world.stray(sale, [user]);
     let met = 0;
     world.onPublish = () => {
@@ -147,7 +147,7 @@ describe('compensate', () => {
     expect(ends, 'no attempt was used up').to.deep.equal(Array(6).fill(['compensated', 0]));
   });
 
-  it('calls Redis three times per pass, not once per sale, when it can reach no sale', async () => {
+  it('calls Redis three times per pass, not once per sale, if it can reach no sale', async () => {
     const sales = [sale, ...(await Promise.all([1, 2, 3, 4].map(() => world.openSale({ stock: 100 }))))];
     for (const one of sales) {
       await world.stray(one, ['u1']);
@@ -177,7 +177,7 @@ describe('compensate', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('publishes a batch again, instead of marking it, while purchases of it have no row', async () => {
+  it('republishes a batch instead of marking it recorded while any of its purchases has no row', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
     age();
@@ -192,7 +192,7 @@ describe('compensate', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('adjusts the stock of a paused sale, audited first, and never of an open sale [C5]', async () => {
+  it('adjusts the stock of a paused sale, after an audit entry, but never of an open sale [C5]', async () => {
     bucket().unitsLeft += 2;
     expect(await world.found(sale.saleId, true)).to.deep.equal(['drift -2']);
     expect(states()).to.deep.equal([]);
@@ -207,7 +207,7 @@ describe('compensate', () => {
     ]);
   });
 
-  it('leaves a sale alone, and uses up no attempt, when it was opened again [C5]', async () => {
+  it('does not touch a sale that was opened again, and uses up no attempt [C5]', async () => {
     bucket().unitsLeft += 2;
     await setState('paused');
     await world.found(sale.saleId, true);
@@ -216,7 +216,7 @@ describe('compensate', () => {
     expect([states(), bucket().unitsLeft]).to.deep.equal([['drift pending'], 102]);
   });
 
-  it('makes a stuck outbox row due at once and finishes when it is published', async () => {
+  it('makes a stuck outbox row due at once, and finishes when it is published', async () => {
     const { saleId } = sale;
     const units = { bucket: 0, userId: 'u9', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
     const outboxId = world.mysql.outbox.add('release', 'b', [{ saleId, ...units }]);
@@ -242,7 +242,7 @@ describe('compensate', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('never publishes or gives up a batch in the care of the re-drive, however long no worker runs [M8]', async () => {
+  it('never publishes or gives up a batch that the re-drive handles, however long no worker runs [M8]', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.found(sale.saleId, true);
     await world.store.unpark(batch); // an operator replays it
@@ -254,7 +254,7 @@ describe('compensate', () => {
     expect(states()).to.deep.equal(['leak compensated', 'leak compensated']);
   });
 
-  it('leaves a parked batch alone until an operator decides, without a publication or a final failure [M8]', async () => {
+  it('neither publishes nor fails a parked batch until an operator decides [M8]', async () => {
     const batch = await world.stray(sale, ['u1']);
     await world.found(sale.saleId, true);
     for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
@@ -265,7 +265,7 @@ describe('compensate', () => {
     expect([world.publishedIds.length, world.rowsOf(batch)]).to.deep.equal([ATTEMPTS_MAX, []]);
   });
 
-  it('does not publish a batch with missing rows past a parked dead letter [M8]', async () => {
+  it('does not publish a batch with missing rows while its dead letter is parked [M8]', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
     await world.parkDeadLetter(batch);
@@ -275,7 +275,7 @@ describe('compensate', () => {
     expect([states(), world.publishedIds]).to.deep.equal([['not_marked pending'], []]);
   });
 
-  it('delays one job without using up an attempt when a keeper dies, and continues past a bug in one job [C3]', async () => {
+  it('delays one job without using up an attempt if a keeper dies, and continues past a bug in one job [C3]', async () => {
     for (const user of ['u1', 'u2', 'u3']) await world.stray(sale, [user]);
     await world.found(sale.saleId, true);
     const { done, postpone } = world.jobs;
@@ -296,7 +296,7 @@ describe('compensate', () => {
     expect(world.jobs.jobs[1]).to.include({ attempts: 0, lastError: 'Error: a bug' });
   });
 
-  it('adjusts the stock neither in part nor by buyers whose units disagree with their requests [D6]', async () => {
+  it('adjusts the stock neither in part nor if the units of buyers disagree with their requests [D6]', async () => {
     await setState('paused');
     bucket().unitsLeft = 3;
     await world.found(sale.saleId, true); // 97 units too few
@@ -307,7 +307,7 @@ describe('compensate', () => {
       'the units of the buyers differ from the units of their requests; a person must decide',
     ]);
     world.read.buyersCountError = 0;
-    for (let unit = 0; unit < 120; unit++) bucket().requests.set(`x/${unit}`, entryOf(1)); // 120 units, by hand
+    for (let unit = 0; unit < 120; unit++) bucket().requests.set(`x/${unit}`, entryOf(1)); // 120 units, changed by hand
     await attempt();
     expect(bucket().unitsLeft, '23 too many, 3 left').to.equal(3);
     expect(world.jobs.jobs[0]).to.include({ state: 'pending', attempts: 2 });

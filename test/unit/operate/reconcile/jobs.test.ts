@@ -16,7 +16,7 @@ function failingOnce(): () => void {
 }
 
 describe('keeper jobs of reconcile', () => {
-  it('compare every sale and count findings, and make and work off jobs only with apply', async () => {
+  it('compare every sale and count findings, but create and process jobs only with apply', async () => {
     const world = new ReconcileWorld();
     const sale = await world.openSale();
     const counted: unknown[] = [];
@@ -45,7 +45,7 @@ describe('keeper jobs of reconcile', () => {
     );
   });
 
-  it('count findings and fail the run when it could not compare every sale', async () => {
+  it('count findings, and fail the run if it could not compare every sale', async () => {
     const world = new ReconcileWorld();
     for (let sales = 0; sales < 2; sales++) await world.openSale();
     world.read.beforeUnitsRead = failingOnce();

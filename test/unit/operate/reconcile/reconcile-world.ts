@@ -25,7 +25,7 @@ export const OPTIONS: ReconcileOptions = {
   leaseMs: 60_000,
 };
 
-/** Reconcile with everything around it in memory, and a worker that works when a test asks for it. */
+/** Reconcile with everything around it in memory, and a worker that works when a test asks it to. */
 export class ReconcileWorld extends DeadLetterWorld {
   readonly jobs = new MemoryCompensationRepository(this.clock);
   readonly runsRepository = new MemoryReconcileRuns(this.clock);
@@ -33,9 +33,9 @@ export class ReconcileWorld extends DeadLetterWorld {
   readonly repairs = new MemoryRepairStore(this.store);
   readonly reconcile: ReconcileAdmin;
   readonly resolveLost: Resolves['resolveLost'];
-  /** Messages of the broker that a search for lost orders finds. */
+  /** Messages of the broker that a search for lost orders can find. */
   readonly kept = { batches: [] as string[], events: [] as string[] };
-  /** Why the broker is not searched completely. */
+  /** Why the broker cannot be searched completely. */
   silent: string | null = null;
   readonly audits: AuditEntry[] = [];
 
@@ -75,7 +75,7 @@ export class ReconcileWorld extends DeadLetterWorld {
       resolveLost(request, { ...ports, audit, search }, { ...OPTIONS, paymentWindowMs: 900_000 }, onOrder);
   }
 
-  /** Holds units for these buyers in a stray batch: it has no dead letter, and the re-drive does not see it. */
+  /** Holds units for these buyers in a stray batch, which has no dead letter and which the re-drive does not see. */
   async stray(sale: Sale, texts: readonly string[]): Promise<Batch> {
     const batch = await this.deducted(sale, texts);
     await this.store.park(batch);
@@ -106,7 +106,7 @@ export class ReconcileWorld extends DeadLetterWorld {
     await this.mysql.outbox.markDone(this.mysql.outbox.undone('batch_recorded').map(({ id }) => id));
   }
 
-  /** Works off due jobs, as a keeper does. */
+  /** Processes due jobs, as a keeper does. */
   async compensate(): Promise<void> {
     await this.reconcile.compensate('keeper');
   }

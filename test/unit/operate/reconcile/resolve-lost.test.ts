@@ -52,7 +52,7 @@ describe('lost orders after a restore of MySQL', () => {
     return { batch, ids };
   }
 
-  /** As `ordered`, and MySQL loses the rows. */
+  /** Does the same as `ordered`, and then MySQL loses the rows. */
   async function lost(texts: readonly string[], everyMs = 0): Promise<{ batch: Batch; ids: string[] }> {
     const made = await ordered(texts, everyMs);
     for (const id of made.ids) world.mysql.loseOrder(id);
@@ -113,7 +113,7 @@ describe('lost orders after a restore of MySQL', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('takes batch and note from the message, and ignores a message with another quantity', async () => {
+  it('takes batch id and metadata from the message, and ignores a message with a different quantity', async () => {
     const { batch } = await lost(['u1', 'u2']);
     const metadata = { cart: '42' };
     const [first, second] = batch.purchases as [Purchase, Purchase];
@@ -141,7 +141,7 @@ describe('lost orders after a restore of MySQL', () => {
     expect(orders.find(({ userId }) => userId === 'paid')?.note).to.equal('it was paid');
   });
 
-  it('`auto` writes an order that an event confirms, with its note, and fails the others', async () => {
+  it('`auto` writes an order that an event confirms, with its metadata, and fails the others', async () => {
     const { ids } = await lost(['u1', 'u2']);
     world.kept.events.push(event('order.created', ids[0] as string, { cart: '7' }));
     expect((await resolve('auto')).words).to.deep.equal(['u1 written', 'u2 failed discarded']);
@@ -167,7 +167,7 @@ describe('lost orders after a restore of MySQL', () => {
     expect([world.mysql.allOrders, world.audits, stored().sold]).to.deep.equal([[], [], 0]);
   });
 
-  it('writes the audit log before the change, with the ids of the orders and no buyer', async () => {
+  it('writes the audit log before the change, with the ids of the orders but no buyer', async () => {
     const { ids } = await lost(['u1']);
     world.mysql.breakNext('write_fails');
     await resolve('write').catch(() => undefined);
@@ -183,7 +183,7 @@ describe('lost orders after a restore of MySQL', () => {
     expect((await resolve('write')).words, 'the rest is done by the next call').to.deep.equal(['u1 written']);
   });
 
-  it('fails a purchase whose units were lost before it had an order, with a new id', async () => {
+  it('fails a purchase whose units were lost before it had an order, under a new id', async () => {
     sale = await world.openSale({ stock: 1 });
     await world.work(await world.deducted(sale, ['u1']));
     const late = await world.deducted(await world.openSale(), ['u9']);
@@ -194,7 +194,7 @@ describe('lost orders after a restore of MySQL', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('fails the second order of a buyer in a sale with limit one', async () => {
+  it('fails the second order of a buyer in a sale with a limit of one', async () => {
     sale = await world.openSale({ stock: 10, limitPerBuyer: 1 });
     const { ids } = await lost(['u1']);
     const terms = await world.mysql.termsOf([sale.saleId]);
@@ -211,13 +211,13 @@ describe('lost orders after a restore of MySQL', () => {
     expect(entry('u1')).to.equal(`released ${ids[0]} 1`);
   });
 
-  it('writes orders whose ids are far apart in transactions of their own', async () => {
+  it('writes orders in separate transactions if their ids are far apart', async () => {
     await lost(['u1', 'u2', 'u3'], 600);
     expect(await resolve('write').then(({ words }) => words)).to.have.length(3);
     expect(world.audits.map(({ after }) => (after as { orders: string[] }).orders.length)).to.deep.equal([2, 1]);
   });
 
-  it('leaves the orders alone if the sale was rebuilt after they were read', async () => {
+  it('does not touch the orders if the sale was rebuilt after they were read', async () => {
     await lost(['u1']);
     world.read.beforeEntriesRead = () => world.mysql.putSale({ ...stored(), epoch: sale.epoch + 1 });
     const { result, orders } = await resolve('write');
@@ -226,7 +226,7 @@ describe('lost orders after a restore of MySQL', () => {
     expect(world.mysql.allOrders).to.deep.equal([]);
   });
 
-  it('keeps the row of a purchase that was written in between', async () => {
+  it('keeps a row of a purchase that was written in the meantime', async () => {
     const { ids } = await lost(['u1']);
     world.mysql.breakNext('write_reply_lost');
     await resolve('write').catch(() => undefined);
@@ -235,7 +235,7 @@ describe('lost orders after a restore of MySQL', () => {
     expect(stored().sold).to.equal(1);
   });
 
-  it('asks for the repair of a closed sale that Redis does not have, and says so', async () => {
+  it('requests a repair if Redis does not have a closed sale, and says so', async () => {
     await lost(['u1']);
     world.mysql.putSale({ ...stored(), state: 'closed', epoch: 1001 });
     expect((await resolve('write')).result).to.deep.equal({ outcome: 'not_loaded', saleId: sale.saleId });

@@ -91,7 +91,7 @@ describe('search for lost orders at the broker', () => {
     expect(evidenceOf(again)).to.deep.equal([BATCH.batchId]);
   });
 
-  it('reads only the time in which the message may be', async () => {
+  it('reads only the time in which the message may have been sent', async () => {
     const at = (minutes: number): Message => ({
       topic: TOPICS.purchase,
       body: BATCH.body,

@@ -33,7 +33,7 @@ describe('reconcile: units between two buckets', () => {
     await transfers.endTransfer(sale.saleId, transfer, 1);
   };
 
-  it('cause no drift, on their way or after arrival [R12, C5]', async () => {
+  it('cause no drift, either on their way or after they arrive [R12, C5]', async () => {
     expect(await compareSale(sale, ports(), LIMITS)).to.include({ outcome: 'match' });
     await arrive();
     expect(await compareSale(sale, ports(), LIMITS)).to.include({ outcome: 'match' });
@@ -42,13 +42,13 @@ describe('reconcile: units between two buckets', () => {
     expect(findings.map(({ kind }) => kind)).to.deep.equal(['drift']);
   });
 
-  it('cause no finding when they move during the count', async () => {
+  it('cause no finding if they move during the count', async () => {
     const { store, ...others } = ports();
     let reads = 0;
     const units: MemoryReconcileStore['units'] = async (ref, youngMs) => {
       const read = await store.units(ref, youngMs);
       if (++reads % 2 === 0) return read;
-      // After the read of the first bucket its units arrive in the second, and other units leave the second for the first.
+      // After the first bucket is read, its units arrive in the second, and other units leave the second for the first.
       await arrive();
       await transfers.transferOut({ saleId: sale.saleId, bucket: 0 }, 1, 1, 1);
       return read;
@@ -57,7 +57,7 @@ describe('reconcile: units between two buckets', () => {
     expect(drift?.difference === 0 || drift?.moving).to.equal(true);
   });
 
-  it('keep a sale from being at rest, and a check names them', async () => {
+  it('keep the sale from counting as at rest, and are named by the check', async () => {
     const audit = memoryCheckPorts(world.store, world.mysql);
     expect(await waitUntilAtRest(sale.saleId, { ...audit, clock: world.clock }, 200)).to.equal(false);
     const { figures, findings } = await checkSale(sale.saleId, audit);

@@ -78,7 +78,7 @@ describe('admin refunds', () => {
   const done = (paymentId: string): request.Test =>
     request(server.operatorsUrl).post(`/admin/v1/refunds/${paymentId}/done`).set('authorization', admin);
 
-  it('lists refunds and names the start of the next page when the page is full', async () => {
+  it('lists refunds, and names the start of the next page if the page is full', async () => {
     const listedRefund = { ...SHOWN, currency: 'USD' };
     expect((await get('').expect(200)).body).to.deep.equal({ refunds: [listedRefund, listedRefund], next: null });
     reason = 'wrong_currency';
@@ -93,7 +93,7 @@ describe('admin refunds', () => {
     ]);
   });
 
-  it('lists refunds of paid orders of a sale, and begins the next page after their number', async () => {
+  it('lists the refunds of paid orders of a sale, and begins the next page after their number', async () => {
     refundId = '12';
     reason = 'wrong_currency'; // the words of an operator
     const { body } = await get('?state=failed&sale=7&after=order/3&limit=1').expect(200);
@@ -117,7 +117,7 @@ describe('admin refunds', () => {
   const post = (path: string, body: object, authorization = admin): request.Test =>
     request(server.operatorsUrl).post(`/admin/v1/order-refunds/${path}`).set('authorization', authorization).send(body);
 
-  it('tries a failed refund again and claims a refund, with the reason and the name of the caller', async () => {
+  it('retries a failed refund and claims a refund, with the reason and the name of the caller', async () => {
     const retried = await post('7/retry', { reason: ' a new card ' }).expect(200);
     expect(retried.body).to.deep.include({ outcome: 'refunding' });
     expect(retried.body.refund).to.include({ refundId: '8', state: 'due', createdAt: '2030-01-01T00:00:00.000Z' });
@@ -134,7 +134,7 @@ describe('admin refunds', () => {
     expect(ordered).to.have.length(2);
   });
 
-  it('says why a refund is neither tried again nor claimed', async () => {
+  it('says why a refund can be neither retried nor claimed', async () => {
     for (const [answer, says] of [
       [{ outcome: 'in_progress', refund: AGAIN }, 'under way'],
       [{ outcome: 'refund_failed', refund: AGAIN }, 'refund 8, which failed too'],
@@ -158,7 +158,7 @@ describe('admin refunds', () => {
     }
   });
 
-  it('takes on a due refund in the name of the caller', async () => {
+  it("claims a due refund in the caller's name", async () => {
     const { body } = await done('pi_3.Mt:1').expect(200);
     expect(body).to.deep.equal({ outcome: 'done', refund: { ...SHOWN, state: 'refunded' } });
     expect(takenOn).to.deep.equal(['pi_3.Mt:1 boss']);
@@ -173,7 +173,7 @@ describe('admin refunds', () => {
     expect((await done('p1').expect(404)).body.code).to.equal('refund_not_found');
   });
 
-  it('returns 400 and names the field when a value is wrong [S6]', async () => {
+  it('returns 400 and names the field if a value is wrong [S6]', async () => {
     for (const [field, query] of [
       ['state', 'state=paid'],
       ['after', 'after=a%20b'],

@@ -44,7 +44,7 @@ describe('seckill sale create', () => {
     return 'created';
   };
 
-  it('closes a sale one day after it opens when no closing time is given', () => {
+  it('closes a sale one day after it opens if no closing time is given', () => {
     const terms = {
       sku: 'pen',
       title: 'A pen',
@@ -60,7 +60,7 @@ describe('seckill sale create', () => {
     expect(newSaleOf({ ...FLAGS, closesAt: '2030-01-01T02:00:00Z' }, NOW_MS).closesAtMs).to.equal(NOW_MS + 7_200_000);
   });
 
-  it('lets the keeper run the sale when --warm-before is given', () => {
+  it('lets the keeper run the sale if --warm-before is given', () => {
     expect(newSaleOf({ ...FLAGS, warmBefore: '10m' }, NOW_MS).warmBeforeMs).to.equal(600_000);
     expect(refusal({ warmBefore: 'soon' })).to.include('--warm-before must be a duration from 1s to 7d, such as 10m.');
   });
@@ -78,7 +78,7 @@ describe('seckill sale create', () => {
     ]);
   });
 
-  it('refuses a title that is too long, empty or holds escape codes', () => {
+  it('refuses a title that is too long, empty or contains escape codes', () => {
     expect(refusal({ title: 'x'.repeat(10_000) })).to.include('--title must be a text of 1 to 200 characters');
     expect(refusal({ title: ' ' })).to.include('--title must be a text of 1 to 200 characters');
     expect(refusal({ title: '\u001b[2Jgone' })).to.include('--title must not hold control characters');
@@ -105,7 +105,7 @@ describe('seckill sale create', () => {
 });
 
 describe('seckill sale', () => {
-  it('names the command that must come first when a transition is refused', () => {
+  it('names the command that must come first if a transition is refused', () => {
     expect(wrongStateSentence('open', { saleId: '7', state: 'draft' })).to.include('`seckill sale warm 7`');
     expect(wrongStateSentence('pause', { saleId: '7', state: 'warm' })).to.include('`seckill sale open 7`');
     expect(wrongStateSentence('open', { saleId: '7', state: 'closed' })).to.include('final');

@@ -12,7 +12,7 @@ describe('sale edits over HTTP', () => {
   let server: Started;
   let edited: SaleEdited;
   let ended: SaleCancelled;
-  /** Edits that the editor got, with the operator. */
+  /** Edits that the editor received, with the operator. */
   let asked: unknown[];
   beforeEach(async () => {
     asked = [];
@@ -31,7 +31,7 @@ describe('sale edits over HTTP', () => {
   const patch = (body: object, token = admin): request.Test =>
     request(server.operatorsUrl).patch('/admin/v1/sales/7').set('authorization', token).send(body);
 
-  it('PATCH: passes the edit to the editor with the name of the operator and returns the sale', async () => {
+  it("PATCH: passes the edit and the operator's name to the editor, and returns the sale", async () => {
     const body = { title: ' New ', stock: 5, closesAt: '2030-01-01T00:00:00Z' };
     const answer = await patch(body).expect(200);
     expect(answer.body).to.include({ saleId: '7', state: 'warm' });
@@ -61,7 +61,7 @@ describe('sale edits over HTTP', () => {
     }
   });
 
-  it('DELETE and cancel: return the result, or the reason of a refusal', async () => {
+  it('DELETE and cancel: return the result, or the reason for a refusal', async () => {
     const end = {
       delete: () => request(server.operatorsUrl).delete('/admin/v1/sales/7').set('authorization', admin),
       cancel: () => request(server.operatorsUrl).post('/admin/v1/sales/7/cancel').set('authorization', admin),

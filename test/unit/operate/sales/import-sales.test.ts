@@ -30,7 +30,7 @@ describe('readCsv', () => {
     expect(cells('\n\n')).to.deep.equal([]);
   });
 
-  it('reads Excel files with semicolons or tabs for commas and lines that end in CR', () => {
+  it('reads Excel files with semicolons or tabs instead of commas, and lines that end in CR', () => {
     for (const separator of [',', ';', '\t']) {
       for (const end of ['\n', '\r\n', '\r']) {
         const lines = [
@@ -53,7 +53,7 @@ describe('readCsv', () => {
     ]);
   });
 
-  it('refuses a misplaced quote with its line', () => {
+  it('refuses a misplaced quote and names its line', () => {
     for (const text of ['a\nb"c,d', 'a\n"b" c', 'a\n"b', 'a\n"b""', 'a\n"b\nc']) {
       expect(cells(text), text).to.equal('2: a quote is misplaced or not closed');
     }
@@ -101,7 +101,7 @@ describe('readImport', () => {
     ]);
   });
 
-  it('refuses unknown columns, lines of another length and files without a sale', () => {
+  it('refuses unknown columns, lines of a different length and files without a sale', () => {
     const file = (text: string, format: 'csv' | 'json' = 'csv') => said(readImport(text, format, NOW_MS));
     expect(file('sku,price\npen,1')[0]).to.match(
       /^1: column "price" is unknown or appears twice; the columns are sku, title/,
@@ -119,7 +119,7 @@ describe('readImport', () => {
     expect(file(`[${'1,'.repeat(5000)}1]`, 'json').at(-1)).to.equal('1: the file has more than 5000 sales.');
   });
 
-  it('reads JSON and gives the line of each wrong sale', () => {
+  it('reads JSON and names the line of each wrong sale', () => {
     const sale = { sku: 'pen', title: 'A "pen", {blue}', priceCents: 250, stock: 1, limitPerBuyer: 1 };
     const window = { opensAt: '2030-01-31T20:00:00Z', closesAt: '2030-01-31T22:00:00Z' };
     const text = JSON.stringify(

@@ -47,7 +47,7 @@ describe('admin reshard', () => {
     expect(details.size, 'each has its own sentence').to.equal(Object.keys(words).length);
   });
 
-  it('returns 400 when the number of buckets is invalid [S6]', async () => {
+  it('returns 400 if the number of buckets is invalid [S6]', async () => {
     for (const body of [{}, { buckets: 1 }, { buckets: 65 }, { buckets: '8' }, { buckets: 8, force: true }]) {
       await post(body).expect(400);
     }

@@ -100,7 +100,7 @@ describe('admin sales', () => {
 
   const post = (path: string): request.Test => request(server.operatorsUrl).post(path).set('authorization', admin);
 
-  it('returns 201 with the sale, its times and its buckets when a sale is created', async () => {
+  it('returns 201 with the sale, its times and its buckets if a sale is created', async () => {
     const { body } = await post('/admin/v1/sales').send(NEW).expect(201).expect('location', '/admin/v1/sales/7');
     expect(body).to.deep.equal(SALE_BODY);
     expect(calls, 'in the name of the admin').to.deep.equal(['boss: create']);
@@ -189,7 +189,7 @@ describe('admin sales', () => {
     });
   }
 
-  it('returns 400, 413 or 415 when the body is not a JSON object, is too large or has another type [S6]', async () => {
+  it('returns 400, 413 or 415 if the body is not a JSON object, is too large or has another type [S6]', async () => {
     const send = (type: string, body: string): request.Test =>
       post('/admin/v1/sales').set('content-type', type).send(body);
     for (const body of ['', 'x', 'null', '[]', '"x"', `{"__proto__":{"a":1},${JSON.stringify(NEW).slice(1)}`]) {
@@ -230,7 +230,7 @@ describe('admin sales', () => {
     await get('/admin/v1/sales/x').expect(400);
   });
 
-  it('moves a sale through SaleAdmin and returns the sale, and resume opens the sale', async () => {
+  it('moves a sale through SaleAdmin and returns the sale; resume opens it', async () => {
     for (const verb of ['warm', 'open', 'pause', 'resume', 'close']) {
       expect((await post(`/admin/v1/sales/7/${verb}`).expect(200)).body).to.deep.equal({
         ...SALE_BODY,
@@ -250,7 +250,7 @@ describe('admin sales', () => {
     expect(body).to.include({ code: 'wrong_state', detail: 'Cannot open a sale that is draft.' });
   });
 
-  it('returns 200 with the new state when a sale is paused during its repair', async () => {
+  it('returns 200 with the new state if a sale is paused during its repair', async () => {
     answer = { outcome: 'in_repair', sale: { ...SALE, state: 'paused' } };
     const { body } = await post('/admin/v1/sales/7/pause').expect(200);
     expect(body).to.deep.equal({ ...SALE_BODY, state: 'paused', inRepair: true });

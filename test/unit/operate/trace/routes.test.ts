@@ -50,7 +50,7 @@ describe('admin trace', () => {
       .get(`/admin/v1/requests/${path}`)
       .set('authorization', bearer(who, ['admin']));
 
-  it('returns the steps and the sentence, and passes on filters', async () => {
+  it('returns the steps and the sentence, and passes filters on', async () => {
     const { body } = await get('k1?saleId=7&userId=u1').expect(200);
     expect(asked).to.deep.equal([{ id: 'k1', saleId: '7', userId: 'u1' }]);
     expect(body).to.deep.equal({
@@ -77,7 +77,7 @@ describe('admin trace', () => {
     });
   });
 
-  it('returns 404 with the reason when no store has the purchase', async () => {
+  it('returns 404 with the reason if no store has the purchase', async () => {
     answer = { outcome: 'not_found', why: 'Nobody knows it.' };
     const { body } = await get('k1').expect(404);
     expect([body.code, body.detail]).to.deep.equal(['purchase_not_found', 'Nobody knows it.']);

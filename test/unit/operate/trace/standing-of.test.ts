@@ -11,7 +11,7 @@ const stand = (evidence: PurchaseEvidence, redriveAfterMs = 30_000): [string, st
 };
 
 describe('trace: state of a purchase', () => {
-  it('names the worker, then the re-drive, for a held purchase in pending, and neither when the body is missing', () => {
+  it('names the worker, then the re-drive, for a held purchase in pending, and neither if the body is missing', () => {
     expect(stand(pendingEvidence({}))).to.deep.equal([
       'pending',
       'Held for 12 s, not recorded: a worker records it, or the keeper publishes it again after 30 s.',
@@ -51,7 +51,7 @@ describe('trace: state of a purchase', () => {
     expect(stand(givenUp)[1]).to.match(/job 3 failed finally; a person must decide\.$/);
   });
 
-  it('names the store when only one store has the purchase', () => {
+  it('names the store if only one store has the purchase', () => {
     const entry = { state: 'ordered', orderId: '42', quantity: 1 } as const;
     const [unrecorded, sentence] = stand(pendingEvidence({ store: { entry } }));
     expect([unrecorded, sentence]).to.deep.equal([
@@ -139,7 +139,7 @@ describe('trace: state of a purchase', () => {
     expect(stand(recordedEvidence('expired', { store: locked }))[1]).to.contain('waits for a repair');
   });
 
-  it('relies on MySQL alone for a retired sale, where no row means no order', () => {
+  it('relies on MySQL alone for a retired sale, where a missing row means that there is no order', () => {
     const gone = { sale: null, entry: null, batch: null, unsure: false };
     const retired = (evidence: PurchaseEvidence): PurchaseEvidence => {
       return { ...evidence, sale: evidence.sale && { ...evidence.sale, state: 'closed', retiredAtMs: START_MS } };

@@ -13,7 +13,7 @@ const lines = (evidence: PurchaseEvidence): string[] =>
   });
 
 describe('trace: steps', () => {
-  it('a pending purchase shows its creation, its deduct and its present state', () => {
+  it('a pending purchase shows its creation, its deduct and its current state', () => {
     expect(lines(pendingEvidence({}))).to.deep.equal([
       '-0.05 redis batch_formed',
       '0 redis deducted',
@@ -27,7 +27,7 @@ describe('trace: steps', () => {
     expect(sale?.detail).to.equal('open, epoch 1, 8 units left; the buyer has 1');
   });
 
-  it('a retired sale shows its retirement and nothing of Redis', () => {
+  it('a retired sale shows its retirement and nothing from Redis', () => {
     const one = recordedEvidence('paid', { store: { sale: null, entry: null, batch: null } });
     const retiredAtMs = START_MS + 8000;
     const evidence = { ...one, sale: one.sale && { ...one.sale, state: 'closed' as const, retiredAtMs } };
@@ -92,7 +92,7 @@ describe('trace: steps', () => {
     ]);
   });
 
-  it('an ended order has its own step: expired at its last change, or failed with its reason', () => {
+  it('an ended order has a step for its end: expired at its last change, or failed with its reason', () => {
     expect(lines(recordedEvidence('expired', {}))).to.include('5 mysql expired');
     expect(lines(recordedEvidence('pending_payment', {}))).to.include('900.1 mysql payment_deadline');
     const failed = stepsOf(recordedEvidence('failed', { order: { reason: 'oversold_guard', expiresAtMs: null } }));
@@ -130,7 +130,7 @@ describe('trace: steps', () => {
     expect(lines(pendingEvidence({ store: { batch: recorded } }))).to.include('now redis marked_recorded');
   });
 
-  it("shows the broker's messages of the batch, or that the broker has no message", () => {
+  it("shows the broker's messages of the batch, or that the broker has none", () => {
     const broker = [
       { kind: 'half', storedAtMs: START_MS - 20 },
       { kind: 'committed', storedAtMs: START_MS + 10 },

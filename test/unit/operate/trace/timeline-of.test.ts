@@ -58,7 +58,7 @@ describe('trace: timeline of seven stages', () => {
     expect(lines(pendingEvidence({ broker: [half, redriven] }))[2]).to.equal('commit done 61 -');
   });
 
-  it('shows for an order when its worker read the batch, when the row was written and its payment deadline', () => {
+  it('shows for an order when a worker read the batch, when the row was written and when payment is due', () => {
     const orderId = composeOrderId(START_MS + 90, 3, 'u1', 0);
     const evidence = recordedEvidence('pending_payment', {
       order: { orderId },
@@ -100,7 +100,7 @@ describe('trace: timeline of seven stages', () => {
     expect(timeline(failed)[4]?.text).to.include('units_lost');
   });
 
-  it('shows a parked batch waiting for an operator, without a promised time', () => {
+  it('shows that a parked batch waits for an operator, and promises no time', () => {
     const evidence = pendingEvidence({
       store: { batch: { batchId: 'batch-1', marker: 'deducted', body: null, pendingSinceMs: null } },
       deadLetters: [deadLetterOf()],
@@ -114,7 +114,7 @@ describe('trace: timeline of seven stages', () => {
     expect(timeline(evidence)[4]?.text).to.include('dead letter 17');
   });
 
-  it('shows a batch that was rolled back, an unknown purchase, and a purchase of a Redis that lost data', () => {
+  it('shows a batch that was rolled back, an unknown purchase, and a purchase whose Redis lost data', () => {
     const none = { entry: null, batch: null } as const;
     const batch = { batchId: 'batch-1', marker: 'aborted', body: null, pendingSinceMs: null } as const;
     expect(lines(pendingEvidence({ store: { entry: null, batch } }))).to.deep.equal([

@@ -22,7 +22,7 @@ const NONE: TracedBatch = { marker: null, body: null, pendingSinceMs: null };
 const of = <T>(...found: T[]): FromBrokers<T> => ({ found, silent: [] });
 const away = (message: string): OperationalError => new OperationalError('rocketmq', message, { retryable: true });
 
-describe('trace: purchases of an id', () => {
+describe('trace: purchases with an id', () => {
   let world: KeeperWorld;
   let deadLetters: MemoryDeadLetters;
   /** Results of the MySQL indexes and of a scan. */
@@ -35,7 +35,7 @@ describe('trace: purchases of an id', () => {
   let ofBatch: Map<string, RequestRef[]>;
   let pending: Map<string, string[]>;
   let broker: TraceBroker | null;
-  /** Each question to Redis as `what bucket`, and the peak of concurrent searches of requests. */
+  /** Each request to Redis as `what bucket`, and the peak number of concurrent searches. */
   let asked: string[];
   let open: number;
   let underWay: number;
@@ -96,14 +96,14 @@ describe('trace: purchases of an id', () => {
     return answer.traces.map(({ request: { saleId, userId, requestId } }) => `${saleId}/${userId}/${requestId}`);
   };
 
-  it('searches nothing else for an order or a batch that MySQL has', async () => {
+  it('searches no other store for an order or a batch that MySQL has', async () => {
     const { saleId } = await world.openSale();
     indexed = [{ userId: 'u1', saleId, requestId: 'k1' }];
     inRedis.set(`${saleId}/42`, ['other']);
     expect(await found({ id: '42' })).to.deep.equal([`${saleId}/u1/k1`]);
   });
 
-  it('finds a request id for every buyer and sale in both stores once, narrowed by buyer or sale', async () => {
+  it('finds a request id for every buyer and sale once in both stores, narrowed by buyer or sale', async () => {
     const [one, two] = [await world.openSale(), await world.openSale()];
     inRedis.set(`${one.saleId}/k1`, ['u1', 'u2']).set(`${two.saleId}/k1`, ['u1']);
     const all = [`${one.saleId}/u1/k1`, `${one.saleId}/u2/k1`, `${two.saleId}/u1/k1`];
@@ -114,7 +114,7 @@ describe('trace: purchases of an id', () => {
     expect(await found({ id: 'k1', userId: 'u9' })).to.have.members(['7/u9/k1', `${two.saleId}/u9/k1`]);
   });
 
-  it('finds an unrecorded batch by the body of its marker', async () => {
+  it('finds an unrecorded batch through the body of its marker', async () => {
     const sale = await world.openSale();
     const { batchId, body } = batchOf(sale, purchasesOf('u1', 'u2'));
     batches.set(`${sale.saleId}/${batchId}`, { marker: 'deducted', body, pendingSinceMs: 0 });
@@ -123,7 +123,7 @@ describe('trace: purchases of an id', () => {
     expect(await found({ id: batchId, userId: 'u2' })).to.deep.equal([`${saleId}/u2/k1`]);
   });
 
-  it('finds purchases known only to a dead letter: all by batch id, one by request id', async () => {
+  it('finds purchases known only to a dead letter: all of them by batch id, one by request id', async () => {
     const batch = batchOf({ saleId: '7' }, purchasesOf('u1/k1', 'u2/k2'));
     await deadLetters.park({
       messageId: 'm1',
@@ -144,7 +144,7 @@ describe('trace: purchases of an id', () => {
     expect((await found({ id: '1' }))[0], 'nothing in it is believed').to.match(/^Neither Redis nor MySQL knows 1/);
   });
 
-  it('asks the broker once per batch, and a silent broker once in all', async () => {
+  it('asks the broker once per batch, and a silent broker only once', async () => {
     const sale = await world.openSale();
     const batch = await world.deducted(sale, ['u1/k1', 'u2/k1']);
     inRedis.set(`${sale.saleId}/k1`, ['u1', 'u2']);
@@ -194,7 +194,7 @@ describe('trace: purchases of an id', () => {
         attempts: 1,
       });
 
-    it('finds all its purchases: recorded, waiting in Redis and parked, also in capitals or as a traceparent', async () => {
+    it('finds all its purchases: recorded, waiting in Redis or parked, even from capitals or a traceparent', async () => {
       const { saleId } = await world.openSale();
       ofTrace.set(TRACE_ID, [{ userId: 'u1', saleId, requestId: 'k1' }]);
       const waiting = batchOf({ saleId }, [...traced('u2/k2'), ...purchasesOf('other')]);
@@ -254,13 +254,13 @@ describe('trace: purchases of an id', () => {
       ]);
     });
 
-    it('is found as an idempotency key if it is such a key', async () => {
+    it('is also looked up as an idempotency key', async () => {
       const { saleId } = await world.openSale();
       inRedis.set(`${saleId}/${TRACE_ID}`, ['u1']);
       expect(await found({ id: TRACE_ID })).to.deep.equal([`${saleId}/u1/${TRACE_ID}`]);
     });
 
-    it('is shown for each purchase: its own, or that of its batch', async () => {
+    it('is shown for each purchase: its own trace id, or that of its batch', async () => {
       const sale = await world.openSale();
       const batch = batchOf(sale, [...traced('u1'), ...purchasesOf('u2')]);
       expect(await world.store.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
@@ -291,7 +291,7 @@ describe('trace: purchases of an id', () => {
       for (const bucket of [0, 1, 2, 3]) expect(asked).to.include.members([`pending ${bucket}`, `requests ${bucket}`]);
     });
 
-    it('stops the search when MySQL or the entry of the buyer names the purchase', async () => {
+    it('stops the search once MySQL or the entry of the buyer names the purchase', async () => {
       const sale = await world.openSale();
       const { saleId } = sale;
       await deadLetters.park({
@@ -314,7 +314,7 @@ describe('trace: purchases of an id', () => {
       expect(asked.filter((line) => line.startsWith('pending'))).to.deep.equal([]);
     });
 
-    it('finds both when an id is a trace id and a request id', async () => {
+    it('finds both if an id is a trace id and a request id', async () => {
       const { saleId } = await world.openSale();
       ofTrace.set(TRACE_ID, [{ userId: 'u1', saleId, requestId: 'k1' }]);
       indexed = [{ userId: 'u1', saleId, requestId: TRACE_ID }];
@@ -345,7 +345,7 @@ describe('trace: purchases of an id', () => {
       return { saleId, entryIs, row };
     };
 
-    it('shows the units returned when the order ended after the read of Redis', async () => {
+    it('shows the units as returned if the order ended after Redis was read', async () => {
       const { saleId, entryIs, row } = await bought();
       entryIs('ordered');
       rowOf = () => {
@@ -356,7 +356,7 @@ describe('trace: purchases of an id', () => {
       expect([state, sentence.includes('its units are back')], sentence).to.deep.equal(['cancelled', true]);
     });
 
-    it('reports nothing missing in Redis when the row was written after the read of Redis', async () => {
+    it('reports nothing missing in Redis if the row was written after Redis was read', async () => {
       const { saleId, entryIs, row } = await bought();
       rowOf = () => {
         entryIs('ordered');
@@ -369,7 +369,7 @@ describe('trace: purchases of an id', () => {
       );
     });
 
-    it('asks Redis once, and for its batch, about a live order that both stores know', async () => {
+    it('asks Redis only once, and only for its batch, about a live order that both stores know', async () => {
       const { saleId, entryIs, row } = await bought();
       entryIs('ordered');
       rowOf = () => row('pending_payment');
@@ -378,7 +378,7 @@ describe('trace: purchases of an id', () => {
     });
   });
 
-  it('searches four buckets at once, and no more after it has found enough', async () => {
+  it('searches four buckets at once, and no more once it has found enough', async () => {
     const { saleId } = await world.openSale({ buckets: 8 });
     inRedis.set(`${saleId}/k1`, ['u1', 'u2', 'u3', 'u4', 'u5', 'u6', 'u7', 'u8']); // found in each bucket
     await trace({ id: 'k1', saleId });
@@ -422,7 +422,7 @@ describe('trace: purchases of an id', () => {
     expect(await found({ id: 'k1' })).to.deep.equal(['7/u1/k1']);
   });
 
-  it('searches Redis for the newest fifty sales without a sale, and for any named sale, however old', async () => {
+  it('if no sale is named, searches Redis for the newest fifty sales, and otherwise the named sale, however old', async () => {
     const sales = [];
     for (let i = 0; i < 51; i++) sales.push(await world.openSale());
     const [oldest, second] = sales.map(({ saleId }) => saleId) as [string, string];
@@ -442,7 +442,7 @@ describe('trace: purchases of an id', () => {
     expect((await found(query))[0]).to.contain('The sale is retired, so a request now would be answered closed.');
   });
 
-  it('shows a bounded number of purchases and reports that there are more', async () => {
+  it('shows a limited number of purchases and reports that there are more', async () => {
     const sale = await world.openSale();
     const users = Array.from({ length: TRACES_MAX + 1 }, (_, index) => `u${index}`);
     inRedis.set(`${sale.saleId}/k1`, users);
@@ -453,7 +453,7 @@ describe('trace: purchases of an id', () => {
     expect(await trace({ id: 'k1' })).to.include({ more: false });
   });
 
-  it('says for an unknown purchase what the marker or the present sale still shows', async () => {
+  it('says for an unknown purchase what the marker or the sale still shows', async () => {
     walked = [];
     const sale = await world.openSale({ stock: 1 });
     const { saleId } = sale;

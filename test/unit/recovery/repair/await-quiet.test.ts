@@ -11,10 +11,7 @@ const busy = async (): Promise<string | null> => 'its last order is young';
 const OPTIONS = { quietMs: 1500, waitMaxMs: 15_000 };
 
 describe('await-quiet', () => {
-  /**
-   * Waits for a sale that sells until `busyMs` have passed. @returns how long it took, and how often it renewed a
-   * lease
-   */
+  /** Waits for a sale that sells until `busyMs` have passed. @returns how long it took, and its lease renewals */
   async function waited(
     busyMs: number,
     parts: Partial<Sale> = {},
@@ -30,18 +27,18 @@ describe('await-quiet', () => {
     return { tookMs: clock.nowMs() - startedMs, renewals };
   }
 
-  it('waits while workers write and then for the quiet time [R3]', async () => {
+  it('waits while workers write, and then for the quiet time [R3]', async () => {
     expect((await waited(0)).tookMs).to.equal(1500);
     expect((await waited(4000)).tookMs).to.equal(5500);
   });
 
-  it('waits for a bounded time and renews the lease [R3]', async () => {
+  it('waits for a limited time and renews the lease [R3]', async () => {
     const { tookMs, renewals } = await waited(1_000_000);
     expect(tookMs).to.equal(15_000);
     expect(renewals).to.be.at.least(tookMs / 1000);
   });
 
-  it('keeps the sale locked no longer when the clock is set back by an hour [R3, T12]', async () => {
+  it('keeps the sale locked no longer if the clock is set back by an hour [R3, T12]', async () => {
     const clock = new ManualClock();
     const sale = saleOf({}, clock.nowMs());
     let reads = 0;
@@ -64,7 +61,7 @@ describe('await-quiet', () => {
     type Told = Omit<WorkerProgress, 'unreceivedSales'> & Partial<WorkerProgress>;
     /** A broker that cannot name the sales of unreceived messages, unless told otherwise. */
     const telling = (told: Told): WorkerProgress => ({ unreceivedSales: async () => null, ...told });
-    /** @returns how long it took, ms, when nothing is written */
+    /** @returns how long it took, ms, if nothing is written */
     async function waitedWith(
       progress: (nowMs: () => number) => Told,
       options = OPTIONS,
@@ -88,7 +85,7 @@ describe('await-quiet', () => {
       throw new OperationalError('rocketmq', 'down', { retryable: true });
     };
 
-    it('does not trust stillness while batches are queued behind batches of other sales [R3]', async () => {
+    it('does not trust quiet while batches are queued behind batches of other sales [R3]', async () => {
       const tookMs = await waitedWith((nowMs) => ({
         ends: async () => ENDS,
         haveReceived: async (ends) => ends === ENDS && nowMs() >= 6000,
@@ -96,12 +93,12 @@ describe('await-quiet', () => {
       expect(tookMs).to.equal(6000 + OPTIONS.quietMs);
     });
 
-    it('waits no longer when the workers have received everything, and a bounded time when they never do', async () => {
+    it('waits no longer once the workers have received everything, and a limited time if they never do', async () => {
       expect(await waitedWith(() => ({ ends: async () => ENDS, haveReceived: async () => true }))).to.equal(1500);
       expect(await waitedWith(() => ({ ends: async () => ENDS, haveReceived: async () => false }))).to.equal(15_000);
     });
 
-    it('takes a missing answer as no proof of receipt after the broker reported missing batches [R3]', async () => {
+    it('does not take a missing answer as proof of receipt once the broker has reported missing batches [R3]', async () => {
       const tookMs = await waitedWith((nowMs) => ({
         ends: async () => ENDS,
         haveReceived: async () => (nowMs() >= 1000 && nowMs() < 5000 ? down() : nowMs() >= 6000),
@@ -109,7 +106,7 @@ describe('await-quiet', () => {
       expect(tookMs).to.equal(6000 + OPTIONS.quietMs);
     });
 
-    it('asks the broker a few times a second when no quiet time is set', async () => {
+    it('asks the broker a few times a second if no quiet time is set', async () => {
       let asked = 0;
       const progress = (nowMs: () => number): Told => ({
         ends: async () => ENDS,
@@ -121,7 +118,7 @@ describe('await-quiet', () => {
       expect(await waitedWith(progress, { ...OPTIONS, quietMs: 0 })).to.be.within(2000, 2250);
     });
 
-    it('does not wait for an idle sale when the workers had received everything before, and only then [R1, R3]', async () => {
+    it('does not wait for an idle sale if the workers had already received everything, and only then [R1, R3]', async () => {
       const idle = async (): Promise<string | null> => null;
       const progress = (haveReceived: (nowMs: number) => boolean) => (nowMs: () => number) => ({
         ends: async () => ENDS,
@@ -162,7 +159,7 @@ describe('await-quiet', () => {
       expect(await took(new Set(), busy), 'it is not idle').to.equal(15_000);
     });
 
-    it('logs in one line why a sale waits, and nothing for a sale that does not', async () => {
+    it('logs in one line why a sale waits, and nothing for a sale that does not wait', async () => {
       const whyOf = async (told: Told | null, whyBusy: typeof busy): Promise<unknown[]> => {
         const lines: unknown[] = [];
         const clock = new ManualClock();
@@ -182,7 +179,7 @@ describe('await-quiet', () => {
       expect(await whyOf(null, idle)).to.deep.equal(['NAMESRV_ADDR is not set']);
     });
 
-    it('relies on stillness when the broker does not answer', async () => {
+    it('relies on quiet if the broker does not answer', async () => {
       expect(await waitedWith(() => ({ ends: down, haveReceived: down }))).to.equal(1500);
       expect(await waitedWith(() => ({ ends: async () => ENDS, haveReceived: down }))).to.equal(1500);
     });

@@ -45,12 +45,13 @@ describe('rebuilt-requests', () => {
     expect([mysql.unitsLeft, mysql.rows, mysql.held]).to.deep.equal([[2], 4, 0]);
   });
 
-  it('keeps held units without a row, once, as far as stock and limit allow [R3, R6]', () => {
+  it('keeps held units that have no row, once, as far as stock and limit allow [R3, R6]', () => {
     const mysql = booksOf();
     mysql.addRows([row('ann*2'), row('bob')]);
     staged(mysql);
     mysql.addUnrecorded([held('ann/k1*2'), held('ann/k2'), held('cid'), held('cid'), held('dan*2'), held('bob/k2')]);
-    // ann has a row and no room for more. Two units were left: cid gets a unit, and bob too, because dan's two do not fit.
+    // ann has a row and no room for more. Two units were left: cid gets one, and so does bob, because dan's two do not
+    // fit.
     expect(staged(mysql)).to.deep.equal(['cid/k1 held:h:1', 'bob/k2 held:h:1']);
     expect([mysql.unitsLeft, mysql.held]).to.deep.equal([[0], 2]);
   });
@@ -67,7 +68,7 @@ describe('rebuilt-requests', () => {
     expect(mysql.withoutRoom).to.deep.equal([]);
   });
 
-  it('names a lost order that does not fit beside the rows, once, even if its batch is parked [D5]', () => {
+  it('names a lost order that does not fit in addition to the rows, once, even if its batch is parked [D5]', () => {
     const mysql = booksOf({ stock: 2 });
     mysql.addRows([row('ann'), row('bob')]);
     staged(mysql);
@@ -90,7 +91,7 @@ describe('rebuilt-requests', () => {
     expect(mysql.unitsLeft).to.deep.equal([2]);
   });
 
-  it('needs the message of a parked batch while a purchase has no row, even if it did not fit [R6]', () => {
+  it('requires the message of a parked batch while a purchase has no row, even if it did not fit [R6]', () => {
     const batch = batchOf({ saleId: '7' }, purchasesOf('ann', 'bob'));
     const full = booksOf({ stock: 1 });
     full.addRows([row('cid')]);
@@ -106,7 +107,7 @@ describe('rebuilt-requests', () => {
     expect(mysql.unitsLeft).to.deep.equal([0]);
   });
 
-  it('puts each buyer into the home bucket and shares the units left evenly [R12]', () => {
+  it('puts each buyer into the home bucket, and distributes the units left evenly [R12]', () => {
     const mysql = booksOf({ stock: 11, buckets: 2 });
     mysql.addRows(Array.from({ length: 8 }, (_, at) => row(`u${at}`)));
     const sizes = mysql.takeUnstaged().map((some) => some.length);
@@ -115,7 +116,7 @@ describe('rebuilt-requests', () => {
     expect(mysql.unitsLeft, 'wherever units were bought').to.deep.equal([2, 1]);
   });
 
-  it('keeps held units while any bucket had them [R12]', () => {
+  it('keeps units that any bucket held [R12]', () => {
     const users = Array.from({ length: 40 }, (_, at) => `u${at}`).filter((user) => homeBucket(user, 2) === 0);
     const mysql = booksOf({ stock: 4, buckets: 2 });
     mysql.addUnrecorded(users.slice(0, 5).map((user) => held(user)));

@@ -13,7 +13,7 @@ import { OPTIONS, RepairWorld } from './repair-world.js';
 
 const DAY_MS = 24 * 3_600_000;
 
-/** Runs everything that waits for no clock. */
+/** Runs everything that does not wait for a clock. */
 const turns = async (): Promise<void> => {
   for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
 };
@@ -59,7 +59,7 @@ describe('repair-jobs', () => {
     return closed;
   };
 
-  it('repairs every live sale on another server and leaves the sales of a healthy server alone [R1, R7]', async () => {
+  it('repairs every live sale on a changed server, and does not touch the sales of a healthy server [R1, R7]', async () => {
     const [one, two] = [await world.openSale(), await world.openSale()];
     const job = repairSales(ports(), OPTIONS);
     await job.runOnce();
@@ -72,7 +72,7 @@ describe('repair-jobs', () => {
     expect(world.results).to.have.length(2);
   });
 
-  it('loads a sale that Redis lacks after two misses, and never a draft [R5]', async () => {
+  it('loads a sale that Redis lacks once it was missed twice, but never a draft [R5]', async () => {
     const sale = await world.openSale();
     const draft = await world.mysql.create({ ...sale, sku: 'draft' });
     world.store.restart({ empty: true });
@@ -90,7 +90,7 @@ describe('repair-jobs', () => {
     expect(epochs(sale)).to.deep.equal([5]);
   });
 
-  it('fails the run when a sale fails, repairs the others and starts the next run with unreached sales [R10]', async () => {
+  it('fails the run if a sale fails, repairs the others and starts the next run with the sales it did not reach [R10]', async () => {
     const sales: Sale[] = [];
     for (let i = 0; i < 32; i++) sales.push(await world.openSale());
     world.store.restart();
@@ -128,7 +128,7 @@ describe('repair-jobs', () => {
     expect(epochs(long, short)).to.deep.equal([3, 3]);
   });
 
-  it('delays no other sale when a search fails during a rebuild, and reports the failure at the end [R1]', async () => {
+  it('delays no other sale if a search fails during a rebuild, and reports the failure at the end [R1]', async () => {
     const [long, short] = [await world.openSale(), await world.openSale()];
     const lost = new OperationalError('mysql', 'the connection was lost', { retryable: true });
     let failures = 0;
@@ -152,7 +152,7 @@ describe('repair-jobs', () => {
     expect(epochs(long, short)).to.deep.equal([3, 3]);
   });
 
-  it('does not fail when another keeper repairs the sale [R10]', async () => {
+  it('does not fail if another keeper repairs the sale [R10]', async () => {
     const sale = await world.openSale();
     await world.ports().repairs.lock({ saleId: sale.saleId, bucket: 0 }, 'another', 60_000);
     await repairSales(ports(), OPTIONS).runOnce();
@@ -193,7 +193,7 @@ describe('repair-jobs', () => {
     expect([...world.store.asks]).to.deep.equal([]);
   });
 
-  it('closed sales: repeats an interrupted repair, one per run, the last ended first [R10]', async () => {
+  it('closed sales: repeats interrupted repairs, one per run, the sale that ended last first [R10]', async () => {
     const [old, late] = [await world.openSale(), await world.openSale()];
     const nowMs = world.clock.nowMs();
     await close(old, nowMs - 9 * DAY_MS);
@@ -249,7 +249,7 @@ describe('repair-jobs', () => {
     ]);
   });
 
-  it('finds every sale that waits for its repair when the clock is set back by an hour [T12]', async () => {
+  it('finds every sale that waits for its repair if the clock is set back by an hour [T12]', async () => {
     await world.openSale();
     const watch = watchSalesInRepair(ports(), { afterMs: 60_000 });
     world.store.restart();

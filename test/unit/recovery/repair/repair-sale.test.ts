@@ -41,7 +41,7 @@ describe('repair-sale', () => {
     expect((await world.deducted({ ...sale, epoch: 2 }, ['eve'])).purchases).to.have.length(1);
   });
 
-  it('keeps the numbers when nothing was lost, except the epoch, and keeps held units without a row [R1]', async () => {
+  it('if nothing was lost, keeps everything except the epoch, including held units without a row [R1]', async () => {
     const { heldId } = await busySale();
     world.store.restart();
     expect(await world.repair(sale)).to.include({ outcome: 'repaired', unitsLeft: 6, rows: 3, held: 1 });
@@ -52,7 +52,7 @@ describe('repair-sale', () => {
     expect(markers.get(heldId)).to.include({ kind: 'deducted' });
   });
 
-  it('restores recorded purchases when their last write was lost: deduct, mark or release [R2, R11]', async () => {
+  it('restores recorded purchases whose last write was lost: deduct, mark or release [R2, R11]', async () => {
     const batch = await world.deducted(sale, ['ann*2', 'bob']);
     await world.work(batch);
     world.store.restart({ lose: 1 }); // mark recorded
@@ -76,7 +76,7 @@ describe('repair-sale', () => {
     expect(epochInRepository()).to.equal(6);
   });
 
-  it('keeps and reports orders that MySQL lost, with their units, also in the next repair [D5]', async () => {
+  it('keeps and reports orders that MySQL lost, with their units, and does so again in the next repair [D5]', async () => {
     await busySale();
     world.mysql.loseOrder('1');
     const logged: object[] = [];
@@ -110,7 +110,7 @@ describe('repair-sale', () => {
     expect(world.deadLetter(deadLetterId).state).to.equal('parked');
   });
 
-  it('waits for the workers up to a limit, and no purchase or mark succeeds in that time [R3]', async () => {
+  it('waits for the workers up to a limit, and lets no purchase or mark succeed meanwhile [R3]', async () => {
     const batch = await world.deducted(sale, ['ann']);
     world.store.restart();
     const startedMs = world.clock.nowMs();
@@ -131,7 +131,7 @@ describe('repair-sale', () => {
     expect(world.clock.nowMs() - startedMs).to.be.within(OPTIONS.quietMs + 500, OPTIONS.quietMs + 1000);
   });
 
-  it('does not wait for an idle sale, but for a sale with a batch in Redis or a young order [R1]', async () => {
+  it('does not wait for an idle sale, but waits for a sale with a batch in Redis or a young order [R1]', async () => {
     const progress = {
       ends: async () => new Map([['q', 7]]),
       haveReceived: async () => true,
@@ -177,7 +177,7 @@ describe('repair-sale', () => {
     expect(await world.repair(sale, slow)).to.deep.equal({ outcome: 'superseded' });
     expect(second).to.include({ outcome: 'repaired', epoch: 2 });
     expect(world.bucketOf(sale)).to.include({ epoch: 2, unitsLeft: 6 });
-    // MySQL is an epoch ahead now, and the next run repairs that.
+    // MySQL is now an epoch ahead, and the next run repairs that.
     expect(epochInRepository()).to.equal(3);
     expect(await world.repair({ ...sale, epoch: 3 })).to.include({ outcome: 'repaired', epoch: 4, unitsLeft: 6 });
   });
@@ -206,7 +206,7 @@ describe('repair-sale', () => {
     expect(await world.repair(sale, slow)).to.include({ outcome: 'repaired', epoch: 2, unitsLeft: 6 });
   });
 
-  it('sends Redis only the entries to stage and one renewal of each lease', async () => {
+  it('sends Redis only the entries to stage, and one renewal of each lease', async () => {
     sale = await world.openSale({ stock: 100, buckets: 4 });
     for (let buyer = 0; buyer < 25; buyer++) await world.recorded(batchOf(sale, purchasesOf(`u${buyer}`)));
     world.store.restart({ empty: true });
@@ -220,7 +220,7 @@ describe('repair-sale', () => {
     expect(sizes.filter((size) => size === 0)).to.have.length(4);
   });
 
-  it('retries a Redis that is silent for some seconds, without a new start or double counts [R10, R8]', async () => {
+  it('retries if Redis is silent for some seconds, without starting over or counting twice [R10, R8]', async () => {
     await busySale();
     world.store.restart();
     const { repairs } = world.ports();
@@ -256,7 +256,7 @@ describe('repair-sale', () => {
     expect(await world.repair(sale)).to.include({ outcome: 'repaired', epoch: 3, unitsLeft: 6 });
   });
 
-  it('leaves the sale locked after a death at any point, and the next repair ends with the same numbers [R10]', async () => {
+  it('after a crash at any point, leaves the sale locked, and the next repair ends with the same numbers [R10]', async () => {
     await busySale();
     world.store.restart();
     const died = new OperationalError('redis', 'died here', { retryable: true });
@@ -305,7 +305,7 @@ describe('repair-sale', () => {
     expect(world.bucketOf(sale).state).to.equal('closed');
   });
 
-  it('changes nothing for an operator without need, and only the epoch with force', async () => {
+  it('without need, changes nothing for an operator, and with force only the epoch', async () => {
     await busySale();
     const before = world.bucketOf(sale);
     const ask = (force: boolean, onStep?: (step: RepairStep) => void) =>

@@ -70,14 +70,14 @@ describe('reshard-hot-sales', () => {
     expect(audited()).to.have.length(1);
   });
 
-  it('splits a hot sale once when several keepers see it at the same time', async () => {
+  it('splits a hot sale once if several keepers see it at the same time', async () => {
     await heat(sale);
     await Promise.all([run(), run(), run()]);
     expect(bucketsOf(sale)).to.equal(6);
     expect(results).to.deep.equal(['begun', 'resharded']);
   });
 
-  it('counts a failed split and never repeats it, because it has locked the sale once', async () => {
+  it('counts a failed split and never repeats it, because it has already locked the sale once', async () => {
     await heat(sale);
     const away = new OperationalError('redis', 'away', { retryable: true });
     const failed = await run({ reshard: () => Promise.reject(away) }).catch((error: unknown) => error);
@@ -86,7 +86,7 @@ describe('reshard-hot-sales', () => {
     expect(results).to.deep.equal(['begun', 'failed']);
   });
 
-  it('leaves a sale that went into repair as it is and warns an operator', async () => {
+  it('does not touch a sale that went into repair, and warns an operator', async () => {
     await heat(sale);
     await run({ reshard: async () => ({ outcome: 'in_repair' }) });
     expect(results).to.deep.equal(['begun', 'failed']);
@@ -117,7 +117,7 @@ describe('reshard-hot-sales', () => {
     gone: () => hot.report('a', [{ saleId: '404404', perSecond: 5000 }], LONG_MS),
   };
   for (const [what, happens] of Object.entries(LEFT_ALONE)) {
-    it(`leaves a sale alone: ${what}`, async () => {
+    it(`does not touch a sale: ${what}`, async () => {
       if (what === 'nearly sold out') sale = await world.openSale({ stock: 1000 });
       if (what !== 'gone') await heat(sale);
       await happens();
@@ -128,7 +128,7 @@ describe('reshard-hot-sales', () => {
     });
   }
 
-  it('chooses a multiple of the buckets, two per master, within the limit', () => {
+  it('chooses a multiple of the buckets, about two per master, within the limit', () => {
     expect(bucketsForHot(1, 1, 64), 'one server sells no faster').to.equal(null);
     expect(bucketsForHot(1, 3, 64)).to.equal(6);
     expect(bucketsForHot(4, 3, 64)).to.equal(8);

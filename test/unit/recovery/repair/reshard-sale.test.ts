@@ -82,7 +82,7 @@ describe('reshard-sale', () => {
     }
   }
 
-  it('redistributes the units, moves buyers, keys and batches, and writes to the audit log', async () => {
+  it('redistributes the units, moves buyers, keys and batches, and writes the audit log', async () => {
     const heldId = await busySale();
     const before = world.clock.nowMs();
     const end = await reshard();
@@ -100,7 +100,7 @@ describe('reshard-sale', () => {
     expect(forgotten).to.deep.equal([sale.saleId]);
   });
 
-  it('needs few round trips to Redis while many batches are under way, because the sale is locked', async () => {
+  it('needs few round trips to Redis even if many batches are under way, because the sale is locked', async () => {
     sale = await world.openSale({ stock: 1000, limitPerBuyer: 1 });
     for (let batch = 0; batch < 64; batch++) {
       await world.deducted(
@@ -126,7 +126,7 @@ describe('reshard-sale', () => {
     expect(rounds).to.be.below(40);
   });
 
-  it('marks an old batch as recorded in its present buckets after two reshards', async () => {
+  it('marks an old batch recorded in its present buckets after two reshards', async () => {
     const heldId = await busySale();
     await reshard(2);
     await reshard(8);
@@ -158,7 +158,7 @@ describe('reshard-sale', () => {
     }
   }
 
-  it('waits for the workers, like a repair, when Redis may have lost data before the lock', async () => {
+  it('waits for the workers, like a repair, if Redis may have lost data before the lock', async () => {
     await busySale();
     const ports = portsOf();
     let reads = 0;
@@ -201,7 +201,7 @@ describe('reshard-sale', () => {
     expectWhole(heldId);
   });
 
-  it('makes both stores agree when it is repeated after MySQL lost the reshard [D5]', async () => {
+  it('makes both stores agree if it is repeated after MySQL lost the reshard [D5]', async () => {
     const before = inRepository();
     const heldId = await busySale();
     await reshard();
@@ -218,7 +218,7 @@ describe('reshard-sale', () => {
   });
 
   for (const when of ['before', 'after'] as const) {
-    it(`loses nothing when it dies ${when} any step, and the next repair finishes it`, async () => {
+    it(`loses nothing if it dies ${when} any step, and the next repair finishes it`, async () => {
       let ended = false;
       for (let step = 1; !ended; step++) {
         world = new RepairWorld();

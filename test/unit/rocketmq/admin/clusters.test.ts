@@ -5,7 +5,7 @@ import { RocketmqInspection } from '../../../../src/operate/broker/rocketmq-insp
 import { createTraceBroker } from '../../../../src/rocketmq/admin/trace-broker.js';
 import { StandInCluster, type Broker } from '../../../helpers/stand-in-cluster.js';
 
-/** Names of the brokers that received a question. */
+/** Names of the brokers that received a request. */
 const asked = new Set<string>();
 const broker =
   (name: string): Broker =>
@@ -31,19 +31,19 @@ describe('the cluster of brokers, which may have any name', () => {
     expect([...asked].sort()).to.deep.equal(['broker-a', 'broker-b']);
   });
 
-  it('is the cluster with our topics when there are several', async () => {
+  it('is the cluster with our topics if there are several', async () => {
     cluster = await StandInCluster.start(BROKERS, { clusterOf, withTopics: 'production' });
     const found = await brokersKnownTo(cluster.namesrvAddr, null, null);
     expect(found.map(({ name }) => name)).to.deep.equal(['broker-a']);
   });
 
-  it('is the configured cluster, whatever cluster has our topics', async () => {
+  it('is the configured cluster, whichever cluster has our topics', async () => {
     cluster = await StandInCluster.start(BROKERS, { clusterOf, withTopics: 'production' });
     const found = await brokersKnownTo(cluster.namesrvAddr, null, 'staging');
     expect(found.map(({ name }) => name)).to.deep.equal(['broker-b']);
   });
 
-  it('throws an error with the names and the remedy when no cluster has our topics', async () => {
+  it('throws an error with the names and the remedy if no cluster has our topics', async () => {
     cluster = await StandInCluster.start(BROKERS, { clusterOf });
     const error = await brokersKnownTo(cluster.namesrvAddr, null, null).catch((cause: Error) => cause.message);
     expect(error).to.match(

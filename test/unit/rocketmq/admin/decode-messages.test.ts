@@ -35,7 +35,7 @@ describe('messages stored by the broker', () => {
     expect(third?.body.toString()).to.equal('zipped');
   });
 
-  it('are an empty list for an empty answer, and an error when the bytes are cut off or are no message', () => {
+  it('are an empty list for an empty answer, and an error if the bytes are cut off or are not a message', () => {
     expect(decodeMessages(Buffer.alloc(0))).to.deep.equal([]);
     const whole = record({});
     expect(() => decodeMessages(whole.subarray(0, whole.length - 1))).to.throw(/no whole messages/);
@@ -47,7 +47,7 @@ describe('messages stored by the broker', () => {
     }
   });
 
-  it('keep their body when it is not really compressed or would be far too long', () => {
+  it('keep their body if it is not really compressed or would be far too long', () => {
     const bomb = deflateSync(Buffer.alloc(64 * 1024 * 1024));
     for (const body of [Buffer.from('no zlib'), deflateSync('cut off').subarray(0, 8), bomb]) {
       expect(decodeMessages(record({ flags: 1, body }))[0]?.body.equals(body)).to.equal(true);

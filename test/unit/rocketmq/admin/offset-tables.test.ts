@@ -17,7 +17,7 @@ describe('offset tables', () => {
     expect(readOffsetTable('{"consumeTps":0.0,"offsetTable":{}}', ['brokerOffset'])).to.deep.equal([]);
   });
 
-  it('throw when a required figure is missing', () => {
+  it('throw if a required figure is missing', () => {
     const body = `{"offsetTable":{${queue(0)}:{"brokerOffset":12}}}`;
     expect(() => readOffsetTable(body, ['consumerOffset'])).to.throw(RemotingError, 'no consumerOffset');
   });

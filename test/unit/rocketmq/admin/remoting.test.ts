@@ -21,7 +21,7 @@ async function withServer<T>(serve: (socket: Socket) => void, use: (port: number
 /** Builds an answer without a body. */
 const NOTHING = { body: '', bytes: Buffer.alloc(0) };
 
-/** Builds a frame as RocketMQ answers. */
+/** Builds a frame as RocketMQ would answer. */
 function answer(header: object, body: string): Buffer {
   const head = Buffer.from(JSON.stringify(header));
   const lengths = Buffer.alloc(8);
@@ -37,7 +37,7 @@ describe('remoting protocol of RocketMQ', () => {
     for (let length = 0; length < frame.length; length++) expect(decodeFrame(frame.subarray(0, length))).to.equal(null);
   });
 
-  it('signs the values of all fields in the order of their names, then the body, as the broker checks it', () => {
+  it('signs the values of all fields in the order of their names, then the body, as the broker checks them', () => {
     const credentials = { accessKey: 'k', accessSecret: 's' };
     const signed = signFields({ topic: 't', b: '2', Z: '1' }, Buffer.from('body'), credentials);
     // AccessKey, Z, b, topic
@@ -49,7 +49,7 @@ describe('remoting protocol of RocketMQ', () => {
     expect(lent).to.deep.equal({ topic: 't', AccessKey: 'k', SecurityToken: 'for an hour', Signature: ofLent });
   });
 
-  it('reports that a server has access control, or why it refuses a key', () => {
+  it('reports whether a server has access control, and why it refuses a key', () => {
     const said = (remark: string): string => refusal({ host: 'h', port: 1 }, { ...NOTHING, code: 16, remark }).message;
     expect(said('username cannot be null.')).to.equal(
       'h:1 has access control: set ROCKETMQ_ACCESS_KEY and ROCKETMQ_ACCESS_SECRET',
@@ -88,7 +88,7 @@ describe('remoting protocol of RocketMQ', () => {
   });
 
   describe('remoting connection', () => {
-    /** Starts a server that answers every question with the number of its connection. */
+    /** Starts a server that answers every request with the number of its connection. */
     async function withCounting(
       use: (address: { host: string; port: number }) => Promise<void>,
       onAnswered: (socket: Socket) => void = () => undefined,
@@ -101,7 +101,7 @@ describe('remoting protocol of RocketMQ', () => {
       await withServer(serve, (port) => use({ host: '127.0.0.1', port }));
     }
 
-    it('carries one question at a time', async () => {
+    it('carries one request at a time', async () => {
       await withCounting(async (address) => {
         expect(await askRemoting(address, 1)).to.equal('1');
         expect(await askRemoting(address, 1)).to.equal('1');
@@ -126,7 +126,7 @@ describe('remoting protocol of RocketMQ', () => {
       }, close);
     });
 
-    it('asks once when the server closes without an answer', async () => {
+    it('sends a request once even if the server closes without an answer', async () => {
       let questions = 0;
       const serve = (socket: Socket): void =>
         void socket.on('data', () => {
@@ -167,7 +167,7 @@ describe('probes', () => {
     expect(await withServer(redisSaying('-LOADING wait\r\n'), probeRedis)).to.equal('-LOADING wait');
   });
 
-  it('name the reason when there is no answer', async () => {
+  it('name the reason if there is no answer', async () => {
     expect(await withServer((socket) => void socket.destroy(), probeRedis)).to.be.a('string');
     const closed = await withServer(
       () => undefined,

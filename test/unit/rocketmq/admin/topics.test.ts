@@ -96,7 +96,7 @@ describe('read-back of topics', () => {
     ...groups.map(({ groupName }) => `group ${groupName}`),
   ];
 
-  it('finds nothing missing when all topics exist, besides foreign topics', () => {
+  it('finds nothing missing if all topics exist, ignoring foreign topics', () => {
     const { topics, groups } = stored({});
     expect(namesIn(missingFrom({ topics: { ...topics, other: topic }, groups }, wanted))).to.deep.equal([]);
   });
@@ -107,7 +107,7 @@ describe('read-back of topics', () => {
     });
   }
 
-  it('names missing topics and groups, and a group with another number of retries', () => {
+  it('names missing topics and groups, and a group with a different number of retries', () => {
     expect(namesIn(missingFrom({ topics: {}, groups: {} }, wanted))).to.deep.equal(['topic t', 'group g']);
     const groups = { g: { groupName: 'g', retryMaxTimes: 16 } };
     expect(namesIn(missingFrom({ ...stored({}), groups }, wanted))).to.deep.equal(['group g']);

@@ -64,7 +64,7 @@ describe('run-schedule', () => {
     expect(world.state(sale)).to.equal('open');
   });
 
-  it('makes each step once when two keepers run at once', async () => {
+  it('takes each step once if two keepers run at once', async () => {
     const sale = await world.create();
     for (const minutes of [50, 9.9, 60.1]) {
       advance(minutes);
@@ -78,7 +78,7 @@ describe('run-schedule', () => {
     ]);
   });
 
-  it('continues in the next run after a keeper died between Redis and MySQL of a warm', async () => {
+  it('continues in the next run if a keeper died between Redis and MySQL while warming', async () => {
     const sale = await world.create();
     advance(50);
     await world.redis.warm(sale); // the keeper dies here
@@ -101,7 +101,7 @@ describe('run-schedule', () => {
     expect(world.audit(paused).at(-1)).to.equal('bob sale.paused');
   });
 
-  it('drops a step that was read before an operator acted', async () => {
+  it('drops a step whose basis was read before an operator acted', async () => {
     const sale = await world.create();
     advance(59.9);
     const old = await world.schedule.due(10);
@@ -146,7 +146,7 @@ describe('run-schedule', () => {
     expect(world.state(sale)).to.equal('closed');
   });
 
-  it('names a sale that would sell wrongly and opens it once it is right', async () => {
+  it('names a sale that would sell wrongly, and opens it once it is right', async () => {
     const sale = await world.create();
     advance(50);
     await world.run();
@@ -161,7 +161,7 @@ describe('run-schedule', () => {
     expect([world.state(sale), world.notReady]).to.deep.equal(['open', []]);
   });
 
-  it('names an unreachable broker once per keeper and opens the sale all the same', async () => {
+  it('names an unreachable broker once per keeper, and opens the sale anyway', async () => {
     const sale = await world.create();
     world.topics = 'the broker cannot be reached at b:1: refused';
     const keeper = world.keeper();
@@ -179,7 +179,7 @@ describe('run-schedule', () => {
     expect(world.logged.at(-1)).to.include('is ready now');
   });
 
-  it('keeps a sale with a silent Redis unready, without delaying other sales', async () => {
+  it('keeps a sale unready while its Redis is silent, without delaying other sales', async () => {
     const [broken, fine] = [await world.create(), await world.create()];
     advance(50);
     await world.run();
@@ -194,7 +194,7 @@ describe('run-schedule', () => {
     expect(world.notReady.map(([saleId]) => saleId)).to.include(broken.saleId);
   });
 
-  it('opens a sale on time beside hundreds of warm sales that open later', async () => {
+  it('opens a sale on time although hundreds of warm sales open later', async () => {
     const nowMs = world.clock.nowMs();
     const window = { opensAtMs: nowMs + 5000 * MINUTE_MS, closesAtMs: nowMs + 6000 * MINUTE_MS };
     for (let i = 0; i < 501; i++) await world.create({ ...window, warmBeforeMs: 4999 * MINUTE_MS });
@@ -209,7 +209,7 @@ describe('run-schedule', () => {
     expect(world.state(sale)).to.equal('open');
   });
 
-  it('opens a sale on time beside hundreds of sales whose Redis times out', async () => {
+  it('opens a sale on time although the Redis calls of hundreds of sales time out', async () => {
     const early = { warmBeforeMs: 11 * MINUTE_MS, opensAtMs: world.clock.nowMs() + 55 * MINUTE_MS };
     const broken = [];
     for (let i = 0; i < 200; i++) broken.push(await world.create(early));
@@ -221,7 +221,7 @@ describe('run-schedule', () => {
     let tried = 0;
     const readiness = async (sale: typeof fine) => {
       if (!away.has(sale.saleId)) return world.readiness(sale);
-      if (++tried % 16 === 0) world.clock.advance(1500); // as many time-outs end together
+      if (++tried % 16 === 0) world.clock.advance(1500); // this number of time-outs ends at the same time
       throw new OperationalError('redis', 'no answer', { retryable: true });
     };
     const keeper = world.keeper({ readiness });
@@ -238,7 +238,7 @@ describe('run-schedule', () => {
     expect(tried, 'and tried again').to.be.above(triedBefore);
   });
 
-  it('warms and opens a late sale in one run after a keeper was away', async () => {
+  it('warms and opens a late sale in one run after the keepers were down', async () => {
     const [late, missed] = [
       await world.create(),
       await world.create({ closesAtMs: world.clock.nowMs() + 61 * MINUTE_MS }),
@@ -252,7 +252,7 @@ describe('run-schedule', () => {
     ]);
   });
 
-  it('compares later sales in time when some sales cannot be compared', async () => {
+  it('compares later sales in time even if some sales cannot be compared', async () => {
     const broken = new Set<string>();
     for (let i = 0; i < 10; i++) broken.add((await world.create()).saleId);
     const fine = await world.create({ closesAtMs: world.clock.nowMs() + 121 * MINUTE_MS });
@@ -292,7 +292,7 @@ describe('run-schedule', () => {
     expect(world.audit(sale).at(-1)).to.equal('keeper sale.compared');
   });
 
-  it('warns of no difference when Redis may have lost data of a sale, and compares it again in a day', async () => {
+  it('warns of no difference if Redis may have lost data of a sale, and compares it again in a day', async () => {
     const sale = await world.create();
     advance(59.9);
     await world.run();
@@ -314,7 +314,7 @@ describe('run-schedule', () => {
 });
 
 describe('sale plan', () => {
-  it('shows the state of each coming sale and its missing parts', async () => {
+  it('shows the state of each coming sale and what it still lacks', async () => {
     const world = new ScheduleWorld();
     const minutes = (from: number, to: number) => ({
       opensAtMs: world.clock.nowMs() + from * MINUTE_MS,

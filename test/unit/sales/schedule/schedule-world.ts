@@ -79,7 +79,7 @@ export class ScheduleWorld {
     );
   }
 
-  /** @param compare by default notes the sale and returns `outcome` */
+  /** @param compare by default records the sale and returns `outcome` */
   compare(
     compare: CompareEndedPorts['compare'] = async (saleId) => {
       this.compared.push(saleId);

@@ -29,7 +29,7 @@ describe('keeper: finish-transfers', () => {
     expect(await transfers.transferOut({ ...sale, bucket: from }, to, 1, 1)).to.include({ outcome: 'transferred' });
   };
 
-  it('finishes transfers of a dead process and leaves young transfers alone [R12]', async () => {
+  it('finishes transfers of a dead process, and does not touch young transfers [R12]', async () => {
     const sale = await world.openSale({ stock: 12, buckets: 3 });
     await transferOut(sale);
     world.clock.advance(AFTER_MS - 1);
@@ -64,7 +64,7 @@ describe('keeper: finish-transfers', () => {
     expect([unitsOf(sale), openOf(sale)]).to.deep.equal([[2, 6], 0]);
   });
 
-  it('leaves sales in repair alone and reads no sale with one bucket', async () => {
+  it('does not touch sales in repair, and does not read sales with one bucket', async () => {
     const sale = await world.openSale({ stock: 8, buckets: 2 });
     await transferOut(sale);
     world.store.bucket({ ...sale, bucket: 1 }).sale!.state = 'repair';
@@ -76,7 +76,7 @@ describe('keeper: finish-transfers', () => {
     await run();
   });
 
-  it('continues past a sale out of reach and counts the run as failed', async () => {
+  it('continues past a sale that it cannot reach, and counts the run as failed', async () => {
     // the newest sale comes first
     const [near, away] = [
       await world.openSale({ stock: 8, buckets: 2 }),

@@ -45,7 +45,7 @@ describe('gather-units', () => {
     expect(world.units).to.deep.equal([0, 3, 2]);
   });
 
-  it('returns counted when all buckets are empty', async () => {
+  it('returns counted if all buckets are empty', async () => {
     const world = await TransferWorld.of(0, 0, 0);
     const gathered = await gatherUnits(world.home(1), ONE, world.transfers);
     expect(gathered).to.deep.equal({ outcome: 'counted', unitsLeft: 0 });
@@ -62,7 +62,7 @@ describe('gather-units', () => {
     }
   });
 
-  it('returns unsure when a bucket is in repair, on another server or of another epoch', async () => {
+  it('returns unsure if a bucket is in repair, on another server or in another epoch', async () => {
     for (const spoil of [
       (world: TransferWorld) => void (world.bucket(2).sale!.state = 'repair'),
       (world: TransferWorld) => void (world.bucket(2).sale!.stamp = -1),
@@ -81,7 +81,8 @@ describe('gather-units', () => {
     const survey: TransferStore['read'] = async (ref, buckets) => {
       const seen = await world.transfers.read(ref, buckets);
       if (ref.bucket !== 3) return seen;
-      // After the read of the last bucket the unit moves to a bucket that was read before. It returns before the next read.
+      // After the last bucket is read, the unit moves to a bucket that was read before. It returns before the next
+      // read.
       const to = at === 2 ? 0 : 2;
       const moved = await world.transfers.transferOut(world.home(at), to, 1, 1);
       if (moved.outcome !== 'transferred') throw new Error(moved.outcome);
@@ -99,7 +100,7 @@ describe('gather-units', () => {
     let reads = 0;
     const survey: TransferStore['read'] = async (ref, buckets) => {
       if (++reads === 3) {
-        // Bucket 0 was seen empty, and bucket 2 will be.
+        // bucket 0 was seen empty, and bucket 2 will be
         const transfer = { from: 2, to: 0, seq: 1, units: 1 };
         await world.transfers.transferOut(world.home(2), 0, 1, 1);
         await world.transfers.transferIn(world.sale.saleId, transfer, 1);
@@ -111,7 +112,7 @@ describe('gather-units', () => {
     expect(reads).to.be.greaterThan(6);
   });
 
-  it('leaves units that any other process finds when the process dies after any step', async () => {
+  it('leaves units where any other process finds them if the process dies after any step', async () => {
     for (const steps of [1, 2, 3]) {
       const world = await TransferWorld.of(0, 2);
       const death = await gatherUnits(world.home(0), { least: 1, all: 2 }, world.dyingAfter(steps)).catch(
@@ -133,7 +134,7 @@ interface Caller {
   readonly home: number;
   readonly least: number;
   readonly more: number;
-  /** Steps until the caller dies. More steps than a call takes mean that the caller survives. */
+  /** Number of steps until the caller dies. If it exceeds the steps of a call, the caller survives. */
   readonly steps: number;
   /** Whether the buyer takes the units if there are enough. */
   readonly buys: boolean;
@@ -148,7 +149,7 @@ const caller: fc.Arbitrary<Caller> = fc.record({
 });
 
 describe('gather-units against plain counters', () => {
-  it('loses and makes no units wherever a process dies, and refuses none that exist', async () => {
+  it('neither loses nor creates units wherever a process dies, and refuses none that exist', async () => {
     const met = { gathered: 0, counted: 0, died: 0 };
     const units = fc.array(fc.nat(6), { minLength: 2, maxLength: 5 });
     await fc.assert(
@@ -189,7 +190,7 @@ describe('gather-units against plain counters', () => {
 });
 
 describe('unit-fetcher', () => {
-  it('runs one fetch per bucket, whose units concurrent calls share', async () => {
+  it('runs one fetch per bucket, and concurrent calls share its units', async () => {
     const world = await TransferWorld.of(0, 64, 0);
     let transfersOut = 0;
     const fetcher = new UnitFetcher({
@@ -203,7 +204,7 @@ describe('unit-fetcher', () => {
     expect(transfersOut, 'other buckets do not wait').to.be.at.least(3);
   });
 
-  it('trusts an empty result only from a fetch that began after the call, and waiting calls share that fetch', async () => {
+  it('trusts an empty result only from a fetch that began after the call; waiting calls share that fetch', async () => {
     const world = await TransferWorld.of(0, 0);
     let surveys = 0;
     const fetcher = new UnitFetcher({
@@ -224,7 +225,7 @@ describe('unit-fetcher', () => {
     expect(surveys, 'each of them alone would take twice as many').to.be.lessThan(3 * perFetch);
   });
 
-  it('rejects a failed fetch for its caller, and waiting calls try again themselves [R8]', async () => {
+  it('rejects for its own caller if a fetch fails, and waiting calls try again themselves [R8]', async () => {
     const world = await TransferWorld.of(0, 4);
     world.store.breakNext('read_fails');
     const fetcher = new UnitFetcher(world.transfers);

@@ -55,10 +55,7 @@ export class TransferWorld {
     return openTransfers(this.all.map((bucket) => bucket.transfers())).length;
   }
 
-  /**
-   * Creates a process that dies after some steps. Its last step acts, and nothing after it. @param steps before the
-   * death
-   */
+  /** Creates a process that dies after some steps. Its last step still acts. @param steps before the death */
   dyingAfter(steps: number): TransferStore {
     let left = steps;
     const step = async <T>(act: () => Promise<T>): Promise<T> => {

@@ -17,7 +17,7 @@ describe('channels for news of a purchase', () => {
     expect(after('cut', 'worked', 'cut', 'worked', 'cut').channel).to.equal('stream');
   });
 
-  it('fall back to a long poll when a stream is cut twice, silent or refused once, then to polls', () => {
+  it('fall back to a long poll if a stream is cut twice, silent or refused once, and then to polls', () => {
     expect(after('cut').channel).to.equal('stream');
     expect(after('cut', 'cut').channel).to.equal('long_poll');
     expect(after('refused').channel).to.equal('long_poll');
@@ -27,13 +27,13 @@ describe('channels for news of a purchase', () => {
     expect(after('refused', ...times(20, 'refused')).channel, 'for as long as it takes').to.equal('poll');
   });
 
-  it('return to the stream when a fallback has worked for a while', () => {
+  it('return to the stream after a fallback has worked for a while', () => {
     expect(after('refused', ...times(11, 'worked')).channel).to.equal('long_poll');
     expect(after('refused', ...times(12, 'worked'))).to.deep.equal(LISTENING);
     expect(after('refused', ...times(3, 'refused'), ...times(12, 'worked'))).to.deep.equal(LISTENING);
   });
 
-  it('wait as the stream requested, longer after each fault, with jitter', () => {
+  it('wait as long as the stream requested, longer after each fault, with jitter', () => {
     expect(listenAgainIn(LISTENING, 2000, true)).to.deep.equal([2000, 3000]);
     const faulty: Listening = { channel: 'poll', faults: 6, good: 0 };
     expect(listenAgainIn(faulty, null, true)).to.deep.equal([8000, 16_000]);
@@ -45,7 +45,7 @@ describe('channels for news of a purchase', () => {
     }
   });
 
-  it('poll slowly once the buyer has stopped waiting for the order', () => {
+  it('poll slowly once the buyer no longer waits for the order', () => {
     for (const channel of ['long_poll', 'poll'] as const) {
       expect(listenAgainIn({ channel, faults: 0, good: 3 }, null, false)[0]).to.be.at.least(5000);
     }

@@ -25,7 +25,7 @@ const part = (value: object): string => Buffer.from(JSON.stringify(value)).toStr
 export const signInOf = (userId: string, endsAtMs = OPENS_MS + 3_600_000): SignIn =>
   readToken(`x.${part({ sub: userId, exp: endsAtMs / 1000 })}.y`) as SignIn;
 
-/** Returns the body of a sale as read at a moment of the server. */
+/** Returns the body of a sale as it is read at a moment on the server's clock. */
 export function saleBody(serverMs: number, parts: Record<string, unknown> = {}): Record<string, unknown> {
   const body = {
     saleId: '7',
@@ -49,9 +49,9 @@ export function saleBody(serverMs: number, parts: Record<string, unknown> = {}):
 }
 
 export interface Asked {
-  /** Method and path behind the sale, such as `POST /purchases`. */
+  /** Method, and the path after that of the sale, such as `POST /purchases`. */
   readonly what: string;
-  /** Whether no cache may answer. */
+  /** True if no cache may answer. */
   readonly isFresh: boolean;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: unknown;
@@ -65,11 +65,11 @@ type Reply = Response | 'hangs' | 'fails';
 export class FakeShop {
   readonly asked: Asked[] = [];
   readonly stored = new Map<string, string>();
-  /** The present sale. */
+  /** The current sale. */
   sale: Record<string, unknown> = {};
   /** Travel time in each direction, ms. */
   tripMs = 20;
-  /** Lead of the browser's wall clock over the server, ms. */
+  /** How far the browser's wall clock is ahead of the server, ms. */
   wallAheadMs = 0;
   online = true;
   random = 0.5;
@@ -77,7 +77,7 @@ export class FakeShop {
   readonly #replies = new Map<string, ((asked: Asked) => Reply)[]>();
   #keys = 0;
 
-  /** @param clock on the time of the server */
+  /** @param clock shows the server's time */
   constructor(clock: SinonFakeTimers) {
     this.#clock = clock;
   }
@@ -203,7 +203,7 @@ export class FakeStream {
     try {
       this.#controller.error(new DOMException('aborted', 'AbortError'));
     } catch {
-      // the stream has ended before
+      // the stream has already ended
     }
   }
 }

@@ -33,7 +33,7 @@ describe('page in a frame of the shop', () => {
   const answer = (token: string): void => hear({ source: shop, origin: SHOP, data: { type: 'seckill:token', token } });
   const askedAt = (): number[] => told.filter(({ type }) => type === 'seckill:sign-in-ended').map(({ atMs }) => atMs);
 
-  it('requests a token at its start, and accepts a token only from the surrounding page', () => {
+  it('requests a token when it starts, and accepts a token only from the surrounding page', () => {
     expect(told).to.deep.equal([{ atMs: 0, type: 'seckill:ready', to: '*' }]);
     hear({ source: {}, origin: SHOP, data: { type: 'seckill:token', token: 'x' } });
     for (const data of [null, 'x', { type: 'other', token: 'x' }, { type: 'seckill:token', token: 7 }]) {
@@ -44,7 +44,7 @@ describe('page in a frame of the shop', () => {
     expect(tokens).to.deep.equal(['t1']);
   });
 
-  it('asks ever more rarely when the shop keeps answering with refused tokens', () => {
+  it('asks less and less often if the shop keeps answering with refused tokens', () => {
     for (; nowMs < 10 * MINUTE_MS; nowMs += 100) {
       const asks = askedAt().length;
       frame.tell(ENDED);
@@ -55,7 +55,7 @@ describe('page in a frame of the shop', () => {
     expect(pauses.length).to.be.below(18);
   });
 
-  it('asks once when the shop does not answer', () => {
+  it('asks once if the shop does not answer', () => {
     for (; nowMs < 10 * MINUTE_MS; nowMs += 1000) frame.tell(ENDED);
     expect(askedAt()).to.deep.equal([0]);
   });
@@ -76,7 +76,7 @@ describe('page in a frame of the shop', () => {
     expect(askedAt().at(-1), 'and the next one after a second').to.equal(nowMs);
   });
 
-  it('reports nothing without a frame', () => {
+  it('reports nothing if there is no frame', () => {
     joinFrame(shop, () => undefined, { monotonicMs: () => 0, random: () => 1 }).tell(ENDED);
     expect(told.filter(({ type }) => type !== 'seckill:ready')).to.deep.equal([]);
   });

@@ -109,7 +109,7 @@ describe('sale page', () => {
       expect(at[0]?.at(-1)).not.to.equal(at[1]?.at(-1));
     });
 
-    it('enables the button at the right second behind a cache that does not send Age, with few reads past the cache', async () => {
+    it('enables the button at the right second behind a cache that sends no Age, with few reads past the cache', async () => {
       const CACHING = { 'cache-control': 'public, max-age=1, stale-while-revalidate=1' };
       shop.on('GET ', ({ isFresh }) =>
         isFresh
@@ -141,7 +141,7 @@ describe('sale page', () => {
       expect(screenAt(page)).to.equal('ready');
     });
 
-    it('sends a click again at the given time when the server finds it a moment early', async () => {
+    it('sends a click again at the given time if the server says that it came a moment too early', async () => {
       shop.on(
         BUY,
         () => problem(409, 'not_open', 1500),
@@ -154,12 +154,12 @@ describe('sale page', () => {
       expect(screenAt(page)).to.equal('held');
     });
 
-    it('learns the time anew after a sleep of the tab and drops the old time', async () => {
+    it('learns the time again after the tab slept, and drops the old time', async () => {
       clock.setSystemTime(OPENS_MS - 10 * MINUTE_MS);
       shop.sale = { state: 'not_open' };
       const page = await open();
       const looks = shop.count('GET ');
-      shop.wallAheadMs = 5 * MINUTE_MS; // as seen from a monotonic clock that stood still
+      shop.wallAheadMs = 5 * MINUTE_MS; // as if the monotonic clock had stood still
       page.watchClocks();
       expect(page.state.clock?.isSuspect).to.equal(true);
       await clock.tickAsync(100);
@@ -192,7 +192,7 @@ describe('sale page', () => {
       expect(keysSent()).to.deep.equal(Array(5).fill('key-2'));
     });
 
-    it('is sent again when the server asks, and not before', async () => {
+    it('is sent again when the server asks for it, and not before', async () => {
       shop.on(BUY, () => problem(503, 'overloaded', 4000));
       await openAndBuy(30_000);
       const at = shop.asked.filter(({ what }) => what === BUY).map(({ atMs }) => atMs);
@@ -200,7 +200,7 @@ describe('sale page', () => {
       for (let i = 1; i < at.length; i++) expect((at[i] as number) - (at[i - 1] as number)).to.be.at.least(4000);
     });
 
-    it('is left to the buyer after two minutes, and the next click has the same key', async () => {
+    it('is left to the buyer after two minutes; the next click has the same key', async () => {
       shop.on(BUY, () => problem(503, 'overloaded', 1000));
       const page = await open();
       page.buy();
@@ -218,7 +218,7 @@ describe('sale page', () => {
     });
 
     for (const isReloaded of [false, true]) {
-      it(`is looked up and not sent again by itself when given up${isReloaded ? ', and the page loaded again' : ''}`, async () => {
+      it(`is looked up, and not sent again by itself, once given up${isReloaded ? ', and the page loaded again' : ''}`, async () => {
         shop.on(BUY, () => problem(503, 'overloaded', 1000));
         shop.on(
           'GET /purchases/key-2',
@@ -237,7 +237,7 @@ describe('sale page', () => {
       });
     }
 
-    it('is shown as held when it is given up after a try has arrived', async () => {
+    it('is shown as held if it is given up after an attempt has arrived', async () => {
       shop.on(BUY, () => problem(503, 'outcome_unknown', 60_000));
       shop.on('GET /purchases/key-2', () => json({ status: 'pending' }));
       const page = await openAndBuy(500);
@@ -257,7 +257,7 @@ describe('sale page', () => {
       expect(page.state.purchase.quantity).to.equal(2);
     });
 
-    it('is not sent offline, continues with its key online, and is then looked up after a refusal', async () => {
+    it('is not sent while offline, continues with its key once online, and is then looked up after a refusal', async () => {
       shop.on(
         BUY,
         () => 'hangs',
@@ -327,7 +327,7 @@ describe('sale page', () => {
       expect(screenAt(page)).to.equal('to_pay');
     });
 
-    it('shows the order when the sale now requires signatures, also after a reload', async () => {
+    it('shows the order if the sale now requires signatures, even after a reload', async () => {
       holds();
       const refused = (): Response => problem(401, 'bad_signature');
       for (const end of ['', '/events', '?wait=25']) shop.on(`GET /purchases/key-2${end}`, refused);
@@ -425,7 +425,7 @@ describe('sale page', () => {
       expect(screenAt(page)).to.equal('ready');
     });
 
-    it('is read on in the background until its opening, so that a buyer joins its waiting room', async () => {
+    it('is still read in the background before its opening, so that a buyer joins its waiting room', async () => {
       clock.setSystemTime(OPENS_MS - 20 * MINUTE_MS);
       shop.sale = { state: 'announced', asksFor: [] };
       const page = await open();
@@ -451,7 +451,7 @@ describe('sale page', () => {
   });
 
   describe('result', () => {
-    it('arrives by a stream that continues where the last stream ended, with the token in a header', async () => {
+    it('arrives by a stream that continues where the last one ended, with the token in a header', async () => {
       const first = holds();
       const second = new FakeStream();
       const page = await openAndBuy();
@@ -489,7 +489,7 @@ describe('sale page', () => {
       expect(screenAt(page)).to.equal('held');
     });
 
-    it('arrives by a long poll without a stream, and by polls when the long poll returns at once', async () => {
+    it('arrives by a long poll if there is no stream, and by polls if the long poll returns at once', async () => {
       shop.on(BUY, () => json({ status: 'pending' }, 202));
       shop.on('GET /purchases/key-2/events', () => problem(503, 'overloaded', 1000));
       shop.on('GET /purchases/key-2?wait=25', () => json({ status: 'pending' }));
@@ -504,7 +504,7 @@ describe('sale page', () => {
       expect(screenAt(page)).to.equal('to_pay');
     });
 
-    it('leaves a buffered stream for a long poll after some seconds', async () => {
+    it('arrives by a long poll after some seconds if a proxy buffers the stream', async () => {
       shop.on(BUY, () => json({ status: 'pending' }, 202));
       shop.on('GET /purchases/key-2/events', () => new FakeStream().response);
       shop.on('GET /purchases/key-2?wait=25', () => json(ORDERED));
@@ -513,7 +513,7 @@ describe('sale page', () => {
       expect(screenAt(page)).to.equal('to_pay');
     });
 
-    it('leaves a stream whose heartbeat stops', async () => {
+    it('does not depend on a stream whose heartbeat stops', async () => {
       holds();
       shop.on('GET /purchases/key-2?wait=25', () => json(ORDERED));
       shop.on('GET /v1/orders/9', () => json(order()));
@@ -553,7 +553,7 @@ describe('sale page', () => {
       await clock.tickAsync(100);
     });
 
-    it('counts its deadline on the clock of the server', () => {
+    it('counts down its deadline by the clock of the server', () => {
       shop.wallAheadMs = 3_600_000;
       const screen = screenOf(page.state, page.nowMs());
       expect(screen.name).to.equal('to_pay');
@@ -683,7 +683,7 @@ describe('sale page', () => {
       expect(screenAt(page)).to.equal('held');
     });
 
-    it('reports a token that ends while the result is awaited, and ends nothing', async () => {
+    it('reports a token that ends while the page waits for the result, and ends nothing else', async () => {
       const stream = holds();
       const page = await openAndBuy();
       shop.on('GET /purchases/key-2/events', () => problem(401, 'unauthorized'));
@@ -736,7 +736,7 @@ describe('sale page', () => {
       expect([screenAt(page), page.state.signIn?.userId]).to.deep.equal(['ready', 'bob']);
     });
 
-    it('keeps the buyer of the tab when a link for another buyer opens the page, and forgets the link on a reload', async () => {
+    it('keeps the buyer of the tab if a link for another buyer opens the page, and forgets the link on a reload', async () => {
       (await open()).stop();
       const page = await open(signInOf('bob'));
       expect([screenAt(page), page.state.signIn?.userId]).to.deep.equal(['other_buyer', 'ann']);
@@ -790,7 +790,7 @@ describe('sale page', () => {
       expect(shop.count('POST /purchase-token')).to.equal(1);
     });
 
-    it('request an early purchase token a few times, not each second', async () => {
+    it('request an early purchase token a few times, not every second', async () => {
       clock.setSystemTime(OPENS_MS - 9 * MINUTE_MS);
       shop.sale = { state: 'not_open', asksFor: ['purchase_token'] };
       shop.on('POST /purchase-token', () =>
@@ -804,7 +804,7 @@ describe('sale page', () => {
       expect(page.state.purchaseToken).to.include({ token: 'an-entry' });
     });
 
-    it('join the waiting room, ask as often as it says, and send its pass with the purchase', async () => {
+    it('join the waiting room, poll as often as it says, and send its pass with the purchase', async () => {
       shop.sale = { asksFor: ['queue_pass'] };
       const waiting = (ticket: string, position: number) => (): Response =>
         json({ status: 'waiting', ticket, position, estimateMs: position * 1000, pollAfterMs: 2000 }, 202);
@@ -848,7 +848,7 @@ describe('sale page', () => {
       expect([screenAt(page), shop.count('POST /queue')]).to.deep.equal(['countdown', 1]);
     });
 
-    it('join again when the place was lost or the turn ran out', async () => {
+    it('join again if the place was lost or the turn ran out', async () => {
       shop.sale = { asksFor: ['queue_pass'] };
       shop.stored.set('seckill:ticket:7:ann', 'old');
       shop.on('GET /queue/old', () => problem(404, 'ticket_not_found'));
@@ -879,7 +879,7 @@ describe('sale page', () => {
     ['204', () => new Response(null, { status: 204 })],
     ['nothing to show', () => json({ saleId: '7', state: 'unknown', stock: 'unknown', degraded: 'L3' })],
   ] as const) {
-    it(`asks an overloaded api that answers ${what} ever more rarely`, async () => {
+    it(`asks an overloaded api that answers ${what} less and less often`, async () => {
       shop.on('GET ', reply);
       const page = await open();
       expect(screenAt(page)).to.equal('unreachable');
@@ -888,7 +888,7 @@ describe('sale page', () => {
     });
   }
 
-  it('does not end the time to pay by the browser clock when no other clock is known', async () => {
+  it('does not end the time to pay by the browser clock if no other clock is known', async () => {
     shop.on('GET ', () => new Response(null, { status: 204 }));
     shop.wallAheadMs = 3_600_000;
     holds();
@@ -924,7 +924,7 @@ describe('sale page', () => {
     expect(shop.count(NEWS)).to.equal(1);
   });
 
-  it('reads an unreadable sale ever more rarely, and reports a sale that does not exist', async () => {
+  it('reads a sale less and less often while it is unreadable, and says if a sale does not exist', async () => {
     shop.on('GET ', () => problem(503, 'unavailable', 1000));
     const page = await open();
     expect(screenAt(page)).to.equal('unreachable');

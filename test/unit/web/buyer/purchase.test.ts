@@ -23,7 +23,7 @@ describe('state of a purchase', () => {
     for (const code of PROBLEM_CODES) expect(answered(asking(), failure(code, 1000)).key, code).to.equal('k1');
   });
 
-  it('is sent again by itself after a lost or retryable answer, and else only by the buyer', () => {
+  it('is sent again by itself after a lost or retryable answer, and otherwise only by the buyer', () => {
     const again = PROBLEM_CODES.filter((code) => answered(asking(), failure(code)).step === 'asking');
     expect(again).to.have.members([
       'degraded',
@@ -40,13 +40,13 @@ describe('state of a purchase', () => {
     expect(checking).to.have.members(['request_conflict', 'unauthorized']);
   });
 
-  it('repeats a click that came just before the opening, if the server says that the sale opens soon', () => {
+  it('repeats a click that came just before the opening if the server says that the sale opens soon', () => {
     expect(answered(asking(), failure('not_open', 3000))).to.include({ step: 'asking', tries: 1 });
     expect(answered(asking(), failure('not_open', 60_000))).to.include({ step: 'ready' });
     expect(answered(asking(), failure('not_open'))).to.include({ step: 'ready' });
   });
 
-  it('does not believe a refusal after a lost answer before it has read the status', () => {
+  it('does not trust a refusal after a lost answer until it has read the status', () => {
     const lost = answered(asking(), failure('no_answer'));
     expect(lost).to.include({ step: 'asking', isUnsure: true, tries: 1 });
     const refused = answered(lost, failure('sold_out'));
@@ -69,7 +69,7 @@ describe('state of a purchase', () => {
     }
   });
 
-  it('continues a fresh click after a new sign-in and drops the reason of the old sign-in', () => {
+  it('continues a recent click after a new sign-in, and drops the reason of the old sign-in', () => {
     const lost = answered(asking(), failure('no_answer'));
     const ended = answered(lost, failure('unauthorized'));
     expect(ended.step).to.equal('checking');
@@ -85,7 +85,7 @@ describe('state of a purchase', () => {
     expect(signedInAgain(answered(asking(), failure('sold_out'))).problem?.code).to.equal('sold_out');
   });
 
-  it('believes the refusal of a busy server, which has taken nothing', () => {
+  it('trusts the refusal of a busy server, which has taken nothing', () => {
     const busy = answered(asking(), failure('overloaded', 1000));
     expect(busy.isUnsure).to.equal(false);
     expect(answered(busy, failure('sold_out')).step).to.equal('ready');
@@ -105,7 +105,7 @@ describe('state of a purchase', () => {
     expect(answered(ordered, failure('sold_out')), 'of a try that was under way').to.equal(ordered);
   });
 
-  it('asks after a reload what became of the click, and continues only a fresh click', () => {
+  it('asks after a reload what became of the click, and continues only a recent click', () => {
     expect(restored(keptOf(newPurchase('k1', 2)))).to.deep.equal(newPurchase('k1', 2));
     const again = restored(keptOf(asking()));
     expect(again).to.include({ step: 'checking', key: 'k1', quantity: 2 });
@@ -114,7 +114,7 @@ describe('state of a purchase', () => {
     expect(checked(again, failure('purchase_not_found'), CLICKED_MS + 600_000).step).to.equal('ready');
   });
 
-  it('keeps its click and stops asking when the server refuses to tell its status', () => {
+  it('keeps its click and stops asking if the server refuses to tell its status', () => {
     const held = answered(asking(), success({ status: 'pending' }, 202));
     const checking = restored(keptOf(asking()));
     for (const purchase of [held, checking]) {
@@ -134,8 +134,8 @@ describe('state of a purchase', () => {
     expect(restored(keptOf(answered(asking(), failure('sold_out'))))).to.include({ step: 'ready', key: 'k1' });
   });
 
-  it('is looked up and never sent again by itself once given up, even after a reload', () => {
-    const given = gaveUp(answered(asking(), failure('overloaded'))); // a try may be under way
+  it('is looked up, and never sent again by itself, once given up, even after a reload', () => {
+    const given = gaveUp(answered(asking(), failure('overloaded'))); // an attempt may be under way
     expect(given).to.include({ step: 'checking', key: 'k1', isUnsure: true });
     expect(checked(given, success({ status: 'pending' }), CLICKED_MS).step, 'a try has arrived').to.equal('held');
     for (const page of [given, restored(keptOf(given))]) {

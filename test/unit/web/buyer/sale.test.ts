@@ -6,7 +6,7 @@ const saleAt = (serverMs: number, parts: Record<string, unknown> = {}): SaleView
   readSale(saleBody(serverMs, parts), null) as SaleView;
 const CLOSES_MS = OPENS_MS + 3_600_000;
 
-describe('sale on the page', () => {
+describe('sale as the page sees it', () => {
   it('opens at its second without another request, and not before', () => {
     const sale = saleAt(OPENS_MS - 5000, { state: 'not_open' });
     expect(offerOf(sale, OPENS_MS - 1)).to.equal('not_open');
@@ -20,17 +20,17 @@ describe('sale on the page', () => {
     expect(offerOf(saleAt(OPENS_MS + 10, { state: 'announced' }), OPENS_MS + 20)).to.equal('opening');
   });
 
-  it('waits for the shop when it was read after its opening and was not open', () => {
+  it('waits for the shop if it was read after its opening and was not open', () => {
     expect(offerOf(saleAt(OPENS_MS + 10, { state: 'not_open' }), OPENS_MS + 20)).to.equal('opening');
   });
 
-  it('closes by the clock, whatever was read', () => {
+  it('closes by the clock, whatever the last read says', () => {
     expect(offerOf(saleAt(OPENS_MS), CLOSES_MS - 1)).to.equal('open');
     expect(offerOf(saleAt(OPENS_MS), CLOSES_MS)).to.equal('closed');
     expect(offerOf(saleAt(OPENS_MS - 5000, { state: 'not_open' }), CLOSES_MS)).to.equal('closed');
   });
 
-  it('follows its reported state otherwise, and an unknown stock does not prevent a purchase', () => {
+  it('otherwise follows its reported state; an unknown stock does not prevent a purchase', () => {
     for (const state of ['paused', 'loading', 'closed'] as const) {
       expect(offerOf(saleAt(OPENS_MS + 1, { state }), OPENS_MS + 2)).to.equal(state);
     }
@@ -44,7 +44,7 @@ describe('sale on the page', () => {
     }
   });
 
-  it('keeps earlier fields when a read returns fewer', () => {
+  it('keeps earlier fields if a read returns fewer', () => {
     const before = saleAt(OPENS_MS + 1, { paymentWindow: '5m' });
     expect(before.paymentWindow).to.equal('5m');
     const essential = {
@@ -64,7 +64,7 @@ describe('sale on the page', () => {
     expect(readSale(null, before)).to.equal(before);
   });
 
-  it('is read after ten seconds when the API does not say when, and as before when it says less than before', () => {
+  it('is read after ten seconds if the API does not say when, and as before if it says less than before', () => {
     const old = saleAt(OPENS_MS, { pollAfterMs: undefined });
     expect(old.pollAfterMs).to.equal(10_000);
     const soldOut = saleAt(OPENS_MS, { stock: 'none' });

@@ -41,7 +41,7 @@ describe('screen reader announcements', () => {
     expect(said(shown(toPay(500)), shown(toPay(400)))).to.equal(null);
   });
 
-  it('announce the opening after a pause of the buyer, without the reason of the last refusal', () => {
+  it('announce the opening after a pause that the buyer had to wait, without the reason of the last refusal', () => {
     const purchase = { ...STATE.purchase, problem: { code: 'unpaid_pause', retryAfterMs: 2000 } as const };
     const ready = shown(READY, { purchase });
     expect([said(shown({ name: 'pause', leftMs: 10 }), ready), ready.note]).to.deep.equal([en.says.open, null]);
@@ -60,7 +60,7 @@ describe('screen reader announcements', () => {
     expect(said(shown(toPay(10_500)), shown(toPay(9900)))).to.equal('10 seconds left to pay.');
   });
 
-  it('announce the buyer of a sign-in link without the whole name', () => {
+  it('announce the buyer of a sign-in link without the full name', () => {
     const state = { signIn: signInOf('buyer-1042'), offeredSignIn: signInOf('mallory-7') };
     expect(said(shown(READY), shown({ name: 'other_buyer' }, state)))
       .to.contain('ma…-7')

@@ -80,7 +80,7 @@ describe('screen of the page', () => {
     });
   }
 
-  it('lets the buyer choose another quantity when fewer are left or the limit is in reach', () => {
+  it('lets the buyer choose another quantity if fewer are left or the limit is in reach', () => {
     const two: PageEvent = { type: 'quantity', quantity: 2 };
     for (const code of ['not_enough_left', 'limit_reached']) {
       const state = after(signedIn, read(), two, buy, answered(code));
@@ -90,7 +90,7 @@ describe('screen of the page', () => {
     }
   });
 
-  it('shows an order to pay with the time left, and each of its ends', () => {
+  it('shows an order to pay with the time left, and each way in which it can end', () => {
     const ordered = [signedIn, read(), buy, answered({ status: 'ordered', orderId: '9' })];
     const state = after(...ordered, { type: 'order_read', answer: success(ORDER) });
     expect(screenOf(state, NOW_MS + 20_000)).to.deep.include({ name: 'to_pay', leftMs: 40_000 });
@@ -106,7 +106,7 @@ describe('screen of the page', () => {
     }
   });
 
-  describe('screen when the sign-in has ended', () => {
+  describe('screen after the sign-in has ended', () => {
     const ended: PageEvent = { type: 'signed_out' };
     const ordered = [signedIn, read(), buy, answered({ status: 'ordered', orderId: '9' })];
     const reloaded: PageEvent = { ...signedIn, purchase: restored({ key: 'k1', quantity: 1, clickedAtMs: 1 }) };
@@ -123,7 +123,7 @@ describe('screen of the page', () => {
       });
     }
 
-    it('keeps the clock of an order to pay, and stays until the next sign-in', () => {
+    it('keeps the clock of an order to pay running, and stays until the next sign-in', () => {
       const toPay = [...ordered, { type: 'order_read', answer: success(ORDER) } as const];
       const state = after(...toPay, ended);
       expect(screenOf(state, NOW_MS)).to.deep.include({ name: 'to_pay', leftMs: 60_000, signedOut: true });
@@ -169,7 +169,7 @@ describe('screen of the page', () => {
     expect(state.order?.refundCents).to.equal(1999);
   });
 
-  it('says in a countdown that the buyer is signed out, and shows the place of a buyer in the draw', () => {
+  it('says during a countdown that the buyer is signed out, and shows the place of a buyer in the draw', () => {
     const early = read({ state: 'not_open', asksFor: ['queue_pass'] }, OPENS_MS - 60_000);
     expect(screenOf(after(early), OPENS_MS - 30_000)).to.deep.equal({
       name: 'countdown',
@@ -187,7 +187,7 @@ describe('screen of the page', () => {
     });
   });
 
-  it('shows the most important state beside the title', () => {
+  it('shows the most important state in the label beside the title', () => {
     expect(chipOf(after(), NOW_MS)).to.equal('loading');
     expect(chipOf(after(read()), NOW_MS)).to.equal('open');
     expect(chipOf(after(read({ stock: 'few' })), NOW_MS)).to.equal('few');

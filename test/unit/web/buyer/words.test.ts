@@ -36,7 +36,7 @@ describe('texts of the page', () => {
   });
 
   for (const words of [en, zh]) {
-    it(`${words.lang}: misses no text and contains no technical words`, () => {
+    it(`${words.lang}: lacks no text and contains no technical words`, () => {
       const texts = textsIn(words);
       expect(texts.length).to.be.above(150);
       for (const text of texts) {
@@ -46,7 +46,7 @@ describe('texts of the page', () => {
     });
   }
 
-  it('loads each language, which browsers find by their names for it', async () => {
+  it('loads each language, and finds it by the names that browsers use', async () => {
     for (const { lang, load } of LANGUAGES) expect((await load()).lang).to.equal(lang);
     const found = ['en-GB', 'zh', 'ZH-TW', 'de'].map((wanted) => languageOf(wanted).lang);
     expect(found).to.deep.equal(['en', 'zh-CN', 'zh-CN', 'en']);

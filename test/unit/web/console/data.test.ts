@@ -59,7 +59,7 @@ describe('seconds of a sale', () => {
   const read = (length: number, ...seconds: SaleSecond[]): KnownSeconds =>
     withRead({ seconds: [], wholeToMs: BEGIN_MS }, { toMs: BEGIN_MS + length * 1000, seconds });
 
-  it('are zero when the api left them out', () => {
+  it('are zero if the api left them out', () => {
     const data = chartData(read(5, second(1, 5, 4), second(3, 2, 3)), BEGIN_MS, BEGIN_MS + 5_000);
     expect(data.seconds).to.have.length(5);
     expect(data.won).to.deep.equal([0, 5, 0, 2, 0]);
@@ -67,7 +67,7 @@ describe('seconds of a sale', () => {
     expect(data.refused).to.deep.equal([0, 2, 0, 4, 0]);
   });
 
-  it('are unknown when they are older than the api remembers', () => {
+  it('are unknown if they are older than the api remembers', () => {
     const data = chartData(read(5, second(1, null, 4), second(3, 2, 3)), BEGIN_MS, BEGIN_MS + 5_000);
     expect(data.won).to.deep.equal([null, null, null, 2, 0]);
     expect(data.refused).to.deep.equal([null, null, null, 4, 0]);
@@ -80,7 +80,7 @@ describe('seconds of a sale', () => {
     expect(data.refused).to.deep.equal([1, 0, null, 0, 5]);
   });
 
-  it('are unknown, not zero, when they were neither read nor heard, or lie ahead', () => {
+  it('are unknown, not zero, if they were neither read nor received, or lie ahead', () => {
     const known = [second(3, 0), second(5, 2)].reduce(withHeard, read(3, second(1, 5, 4)));
     const data = chartData(known, BEGIN_MS, BEGIN_MS + 7_000);
     expect(data.won).to.deep.equal([0, 5, 0, 0, null, 2, null]);
@@ -89,7 +89,7 @@ describe('seconds of a sale', () => {
     expect(known.wholeToMs, 'from there on it is read again').to.equal(BEGIN_MS + 4_000);
   });
 
-  it('are complete again when the missing seconds are read, even in parts', () => {
+  it('are complete again once the missing seconds are read, even in parts', () => {
     const torn = [second(3, 0), second(5, 2), second(6, 1)].reduce(withHeard, read(3));
     const first = withRead(torn, { toMs: BEGIN_MS + 4_000, seconds: [] });
     expect(first.wholeToMs).to.equal(BEGIN_MS + 4_000);
@@ -101,11 +101,12 @@ describe('seconds of a sale', () => {
   it('can be read up to the next snapshot', () => {
     const sale = { opensAtMs: BEGIN_MS, closesAtMs: BEGIN_MS + 600_000 };
     const nowMs = BEGIN_MS + 400_400;
-    expect(readableStretch('m5', sale, nowMs).toMs).to.equal(BEGIN_MS + 398_000); // src/operate/live/live-sales.ts: SECOND_AGO_MS
+    // src/operate/live/live-sales.ts: SECOND_AGO_MS
+    expect(readableStretch('m5', sale, nowMs).toMs).to.equal(BEGIN_MS + 398_000);
     expect(stretchOf('m5', sale, nowMs).toMs).to.be.below(BEGIN_MS + 398_000);
   });
 
-  it('are replaced in order when they are heard again', () => {
+  it('are replaced, in order, if they are received again', () => {
     const merged = mergedSeconds([second(1, 1), second(2, 2)], [second(2, 9), second(0, 7)]);
     expect(merged.map(({ won }) => won)).to.deep.equal([7, 1, 9]);
     expect(mergedSeconds(merged, [], 2).map(({ won }) => won)).to.deep.equal([1, 9]);
@@ -117,7 +118,7 @@ describe('seconds of a sale', () => {
     expect(largest(words, 1)).to.deep.equal({ words: [['sold_out', 3]], others: 2 });
   });
 
-  it('form a stretch that ends now or with the sale, and an opening that begins a little earlier', () => {
+  it('form a span that ends now or with the sale, or that begins a little before the opening', () => {
     const sale = { opensAtMs: BEGIN_MS, closesAtMs: BEGIN_MS + 600_000 };
     expect(stretchOf('m5', sale, BEGIN_MS + 400_400)).to.deep.equal({
       fromMs: BEGIN_MS + 95_000,
@@ -164,7 +165,7 @@ describe('input in the fields of a sale', () => {
     price: '19.99',
   };
 
-  it('changes fields that differ and keeps the seconds of an untouched time', () => {
+  it('changes fields that differ, and keeps the seconds of an untouched time', () => {
     expect(saleEdit(sale, typed)).to.deep.equal({ change: {}, wrong: [] });
     const later = localTimeField(Date.parse('2026-11-11T20:30:00Z'));
     expect(
@@ -182,7 +183,7 @@ describe('input in the fields of a sale', () => {
     expect(saleEdit({ ...sale, state: 'open' }, { ...typed, price: '5' }).change).to.deep.equal({});
   });
 
-  it('is invalid when a figure or a time is empty, and then changes nothing', () => {
+  it('is invalid if a figure or a time is empty, and then changes nothing', () => {
     const empty = { title: 'A pen', stock: '', closesAt: '', paymentWindow: '', price: ' ' };
     expect(saleEdit(sale, empty)).to.deep.equal({ change: {}, wrong: ['stock', 'closesAt', 'price'] });
     for (const stock of ['0', '-1', '1.5', 'x'])
@@ -221,7 +222,7 @@ describe('timeline of a purchase', () => {
     expect([tookMs(timeline), tookMs(timeline.slice(0, 1))]).to.deep.equal([2_000, null]);
   });
 
-  it('continues at a failed stage, and nowhere when it is done', () => {
+  it('continues from a failed stage, and ends when it is done', () => {
     expect(stageLines([stage('half', 'done', 0), stage('deduct', 'failed', 1)]).at(-1)?.isNext).to.equal(true);
     expect(stageLines([stage('half', 'done', 0)]).some(({ isNext }) => isNext)).to.equal(false);
   });

@@ -7,14 +7,14 @@ describe('figures and times of the console', () => {
   const english = createFormat('en-GB', 'Europe/Berlin');
   const chinese = createFormat('zh-CN', 'Asia/Shanghai');
 
-  it('appear in the zone of the browser with UTC beside it', () => {
+  it('appear in the zone of the browser, with UTC next to it', () => {
     expect(english.time(AT_MS)).to.equal('20:00:03');
     expect(english.timeWithMs(AT_MS)).to.equal('20:00:03.045');
     expect(chinese.time(AT_MS)).to.equal('03:00:03');
     expect(english.utc(AT_MS)).to.equal('2026-11-11 19:00:03.045 UTC');
   });
 
-  it('name the year only when it is not the present year', () => {
+  it('name the year only if it is not the current year', () => {
     expect(english.dateTime(AT_MS, AT_MS)).to.equal('11 Nov, 20:00:03');
     expect(english.dateTime(AT_MS, AT_MS + 366 * 86_400_000)).to.equal('11 Nov 2026, 20:00:03');
     const newYear = Date.UTC(2026, 11, 31, 23, 30);
@@ -54,7 +54,7 @@ describe('figures and times of the console', () => {
     expect(english.money(1_999, null)).to.equal('19.99');
   });
 
-  it('say how long ago and in how long', () => {
+  it('say how long ago, or in how long, something happens', () => {
     expect(english.relative(-65_000)).to.match(/^1 ?min\.? ago$/);
     expect(english.relative(7_300_000)).to.match(/^in 2 ?hr?\.?s?$/);
     expect(chinese.relative(-3_000)).to.equal('3秒前');

@@ -52,7 +52,7 @@ describe('live figures of the console', () => {
     expect(store.rates('none').accepted.every((value) => value === null)).to.equal(true);
   });
 
-  it('keep a gap when rates were unknown or no snapshot arrived', () => {
+  it('keep a gap if rates were unknown or no snapshot arrived', () => {
     const store = new LiveStore();
     store.take(snapshotOf(1, saleAt(1)), 1);
     store.take(snapshotOf(3, saleAt(3, { acceptedPerSecond: null, refusedPerSecond: null })), 3);
@@ -129,7 +129,7 @@ describe('stream of live figures', () => {
     expect(pausesMs(20_000)).to.deep.equal([2_000, 2_000]);
   });
 
-  it('is requested at growing pauses when it never lasts', async () => {
+  it('is requested after growing pauses if it never lasts', async () => {
     follow(0);
     await clock.tickAsync(9_000);
     expect(pausesMs(0)).to.deep.equal([250, 500, 1_000, 2_000, 4_000]);

@@ -26,7 +26,7 @@ describe('addresses of console screens', () => {
     for (const route of ROUTES) expect(routeOf(pathOf(route)), pathOf(route)).to.deep.equal(route);
   });
 
-  it('show the live screen without a path, and the first tab without a tab name', () => {
+  it('show the live screen if there is no path, and the first tab if there is no tab name', () => {
     expect(['/console', '/console/', '/console/messages', '/console/reconcile'].map(routeOf)).to.deep.equal([
       { screen: 'live' },
       { screen: 'live' },
@@ -44,7 +44,7 @@ describe('addresses of console screens', () => {
     expect(new Set(others).size).to.equal(others.length);
   });
 
-  it('lead to no screen when they are unknown', () => {
+  it('lead to no screen if they are unknown', () => {
     for (const path of [
       '/console/x',
       '/console/live/x',
@@ -67,7 +67,7 @@ describe('text pasted into the search', () => {
     );
   });
 
-  it('may be the id of several kinds of things, with the purchase first', () => {
+  it('may be the id of several kinds of things; a purchase comes first', () => {
     expect(lookUpsOf('41').map(({ kind }) => kind)).to.deep.equal([
       'purchase',
       'user',
@@ -96,7 +96,7 @@ describe('filters in the address', () => {
     expect([isFiltered(filter), isFiltered({ sku: '' })]).to.deep.equal([true, false]);
   });
 
-  it('are bound to the time of the search, or to an earlier chosen time', () => {
+  it('are fixed at the time of the search, or at an earlier chosen time', () => {
     const nowMs = Date.UTC(2026, 10, 11, 12);
     const until = '2026-11-11T12:00:00.000Z';
     expect(boundTo({ saleId: '7', text: '' }, nowMs)).to.deep.equal({ saleId: '7', until });
@@ -105,7 +105,7 @@ describe('filters in the address', () => {
     expect(boundTo({ until: earlier }, nowMs)).to.deep.equal({ until: earlier });
   });
 
-  it('accept a time, or a time ago', () => {
+  it('accept a time, or how long ago', () => {
     const nowMs = Date.UTC(2026, 10, 11, 12);
     expect(timeOf('2h', nowMs)).to.equal('2026-11-11T10:00:00.000Z');
     expect(timeOf('-3d', nowMs)).to.equal('2026-11-08T12:00:00.000Z');
@@ -127,7 +127,7 @@ describe('long list', () => {
     expect(abovePx + (to - from) * 37 + belowPx).to.equal(10_000 * 37);
   });
 
-  it('stays within its rows at both ends, even when it becomes shorter than its scroll position', () => {
+  it('stays within its rows at both ends, even if it becomes shorter than its scroll position', () => {
     expect(rowWindow(100, 37, 0, 740).from).to.equal(0);
     expect(rowWindow(100, 37, 100 * 37, 740)).to.include({ to: 100, belowPx: 0 });
     const shorter = rowWindow(5, 37, 9_999, 740);
@@ -137,7 +137,7 @@ describe('long list', () => {
 });
 
 describe('languages', () => {
-  it('are Chinese when the browser prefers it, otherwise English', () => {
+  it('are Chinese if the browser prefers it, otherwise English', () => {
     expect([['zh-TW', 'en'], ['fr-FR', 'zh-CN'], ['de-DE'], []].map(languageFor)).to.deep.equal([
       'zh',
       'zh',
@@ -146,7 +146,7 @@ describe('languages', () => {
     ]);
   });
 
-  it("format figures for the reader's region when it has the language", () => {
+  it("format figures for the reader's region if it uses the language", () => {
     expect(localeFor('en', ['de-DE', 'en-US'])).to.equal('en-US');
     expect(localeFor('en', ['de-DE'])).to.equal('en-GB');
     expect(localeFor('zh', ['zh-HK', 'en-US'])).to.equal('zh-HK');

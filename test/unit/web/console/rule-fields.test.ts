@@ -43,7 +43,7 @@ describe('form of the rules', () => {
     expect(parseRules(whole)).to.have.property('rules');
   });
 
-  it("has the schema's bounds of each number", () => {
+  it("has the schema's limits for each number", () => {
     for (const { path, min, max } of numbers) {
       for (const [value, isAllowed] of [
         [min - 1, false],
@@ -61,7 +61,7 @@ describe('form of the rules', () => {
     }
   });
 
-  it("offers the schema's words of each choice", () => {
+  it("offers the schema's values for each choice", () => {
     for (const field of FIELDS) {
       if (field.kind !== 'choice') continue;
       for (const option of field.options) {
@@ -131,7 +131,7 @@ describe('form of the rules', () => {
     expect(titles('new.field', 'orders.unknown')).to.deep.equal(['new.field', 'orders.unknown']);
   });
 
-  it('names no change by its path, in every language', () => {
+  it('names no change by its path, in any language', () => {
     for (const { rules } of [en, zh]) {
       for (const { path } of FIELDS)
         expect(ruleTitle(path, rules), path)
@@ -140,14 +140,14 @@ describe('form of the rules', () => {
     }
   });
 
-  it('says what is wrong with a field without its path', () => {
+  it('says what is wrong with a field without showing its path', () => {
     const said = (message: string) => ruleFault({ field: 'orders.cancelsMax', message }, en.rules);
     const name = 'Unpaid orders › Cancelled orders per buyer and sale';
     expect(said('orders.cancelsMax must be a whole number.')).to.deep.equal({ name, fault: 'must be a whole number.' });
     expect(said('Too many.')).to.deep.equal({ name, fault: 'Too many.' });
   });
 
-  it('changes a copy and leaves the rules in force unchanged', () => {
+  it('changes a copy and leaves the current rules unchanged', () => {
     const changed = withRule(DEFAULTS, 'queue.mode', 'on');
     expect([valueAt(DEFAULTS, 'queue.mode'), valueAt(changed, 'queue.mode')]).to.deep.equal(['off', 'on']);
   });

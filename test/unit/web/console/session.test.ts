@@ -33,7 +33,7 @@ describe('console session', () => {
     expect([session.state.value.is, storage.items.size]).to.deep.equal(['signed_out', 0]);
   });
 
-  it('continues after a reload, and asks for a new token when the old token was refused', async () => {
+  it('continues after a reload, and asks for a new token if the old one was refused', async () => {
     const storage = new MemoryStorage();
     storage.write('seckill.console.token', 'kept');
     const asked: string[] = [];
@@ -80,7 +80,7 @@ describe('console session', () => {
     expect(asked).to.equal(4);
   });
 
-  it('is signed out when the token has lost its role, or the user signs out during the check', async () => {
+  it('is signed out if the token has lost its role, or the user signs out during the check', async () => {
     const storage = new MemoryStorage();
     storage.write('seckill.console.token', 'buyer');
     const refused = new Session(storage, () => Promise.reject(new ApiError(403, 'role_needed', 'no')));

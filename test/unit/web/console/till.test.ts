@@ -7,7 +7,7 @@ import { NOTHING_VOIDED, ordersIn, takeVoidSteps, type Voided } from '../../../.
 describe('rights on orders and refunds', () => {
   const order = (state: FoundOrder['state'], refundedCents = 0) => ({ state, amountCents: 100, refundedCents });
 
-  it('let an operator cancel an unpaid order, and an admin refund what is left of a paid order', () => {
+  it('let an operator cancel an unpaid order, and an admin refund the rest of a paid order', () => {
     expect(actionsOnOrder(order('pending_payment'), 'viewer')).to.deep.equal([]);
     expect(actionsOnOrder(order('pending_payment'), 'operator')).to.deep.equal(['cancel']);
     expect(actionsOnOrder(order('paid'), 'operator')).to.deep.equal([]);
@@ -19,7 +19,7 @@ describe('rights on orders and refunds', () => {
     }
   });
 
-  it('let an admin claim a due refund, and also retry a failed refund until it was retried', () => {
+  it('let an admin claim a due refund, and also retry a failed refund that was not retried yet', () => {
     expect(actionsOnRefund({ state: 'due', followedBy: null }, 'operator')).to.deep.equal([]);
     expect(actionsOnRefund({ state: 'due', followedBy: null }, 'admin')).to.deep.equal(['done']);
     expect(actionsOnRefund({ state: 'failed', followedBy: null }, 'admin')).to.deep.equal(['retry', 'done']);
@@ -58,7 +58,7 @@ describe('steps of a void', () => {
   const step = async (after: string | null): Promise<VoidStep> => STEPS[after ?? 'start'] as VoidStep;
   const never = (): boolean => false;
 
-  it('are taken until none is left, and summed up after each', async () => {
+  it('run until nothing is left, and are summed up after each step', async () => {
     const seen: Voided[] = [];
     const all = await takeVoidSteps(step, NOTHING_VOIDED, (sum) => seen.push(sum), never);
     expect(all).to.deep.equal({ cancelled: 503, refunding: 2, refundCents: 40, after: null });
@@ -77,7 +77,7 @@ describe('steps of a void', () => {
     expect(all).to.deep.equal({ cancelled: 503, refunding: 2, refundCents: 40, after: null });
   });
 
-  it('leave the sum of the finished steps when a step fails', async () => {
+  it('keep the sum of the finished steps if a step fails', async () => {
     let sum = NOTHING_VOIDED;
     const failing = (after: string | null) => (after === null ? step(after) : Promise.reject(new Error('mysql')));
     const taken = takeVoidSteps(failing, NOTHING_VOIDED, (now) => (sum = now), never);

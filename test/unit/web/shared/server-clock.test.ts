@@ -19,7 +19,7 @@ const sample = (aheadMs: number, sentMs: number, upMs: number, downMs: number, c
 });
 
 describe('server clock of a page', () => {
-  it('differs from the server by at most the round trip of one answer, and prefers to be behind', () => {
+  it('differs from the server by at most the round trip of one answer, and tends to be behind', () => {
     const clock = learnTime(null, sample(SERVER, 1000, 40, 60));
     expect(clockErrorMs(clock)).to.be.closeTo(75, 1);
     expect(serverTimeMs(clock, 2000)).to.be.closeTo(SERVER + 2000 - 35, 1);
@@ -27,14 +27,14 @@ describe('server clock of a page', () => {
     expect(serverTimeMs(withConnection, 2000), 'a way there that took long').to.be.closeTo(SERVER + 2000, 61);
   });
 
-  it('improves with a quick answer and is not worsened by a slow answer', () => {
+  it('improves with a quick answer, and is not worsened by a slow one', () => {
     const slow = learnTime(null, sample(SERVER, 1000, 500, 100));
     const quick = learnTime(slow, sample(SERVER, 3000, 5, 5));
     expect(clockErrorMs(quick)).to.be.at.most(9);
     expect(clockErrorMs(learnTime(quick, sample(SERVER, 5000, 100, 900)))).to.be.at.most(10);
   });
 
-  it('differs from the server by at most its stated error, even when a cache delays the answer', () => {
+  it('differs from the server by at most its stated error, even if a cache delays the answer', () => {
     const trip = fc.record({
       upMs: fc.integer({ min: 0, max: 3000 }),
       downMs: fc.integer({ min: 0, max: 3000 }),
@@ -74,11 +74,11 @@ describe('server clock of a page', () => {
     expect(Math.abs(serverTimeMs(clock, 3_600_000) - (SERVER + 3_600_000 * (1 + 80e-6)))).to.be.at.most(31);
   });
 
-  it('starts anew at the next answer after the clock was set or the tab slept', () => {
+  it('starts anew with the next answer after the clock was set or the tab slept', () => {
     const before = learnTime(null, sample(SERVER, 0, 5, 5));
     const set = learnTime(before, sample(SERVER + 90_000, 1000, 50, 50));
     expect(Math.abs(serverTimeMs(set, 1000) - (SERVER + 91_000))).to.be.at.most(76);
-    // The monotonic clock stood still except for 40 ms. Both answers agree, but the first is still not trusted.
+    // The monotonic clock stood still except for 40 ms. Both answers agree, but the first one is still not trusted.
     const slept = learnTime(suspectTime(before), sample(SERVER + 40, 1000, 50, 50));
     expect(slept.aheadMinMs).to.equal(sample(SERVER + 40, 1000, 50, 50).serverMs - 1100);
     expect(slept.isSuspect).to.equal(false);

@@ -17,7 +17,7 @@ describe('tab storage of a page', () => {
     isFull = false;
   });
 
-  it('keeps values over a reload', () => {
+  it('keeps values through a reload', () => {
     openTabStorage(() => storage).write('key', 'k1');
     const tab = openTabStorage(() => storage);
     expect(tab.read('key')).to.equal('k1');
@@ -26,7 +26,7 @@ describe('tab storage of a page', () => {
     expect(kept.size).to.equal(0);
   });
 
-  it('keeps values until the page closes when the browser forbids storage', () => {
+  it('keeps values until the page closes if the browser forbids storage', () => {
     const tab = openTabStorage(() => {
       throw new DOMException('forbidden', 'SecurityError');
     });
@@ -37,7 +37,7 @@ describe('tab storage of a page', () => {
     expect(tab.read('key')).to.equal(null);
   });
 
-  it('returns the last value when storage is full, and leaves no older value for the next page', () => {
+  it('returns the last value if storage is full, and leaves no older value for the next page', () => {
     const tab = openTabStorage(() => storage);
     tab.write('key', 'k1');
     isFull = true;
