@@ -15,11 +15,9 @@ const couponFields = {
   valueCents: amount.nullable().meta({ description: 'the fixed discount; null: see `percent`' }),
   percent: count.nullable(),
   minCents: amount.meta({ description: 'amount from which on an order may use the coupon' }),
-  state: z
-    .enum(COUPON_STATES)
-    .meta({
-      description: '`reserved`: an open payment holds the coupon; `revoked`: by an operator, while it was free',
-    }),
+  state: z.enum(COUPON_STATES).meta({
+    description: '`reserved`: an open payment holds the coupon; `revoked`: by an operator, while it was free',
+  }),
   usedOrderId: text.nullable().meta({ description: 'the order that has reserved or redeemed the coupon' }),
   discountCents: amount.nullable().meta({ description: 'the discount that this order got' }),
   createdAt: time,

@@ -44,12 +44,12 @@ export function Closable<T, Page extends { readonly next: string | null }>({
 }: ClosableProps<T, Page>) {
   const { api, me } = useApp();
   const { t } = useWords();
-  const { rows, ...pages } = usePages<T, Page>(path, OPEN, {
+  const pages = usePages<T, Page>(path, OPEN, {
     place: 'after',
     read: (page) => ({ rows: rowsOf(page), next: page.next }),
   });
   const [picked, setPicked] = useState<T | null>(null);
-  if (rows.length === 0 && empty === undefined) return null;
+  if (pages.rows.length === 0 && empty === undefined) return null;
   const action: Column<T> = {
     name: t.common.action,
     width: '124px',
@@ -65,14 +65,9 @@ export function Closable<T, Page extends { readonly next: string | null }>({
       <Table
         label={words.title}
         columns={may(me.role, 'admin') ? [...columns, action] : columns}
-        rows={rows}
+        {...pages.list}
         keyOf={idOf}
         empty={empty}
-        error={pages.error}
-        isLoading={pages.isLoading}
-        onRetry={pages.reload}
-        hasMore={pages.hasMore}
-        onMore={pages.more}
       />
       {picked !== null && (
         <Confirm
