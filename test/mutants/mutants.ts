@@ -461,8 +461,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'src/purchase/place-batch.ts',
-        find: 'the marker answers\n      deliverAll(unknown);',
-        replace: "the marker answers\n      deliverAll({ outcome: 'sold_out' });",
+        find: 'the marker will answer\n      deliverAll(unknown);',
+        replace: "the marker will answer\n      deliverAll({ outcome: 'sold_out' });",
       },
     ],
     simulation: { fromSeed: 844 },
@@ -634,7 +634,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'src/purchase/check-back.ts',
-        find: "      case 'outlived': // the marker may be lost, so a buyer may have a 202: the worker reacquires the units\n",
+        find: "      case 'outlived': // the marker may be lost, so a buyer may have got a 202: the worker reacquires the units\n",
         replace: '',
       },
       {
