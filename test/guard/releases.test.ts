@@ -22,7 +22,9 @@ type Keys = typeof keysModule;
 type Migrations = typeof migrationsModule;
 
 /** Migrations that remove something the previous release has, each with the reason why its programs do not need it. */
-const TAKES_AWAY: Readonly<Record<string, string>> = {};
+const TAKES_AWAY: Readonly<Record<string, string>> = {
+  '0033-revoked-coupons': 'adds a word to a column of coupons, which the previous release does not know',
+};
 
 /** All changes that an ALTER may make, because programs of the previous release keep using the old schema. */
 const MAY_ADD: readonly RegExp[] = [

@@ -135,7 +135,7 @@ const revokeCoupons = defineRoute({
 export const couponRoutes: readonly Route<CouponServices>[] = [
   listCoupons,
   exportCoupons,
+  revokeCoupons, // before `{code}`, which would take its address
   readCoupon,
   redeemCoupon,
-  revokeCoupons,
 ];
