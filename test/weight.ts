@@ -8,17 +8,17 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises a ceiling says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 208_600,
-  'lines in src': 68_550,
-  'lines in web': 17_900,
-  'lines in test': 111_550,
+  'lines of TypeScript': 207_950,
+  'lines in src': 69_750,
+  'lines in web': 17_850,
+  'lines in test': 109_650,
   'lines in deploy': 6_200,
   'lines in bench': 4_550,
-  'words in docs': 48_200,
+  'words in docs': 49_300,
   'words in docs/decisions': 12_400,
   'pages in docs': 28,
   settings: 99,
-  'uses of Pick<': 145,
+  'uses of Pick<': 150,
   'interfaces named *Ports, *Parts, *Options, *Services': 130,
 };
 
