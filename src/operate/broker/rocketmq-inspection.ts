@@ -117,12 +117,13 @@ export class RocketmqInspection {
         return { brokers: brokers.reports, held };
       });
     } catch (error) {
+      if (!(error instanceof OperationalError)) throw error;
       const isSilent = !(error instanceof NoBrokerKnown);
       const asked = isSilent ? this.#last : [];
       const gone = this.#seen.gone([]).filter(({ name }) => !asked.some((broker) => broker.name === name));
       const brokers = [...(await Promise.all(asked.map(reportOf))), ...gone.map(({ why }) => ({ down: why }))];
       if (isSilent && brokers.every(({ down }) => down === null)) throw error;
-      return { brokers: brokers.length > 0 ? brokers : [{ down: (error as Error).message }], held: null };
+      return { brokers: brokers.length > 0 ? brokers : [{ down: error.message }], held: null };
     }
   }
 

@@ -114,7 +114,8 @@ export function createDeliveryStore(pool: MysqlPool) {
     async drop(reason: DropReason, max: number): Promise<string[]> {
       const rows = await pool.query<{ readonly id: string; readonly endpoint_id: string }>(DROPPED[reason], [max]);
       if (rows.length === 0) return [];
-      const these = `${idIn(rows.map(({ id }) => id))} AND state = 'due'`;
+      // an operator may have sent one of them again in between
+      const these = `${idIn(rows.map(({ id }) => id))} AND state = 'due' AND ${STILL[reason]}`;
       await pool.execute(`UPDATE webhook_deliveries SET state = 'dropped' WHERE ${these}`);
       return rows.map(({ endpoint_id }) => endpoint_id);
     },
@@ -127,6 +128,7 @@ export function createDeliveryStore(pool: MysqlPool) {
 const OLDER = (days: number): string => `created_at < UTC_TIMESTAMP(3) - INTERVAL ${days} DAY`;
 const REMOVE_OLD = `DELETE FROM webhook_deliveries
   WHERE state IN ('delivered', 'dropped') AND ${OLDER(KEPT_DAYS)} ORDER BY state, created_at LIMIT ?`;
+const STILL: Readonly<Record<DropReason, string>> = { too_old: OLDER(DELIVER_WITHIN_DAYS), removed: 'TRUE' };
 const DROPPED: Readonly<Record<DropReason, string>> = {
   too_old: `SELECT id, endpoint_id FROM webhook_deliveries
     WHERE state = 'due' AND ${OLDER(DELIVER_WITHIN_DAYS)} ORDER BY created_at LIMIT ?`,

@@ -12,7 +12,8 @@ import { createCheckedLookup, flawOfUrl, WrongAddress } from './addresses.js';
 const CALL_MAX_MS = 5_000;
 /** Nothing in the answer is used but its status. */
 const ANSWER_BYTES_MAX = 16_384;
-const IDLE_MAX_MS = 10_000;
+/** Shorter than servers keep an idle connection: an event on a connection that they just closed would fail. */
+const IDLE_MAX_MS = 2_000;
 /** Refusals that say something about the receiver, not about the event. A later attempt may succeed. */
 const NOT_ABOUT_THE_EVENT: ReadonlySet<number> = new Set([401, 403, 404, 408, 410, 425, 429]);
 

@@ -217,8 +217,8 @@ interface From {
 function startAt(after: string | null): From {
   if (after === OLDEST) return { options: {} };
   if (after === null) return { options: { startAtEnd: true } };
-  const [, filename, position, server = ''] = FILE_AND_OFFSET.exec(after) ?? [];
+  const [, filename, position, server] = FILE_AND_OFFSET.exec(after) ?? [];
   return filename === undefined
     ? { options: { gtidSet: after } }
-    : { options: { filename, position: Number(position) }, server };
+    : { options: { filename, position: Number(position) }, ...(server === undefined ? {} : { server }) };
 }

@@ -25,6 +25,9 @@ const WAITING_MAX = 5000;
 const SILENT_MAX_MS = 30_000;
 /** Transactions of this time before the position are judged again after a gap: their times are not in the order of the log. */
 const TIMES_GO_BACK_MS = 10_000;
+/** Transactions that cannot be read for the same reason are a finding again after this time. */
+const SAME_REASON_MS = 3_600_000;
+const REASONS_MAX = 1000;
 /** A purge goes by order id. A worker makes the id before the row, at most this long. */
 const MADE_EARLIER_MS = 86_400_000;
 
@@ -72,6 +75,8 @@ export class Witness implements Job {
   #workedAtMs: number | null = null;
   /** Findings that are not stored yet, and whether anything was judged since the last save. */
   #waiting: Found[] = [];
+  /** When each reason why transactions cannot be read was last stored. */
+  readonly #unreadable = new Map<string, number>();
   #hasJudged = false;
 
   constructor(server: Section<'mysql'>, keeper: Keeper) {
@@ -158,7 +163,7 @@ export class Witness implements Job {
     const { clock, log } = this.#keeper;
     const waiting = this.#waiting; // of the same moment as the position
     [this.#waiting, this.#hasJudged] = [[], false];
-    const found = joined(await this.#withoutPurged(waiting));
+    const found = joined(this.#onceAnHour(await this.#withoutPurged(waiting)));
     this.#saved = await this.#store.save(this.#saved, { position, readToMs }, found);
     this.#savedAtMs = clock.monotonicMs();
     if (this.#saved === null) {
@@ -167,6 +172,16 @@ export class Witness implements Job {
     } else if (found.length > 0) {
       log.error({ found: found.length, first: found[0]?.detail }, 'the witness found changes that no program makes');
     }
+  }
+
+  /** A setting may make every transaction unreadable. Its findings must not bury the others. */
+  #onceAnHour(found: readonly Found[]): Found[] {
+    const nowMs = this.#keeper.clock.monotonicMs();
+    const isOld = (reason: string): boolean => nowMs - (this.#unreadable.get(reason) ?? -Infinity) > SAME_REASON_MS;
+    const kept = found.filter(({ kind, detail }) => kind !== 'not_readable' || isOld(detail));
+    if (this.#unreadable.size > REASONS_MAX) this.#unreadable.clear();
+    for (const { kind, detail } of kept) if (kind === 'not_readable') this.#unreadable.set(detail, nowMs);
+    return kept;
   }
 
   async #withoutPurged(waiting: readonly Found[]): Promise<readonly Found[]> {

@@ -49,7 +49,7 @@ export function Closable<T, Page extends { readonly next: string | null }>({
     read: (page) => ({ rows: rowsOf(page), next: page.next }),
   });
   const [picked, setPicked] = useState<T | null>(null);
-  if (pages.rows.length === 0 && empty === undefined) return null;
+  if (pages.rows.length === 0 && empty === undefined && picked === null) return null;
   const action: Column<T> = {
     name: t.common.action,
     width: '124px',
