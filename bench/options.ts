@@ -31,7 +31,7 @@ export interface BenchOptions {
   readonly rate: number | null;
   /** Batches in flight that `no-group-commit` tries. */
   readonly inFlight: readonly number[];
-  /** The admission layers that `sold-out` measures. */
+  /** `on` puts all admission layers in front of `sold-out`. */
   readonly admission: 'off' | 'on';
   /** Built checkout that `paired` compares with, or null. */
   readonly against: string | null;

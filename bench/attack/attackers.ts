@@ -59,7 +59,7 @@ export const honestAddresses = (perSecond: number): number => Math.ceil(perSecon
 const NETWORKS = { honest: 1, flood: 66, forged: 67, replayed: 68, oversized: 69, slow: 70 } as const;
 export type NetworkName = keyof typeof NETWORKS;
 
-/** .0 and .255 do not look like hosts */
+/** .0 and .255 do not look like hosts. */
 const HOSTS = 250;
 
 /** The n-th address of a network, from 0; 62,500 of them differ. */

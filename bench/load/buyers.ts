@@ -76,7 +76,7 @@ export async function prepareBuyers(
   const known = readFacts(factsPath, secretHash);
   if (known !== null && known.count >= count) return { path, recordBytes: known.recordBytes, count: known.count };
 
-  rmSync(factsPath, { force: true }); // set again once the file is complete
+  rmSync(factsPath, { force: true }); // written again once the file is complete
   const expiresAt = Date.now() + TOKEN_TTL_MS;
   const sign = createTokenSigner(secret);
   let recordBytes = 0;

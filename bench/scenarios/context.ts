@@ -78,7 +78,7 @@ export async function checkSaleOf(
   return judgeSale(answers, await session.stores.check(sale.saleId, opLog));
 }
 
-/** Does the same for loads whose figures count only if the check passed. @throws BenchError if it did not */
+/** Asserts that a check passed, for loads whose figures count only then. @throws BenchError if it did not */
 export function assertPassed({ problems }: SaleVerdict, what: string): void {
   if (problems.length > 0) throw new BenchError(`the check after ${what} failed: ${problems.join('; ')}`);
 }

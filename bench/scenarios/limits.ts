@@ -142,7 +142,7 @@ async function removeKeys(redis: Session['stores']['redis']['redis']): Promise<v
   await redis.unlink(stock, sale, buyers, requests, pending);
 }
 
-/** no consumer reads it */
+/** No consumer reads it. */
 const TOPIC = 'seckill-bench-half';
 
 /** Measures messages per second that are sent as half messages and committed. `size`: purchases per message. */

@@ -8,8 +8,8 @@ import { purchaseKey, requestName } from './purchase.js';
  * - `not_loaded`: a sale that may have sold, but Redis lacks part of it or may have lost part of it, so its repair is
  *   due
  * - `oversell`: more was sold, or is counted as sold, than exists; or the last guard had to refuse purchases
- * - `miscount`: a count is wrong: `sales.sold` from the live rows, or the units of the buyers in Redis from the
- *   requests that hold them
+ * - `miscount`: a count differs from the things that it counts: `sales.sold` from the live rows, or the units of the
+ *   buyers in Redis from the requests that hold them
  * - `drift`: units of the sale that are neither left in Redis nor counted for a buyer there, or that are both
  * - `not_marked`: the order is live, but its request is still `held` in Redis
  * - `unreleased`: the row has ended, but Redis still keeps its units

@@ -199,7 +199,7 @@ export async function freeReserved(tx: Transaction, orderIds: readonly string[],
   await execute(tx, (key === undefined ? reserved : reserved.where({ used_key: key })).update(FREE));
 }
 
-/** Who causes that coupons end or become free, and why. */
+/** Who ends coupons or makes them free, and why. */
 export interface CouponCause {
   readonly actor: string;
   readonly reason: string;

@@ -27,7 +27,7 @@ export interface RecordOptions {
  * - `recorded`: every purchase is an order
  * - `refused`: recorded, but at least one row is `failed`, with its reason
  * - `already_recorded`: every purchase already had its row
- * - `retry`: possibly nothing was written; the same batch may be tried again
+ * - `retry`: nothing is known to have been written; the same batch may be tried again
  * - `unknown_sale`: the sale does not exist; nothing was written
  */
 export type BatchResult =

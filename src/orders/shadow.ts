@@ -18,7 +18,7 @@ import { recordBatches } from './record-batches.js';
 /**
  * What may differ.
  * - `body`: this build cannot read a message that the workers could read
- * - `row`: only one side wrote a row with this batch
+ * - `row`: a row is missing, or only one side wrote it with this batch
  * - `outcome`: an order, or the reason why it failed
  * - `deadline`: the time to pay
  */

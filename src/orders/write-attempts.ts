@@ -4,7 +4,7 @@ import type { Draft } from './draft-rows.js';
 // Used by the two writers of order rows, which record batches and give up purchases.
 
 /**
- * Maximum number of plans for one transaction. Each look-up, lost race with the guard, or deadlock uses up one. Two or
+ * Maximum number of plans for one transaction. Each look-up, refusal by the guard, or deadlock uses up one. Two or
  * three are usual under stress.
  */
 export const ATTEMPTS_MAX = 8;

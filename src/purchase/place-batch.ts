@@ -134,7 +134,7 @@ async function precheckAll(
  * halves run at once, so a batch of 192 occupies its slot for the time of nine batches, no matter how many purchases
  * are bad.
  * @throws OperationalError like `placeBatch`, but only when both halves have ended, because they deliver results until
- * then Source: docs/decisions/0058-a-refused-purchase-fails-alone.md
+ * then. Source: docs/decisions/0058-a-refused-purchase-fails-alone.md
  */
 async function placeApart(
   bucket: HomeBucket,

@@ -466,7 +466,7 @@ export const asksFor = ({ sale, alsoAsksFor }: PageState, proof: Proof): boolean
 /** Refusals that another click would not change. */
 const FINAL: readonly ProblemCode[] = ['denied', 'closed', 'not_found'];
 
-/** Returns why a buyer cannot buy at the moment, or null if they can. The page shows the first reason. */
+/** Why a buyer cannot buy at the moment. The page shows the first reason. */
 export type Hindrance =
   | 'no_sale'
   | Exclude<Offer, 'open'>

@@ -19,7 +19,7 @@ export interface BreakerStore {
    * cannot be read, because another release wrote it, counts as a live process with closed breakers.
    * @param lifeMs a process without a new report for this time, on the clock of the store, is no longer live
    * @returns at most 1000 reports, in no order
-   * @throws OperationalError redis Source: lua/report-breakers-2.lua
+   * @throws OperationalError redis. Source: lua/report-breakers-2.lua
    */
   exchange(processId: string, report: BreakerReport, lifeMs: number): Promise<readonly LiveReport[]>;
 
@@ -76,7 +76,7 @@ export interface NonceStore {
    * @param keyId, nonce 1 to 64 characters of A-Z a-z 0-9 _ -; each key has its own nonces
    * @param times `signedAtMs`: the signing time that the request states, Unix ms
    * @returns `fresh` for the first caller, `used` for all later callers
-   * @throws OperationalError redis; the nonce may or may not be taken Source: lua/take-nonce-2.lua
+   * @throws OperationalError redis; the nonce may or may not be taken. Source: lua/take-nonce-2.lua
    */
   take(
     keyId: string,
@@ -137,7 +137,7 @@ export interface PurchaseTokenStore {
    * Records that a buyer gets a token. Safe to repeat: the buyer keeps the same token until its lifetime ends.
    * @returns the outcome with its time in Unix ms on the clock of Redis, which opens the sale. If the outcome names no
    * time, the current time
-   * @throws OperationalError redis; the token may have been recorded all the same Source: lua/issue-token-3.lua
+   * @throws OperationalError redis; the token may have been recorded all the same. Source: lua/issue-token-3.lua
    */
   issue(issue: TokenIssue, buyer: TokenBuyer): Promise<{ readonly outcome: Issued; readonly atMs: number }>;
 
@@ -145,7 +145,7 @@ export interface PurchaseTokenStore {
    * Binds the token of a buyer to one purchase. Safe to repeat for that purchase. An unknown buyer counts as a token
    * holder: the caller has checked the seal of the token.
    * @param isGood false if the lifetime of the token is over; the purchase for which it was redeemed still passes
-   * @throws OperationalError redis; the token may have been bound all the same Source: lua/redeem-token-2.lua
+   * @throws OperationalError redis; the token may have been bound all the same. Source: lua/redeem-token-2.lua
    */
   redeem(
     purchase: TokenBuyer & { readonly saleId: string; readonly requestId: string },

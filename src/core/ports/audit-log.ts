@@ -1,8 +1,8 @@
 /** A change made by a person or by one of our programs. `before` and `after` are stored as JSON. */
 export interface AuditEntry {
   /**
-   * A user id, the account that ran the command, or the name that the operator gave, followed by the account: `name
-   * (account)`.
+   * A user id, the account that ran the command, or the name that the operator gave, followed by the account:
+   * `name (account)`.
    */
   readonly actor: string;
   /** `<kind>.<verb>`, such as `sale.opened`. */

@@ -88,8 +88,8 @@ export interface BatchStore {
    * asks for the repair of the sale. Safe to repeat.
    * @param epoch the epoch of the sale in MySQL now
    * @param recorded keys (`userId/requestId`) of the purchases that have a row
-   * @throws OperationalError redis; the call may have taken effect, so call again Source: lua/reacquire-6.lua; protocol
-   * rule 13
+   * @throws OperationalError redis; the call may have taken effect, so call again
+   * Source: lua/reacquire-6.lua; protocol rule 13
    */
   reacquire(batch: Batch, epoch: number, recorded: ReadonlySet<string>): Promise<Reacquired>;
 
@@ -97,7 +97,7 @@ export interface BatchStore {
    * Gives back the units of ended requests, each at most once.
    * @returns one word per release, in order
    * @throws OperationalError redis, including while the bucket is in repair; some may be released, so call again with
-   * all Source: lua/release-4.lua; protocol rule 7
+   * all. Source: lua/release-4.lua; protocol rule 7
    */
   release(releases: readonly Release[]): Promise<('released' | 'nothing')[]>;
 
@@ -122,7 +122,7 @@ export interface BatchStore {
    * batches that `leaveAlone` has paused. No other caller gets the leased batches for `leaseMs`.
    * @param fromMs the deduct time at which the search for batches that were never leased starts; each call covers some
    * hundred batches
-   * @throws OperationalError redis; the batches may be leased Source: lua/take-due-2.lua
+   * @throws OperationalError redis; the batches may be leased. Source: lua/take-due-2.lua
    */
   takeDue(
     ref: BucketRef,
@@ -136,7 +136,7 @@ export interface BatchStore {
 
   /**
    * Makes `takeDue` skip each batch for `forMs`, because the batch was published or a consumer keeps trying it.
-   * @throws OperationalError redis Source: lua/leave-alone-1.lua
+   * @throws OperationalError redis. Source: lua/leave-alone-1.lua
    */
   leaveAlone(ref: BucketRef, pauses: readonly { readonly batchId: string; readonly forMs: number }[]): Promise<void>;
 
@@ -176,7 +176,7 @@ export interface BatchStore {
   /**
    * Puts a parked batch whose units are held back into `pending`, as if it were deducted now, so that the re-drive
    * finds the batch if the publishing process dies. For `unknown`, asks for the repair of the sale.
-   * @throws OperationalError redis; the batch may be in `pending`, so call again Source: lua/unpark-2.lua; protocol
+   * @throws OperationalError redis; the batch may be in `pending`, so call again. Source: lua/unpark-2.lua; protocol
    * rule 8
    */
   unpark(batch: Batch): Promise<Unparked>;

@@ -112,7 +112,7 @@ export interface CompensationRepository {
   counts(): Promise<Readonly<Record<JobState, number>>>;
 
   /**
-   * Claims pending jobs that are due for `leaseMs`, longest overdue first. The claim itself does not count as an
+   * Claims due pending jobs for `leaseMs`, longest overdue first. The claim itself does not count as an
    * attempt.
    * @throws OperationalError mysql; some jobs may have been claimed and are due again after `leaseMs`
    */

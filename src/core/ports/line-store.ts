@@ -79,13 +79,13 @@ export type SteerWord = 'no_room' | 'emptied' | 'not_open' | 'admitted';
 export interface LineStore {
   /**
    * Admits the buyers whose turn has come, by the clock of the store, and returns the line.
-   * @throws OperationalError redis Source: lua/read-line-3.lua
+   * @throws OperationalError redis. Source: lua/read-line-3.lua
    */
   read(terms: LineTerms, known: Line | null): Promise<Line>;
 
   /**
    * Gives a buyer a place, finds the buyer's place again, or turns the place into a pass. Safe to repeat.
-   * @throws OperationalError redis; the buyer may have been given the place Source: lua/take-place-3.lua
+   * @throws OperationalError redis; the buyer may have been given the place. Source: lua/take-place-3.lua
    */
   take(terms: LineTerms, known: Line | null, ask: PlaceAsk): Promise<TakenPlace>;
 
@@ -99,7 +99,7 @@ export interface LineStore {
   /**
    * Admits a number of buyers in addition to the rate, or ends all places.
    * @param admit `all_out` empties the room
-   * @throws OperationalError redis; the line may have moved Source: lua/steer-line-3.lua
+   * @throws OperationalError redis; the line may have moved. Source: lua/steer-line-3.lua
    */
   steer(saleId: string, admit: number | 'all_out'): Promise<{ readonly word: SteerWord; readonly buyers: number }>;
 }

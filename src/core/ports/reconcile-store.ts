@@ -90,7 +90,7 @@ export interface ReconcileStore {
 
   /**
    * Sets the units left in a bucket if they have not changed since they were read and the bucket does not sell.
-   * @throws OperationalError redis; the change may be made, so measure again Source: lua/adjust-2.lua
+   * @throws OperationalError redis; the change may be made, so measure again. Source: lua/adjust-2.lua
    */
   adjust(ref: BucketRef, unitsLeft: AdjustedUnits): Promise<Adjusted>;
 

@@ -100,7 +100,7 @@ export interface RepairAsks {
 export interface RepairStore extends RepairAsks {
   /**
    * Returns the status of the buckets of one sale, in order.
-   * @throws OperationalError redis Source: lua/bucket-status-1.lua
+   * @throws OperationalError redis. Source: lua/bucket-status-1.lua
    */
   statusOf(refs: readonly BucketRef[]): Promise<BucketStatus[]>;
 
@@ -117,7 +117,7 @@ export interface RepairStore extends RepairAsks {
    * @param seenEpoch the epoch in which the need was seen; if absent, any epoch. Without this check, a keeper that was
    * paused in between could lock a sale that another keeper has already repaired
    * @returns `busy` while another repair has its lease, `moved` if the bucket belongs to another epoch
-   * @throws OperationalError redis Source: lua/lock-3.lua
+   * @throws OperationalError redis. Source: lua/lock-3.lua
    */
   lock(ref: BucketRef, token: string, leaseMs: number, seenEpoch?: number): Promise<'locked' | 'busy' | 'moved'>;
 
@@ -132,7 +132,7 @@ export interface RepairStore extends RepairAsks {
    * Stages entries and counts the buyers from them. An entry that was staged before stays unchanged. Without entries,
    * the call only renews the lease.
    * @returns `superseded` if the bucket has another token by now; nothing was staged
-   * @throws OperationalError redis; some entries may be staged, so call again with all Source: lua/stage-3.lua
+   * @throws OperationalError redis; some entries may be staged, so call again with all. Source: lua/stage-3.lua
    */
   stage(ref: BucketRef, token: string, entries: readonly StoredRequest[]): Promise<'staged' | 'superseded'>;
 
@@ -146,7 +146,7 @@ export interface RepairStore extends RepairAsks {
    * Restores the marker of a batch, for a re-drive or a replay, in a bucket that holds units of the batch. Keeps an
    * existing marker.
    * @param isPending whether to put the batch into `pending` there as well, as if it were deducted now
-   * @throws OperationalError redis Source: lua/restore-marker-3.lua
+   * @throws OperationalError redis. Source: lua/restore-marker-3.lua
    */
   restoreMarker(batch: Batch, bucket: number, token: string, isPending: boolean): Promise<'restored' | 'superseded'>;
 
@@ -154,7 +154,7 @@ export interface RepairStore extends RepairAsks {
    * Replaces the old data with the staged data, stamps the bucket with this server and the new epoch, and ends the
    * repair, all in one step. Transfers of earlier epochs are forgotten, because the new stock already counts their
    * units.
-   * @throws OperationalError redis; the swap may be done Source: lua/swap-7.lua
+   * @throws OperationalError redis; the swap may be done. Source: lua/swap-7.lua
    */
   swap(ref: BucketRef, token: string, rebuilt: RebuiltBucket): Promise<'swapped' | 'superseded'>;
 }

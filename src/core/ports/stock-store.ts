@@ -90,8 +90,8 @@ export interface Reservations {
    * per purchase: `loading`, `replayed` or `request_conflict`, `paused`, `closed`, `not_open`, `limit_reached`,
    * `sold_out`. `sold_out` is about this bucket only: in a sale with several buckets it is not yet an answer to a buyer
    * (src/purchase/place-batch.ts).
-   * @throws OperationalError redis; nothing was changed. Not retryable if the script fails with these purchases Source:
-   * lua/precheck-4.lua; protocol rule 4
+   * @throws OperationalError redis; nothing was changed. Not retryable if the script fails with these purchases
+   * Source: lua/precheck-4.lua; protocol rule 4
    */
   precheck(ref: AskedBucket, purchases: readonly Purchase[]): Promise<PrecheckVerdict>;
 
@@ -104,8 +104,8 @@ export interface Reservations {
   /**
    * Returns the outcome of a batch and makes it final: a batch without a marker becomes `aborted`. For `no_answer`,
    * asks for the repair of the sale. Never throws.
-   * @param ref contains the purchases, if they are known, so that log lines name their traces Source:
-   * lua/resolve-2.lua; protocol rules 1 and 2
+   * @param ref contains the purchases, if they are known, so that log lines name their traces
+   * Source: lua/resolve-2.lua; protocol rules 1 and 2
    */
   resolve(ref: BatchRef & Partial<Pick<Batch, 'purchases'>>): Promise<ResolveVerdict>;
 }
@@ -115,7 +115,7 @@ export interface StockStore extends Reservations, Pick<RepairAsks, 'askForRepair
   /**
    * Returns the entry of one request. `unsure` if the bucket is missing, in repair or needs repair, or if its sale was
    * resharded: then read MySQL.
-   * @throws OperationalError redis Source: lua/read-request-2.lua; protocol rule 11
+   * @throws OperationalError redis. Source: lua/read-request-2.lua; protocol rule 11
    */
   findRequest(ref: AskedBucket, userId: string, requestId: string): Promise<FoundRequest>;
 
@@ -151,7 +151,7 @@ export type SetStateOutcome = 'set' | 'not_warmed' | 'repairing' | 'closed';
 export interface SaleStore {
   /**
    * Loads a sale: stock, limits, window, epoch. Never overwrites a loaded sale (`already_warm`).
-   * @throws OperationalError redis Source: lua/warm-2.lua
+   * @throws OperationalError redis. Source: lua/warm-2.lua
    */
   warm(sale: Sale): Promise<'warmed' | 'already_warm'>;
 
@@ -170,7 +170,7 @@ export interface SaleStore {
 
   /**
    * Adds or takes units of one bucket and sets the end of its window. Takes effect only once per edit and epoch.
-   * @throws OperationalError redis; the edit may be made, so repeat it Source: lua/edit-2.lua
+   * @throws OperationalError redis; the edit may be made, so repeat it. Source: lua/edit-2.lua
    */
   edit(ref: BucketRef, edit: BucketEdit): Promise<(typeof BUCKET_EDITED)[number]>;
 }

@@ -30,7 +30,7 @@ export interface TransferStore {
   /**
    * @param buckets number of buckets of the sale
    * @returns null if the bucket cannot be trusted, because it is not loaded, is in repair or needs repair
-   * @throws OperationalError redis Source: lua/read-transfers-3.lua
+   * @throws OperationalError redis. Source: lua/read-transfers-3.lua
    */
   read(ref: BucketRef, buckets: number): Promise<BucketState | null>;
 
@@ -39,7 +39,7 @@ export interface TransferStore {
    * has.
    * @param least units, 1 or more
    * @throws OperationalError redis; the units may be taken: call again, or leave the open transfer to the next process
-   * that finds it Source: lua/transfer-out-3.lua
+   * that finds it. Source: lua/transfer-out-3.lua
    */
   transferOut(from: BucketRef, to: number, epoch: number, least: number): Promise<TransferredOut>;
 

@@ -24,7 +24,7 @@ export function resumableOf(found: readonly DiscardedHalf[]): {
 /**
  * Makes the broker ask again about a half message that it has given up. Writes to the audit log before it calls the
  * broker.
- * @throws OperationalError mysql, if nothing was done; OperationalError rocketmq
+ * @throws OperationalError mysql, and then nothing was done; OperationalError rocketmq
  */
 export async function resumeHalf(
   half: DiscardedHalf,

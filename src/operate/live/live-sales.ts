@@ -47,7 +47,7 @@ export interface LiveSalesPorts {
   readonly clock: Clock;
 }
 
-/** The answer that is not a refusal. */
+/** Answers that are not refusals. */
 const ACCEPTED = 'accepted';
 const REPEATED = 'replayed';
 

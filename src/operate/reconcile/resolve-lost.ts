@@ -27,7 +27,7 @@ import { withSaleLease, type LeaseTaken } from './sale-lease.js';
 /**
  * - `write`: writes each order again under its old id, and writes orders that had ended as failed
  * - `fail`: writes each order as failed, and its units go back
- * - `auto`: writes the orders that a message or an event at the broker confirms again, and the others as failed
+ * - `auto`: writes again the orders that a message or an event at the broker confirms, and the others as failed
  */
 export const RESOLVE_MODES = ['write', 'fail', 'auto'] as const;
 export type ResolveMode = (typeof RESOLVE_MODES)[number];

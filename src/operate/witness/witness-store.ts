@@ -24,7 +24,7 @@ export interface WitnessFinding {
 export type Found = Judged & Pick<WitnessFinding, 'place' | 'committedAtMs'>;
 export interface WitnessPosition {
   readonly position: string;
-  /** The time of the newest event that was read, in the clock of the server that wrote it. */
+  /** The time of the newest event that was read, on the clock of the server that wrote it. */
   readonly readToMs: number;
   /** Rises with each save. */
   readonly version: string;

@@ -84,7 +84,7 @@ class Superseded extends Error {}
  * repair the sale is locked: no purchase is accepted, and `markRecorded` and releases are retried later. If this
  * process dies, the sale stays locked until the next repair, which starts from the beginning. Late commands of this
  * repair then have no effect.
- * @throws OperationalError; the sale stays locked until the next repair Source: protocol rule 12
+ * @throws OperationalError; the sale stays locked until the next repair. Source: protocol rule 12
  */
 export async function repairSale(
   sale: Sale,

@@ -71,7 +71,7 @@ describe('two listeners of an API', () => {
     await readyz().expect(503);
   });
 
-  it('show operators shutdown and metrics while buyers get their last responses', async () => {
+  it('show operators the shutdown and metrics while buyers get their last responses', async () => {
     const fake = new FakeServices();
     let answer: (outcome: PurchaseOutcome) => void = () => undefined;
     fake.enter = () => new Promise((resolve) => (answer = resolve));

@@ -82,7 +82,7 @@ describe('payment provider calls with a time limit', () => {
     expect(clock.waiting).to.deep.equal([]);
   });
 
-  it('try a refund again whose call never ends, and pay the other refunds', async () => {
+  it('delay no other refund if one never ends, and let that one be tried again', async () => {
     const world = new KeeperWorld();
     const refunds = new MemoryRefundRepository(world.transitions, world.clock);
     const sale = await world.openSale({ stock: 10 });

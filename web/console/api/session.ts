@@ -10,7 +10,6 @@ import type { Me } from './types.js';
  * when the tab closes.
  */
 const KEY = 'seckill.console.token';
-/** The longest time that a browser timer can wait. */
 
 export type SessionState =
   | { readonly is: 'signed_out' }
