@@ -95,8 +95,8 @@ async function cancel(tx: Transaction, orderId: string): Promise<CancelOutcome> 
 
 /**
  * Records a payment once, by its id, and pays the order with it. If that is not possible, adds a `refunds` row, because
- * the money is owed back. Every reported payment has its `payments` row, so payments minus refunds are the amounts of
- * the paid orders.
+ * the money is owed back. Payments minus refunds are the amounts of the paid orders. Only a `coupon_missing` payment is
+ * not recorded: a person decides about it.
  */
 async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment): Promise<PayOutcome> {
   const row = { payment_id: payment.paymentId, order_id: orderId, amount_cents: String(payment.amountCents) };
@@ -132,8 +132,8 @@ async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment)
 /**
  * Says why this payment does not pay the order, or null if it does. A passed deadline does not count until a program
  * has expired the order. The full amount pays the order, and so does what a coupon leaves: the reserved coupon, or
- * another one of the buyer, since a restored copy may have lost the reservation. Where coupons are issued, a smaller
- * amount may also come from a coupon that the copy has never had. A person decides about it.
+ * another one of the buyer, since a restored copy may have lost the charge and the reservation. Where coupons are issued,
+ * a smaller amount may also come from a coupon that the copy has never had. A person decides about it.
  */
 async function whyNot(tx: Transaction, order: LockedOrder, payment: Payment): Promise<string | null> {
   if (!isUnpaid(order.state)) return order.state === 'paid' ? 'already_paid' : `order_${order.state}`;
@@ -145,9 +145,16 @@ async function whyNot(tx: Transaction, order: LockedOrder, payment: Payment): Pr
   if (discountCents === 0) return null;
   if (discountCents < 0) return 'wrong_amount';
   if (await hasDiscount(tx, order.id, discountCents)) return null;
+  if (await hasAttempt(tx, order.id, payment.amountCents)) return 'wrong_amount'; // its coupon went elsewhere since
   const priced = { orderId: order.id, userId: order.user_id, amountCents: orderCents, currency };
   if (await reserveFitting(tx, priced, { key: payment.paymentId, discountCents })) return null;
   return (await hasCoupons(tx)) ? 'coupon_missing' : 'wrong_amount';
+}
+
+/** Whether MySQL knows a charge of this amount. */
+async function hasAttempt(tx: Transaction, orderId: string, amountCents: number): Promise<boolean> {
+  const same = knex('payment_attempts').where({ order_id: orderId, amount_cents: String(amountCents) });
+  return (await select(tx, same.select('key').limit(1))).length > 0;
 }
 
 /**

@@ -285,6 +285,17 @@ describe('contract coupons on MySQL', () => {
     await checkBooks();
   });
 
+  it('gives back a late payment whose coupon went to another order, and takes no other coupon of its buyer', async () => {
+    const { code, order } = await one();
+    const [other] = (await orders(1)) as [Order];
+    expect((await pay(order, 'decline-1', code)).outcome).to.equal('declined');
+    expect((await pay(other, 'k', code)).outcome).to.equal('paid');
+    const [kept] = (await coupons(1)) as [string];
+    expect(await report(order, PRICE - 300), 'the provider took the money after all').to.equal('refund_due');
+    expect((await find(kept)).state).to.equal('free');
+    await checkBooks();
+  });
+
   it('pays an order whose reservation was lost in a restore with a coupon of its buyer, once the buyer has it again', async () => {
     const [order, held] = (await orders(2, {}, 'zoe')) as [Order, Order];
     await coupons(1, '299 30d', 'zoe');
