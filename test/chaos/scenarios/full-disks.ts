@@ -227,7 +227,7 @@ const MYSQL_FULL: Scenario = {
     fillVolume(dir, 1);
     const hasFailed = (): boolean => /mysql: disk_full/.test(worker.log);
     await context.observed('a worker could not write: the disk is full', hasFailed);
-    const isReported = async (): Promise<boolean> => /disk full/.test((await complaintOf(worker, 'mysql')) ?? '');
+    const isReported = async (): Promise<boolean> => /no space/.test((await complaintOf(worker, 'mysql')) ?? '');
     await context.until('/readyz of the worker says so', isReported);
     await buyers.untilAccepted(100, 'purchases are accepted all the same');
     const pids = pidsOf(context);
