@@ -114,7 +114,7 @@ interface AttackBuyers {
   readonly captured: BuyerSlice;
 }
 
-/** What both parts of the scenario share: honest buyers, attackers and their rules. */
+/** Honest buyers, attackers and their rules, which both parts of the scenario share. */
 interface AttackRun {
   readonly session: Session;
   readonly buyers: AttackBuyers;

@@ -11,7 +11,7 @@ import { RulesAdmin } from '../session/rules.js';
 import type { Session } from '../session/session.js';
 import { judgeSale, type SaleVerdict } from '../session/stores.js';
 
-/** What a scenario can use. */
+/** The session, options and buyers that each scenario gets. */
 export interface Context {
   readonly session: Session;
   readonly options: BenchOptions;

@@ -22,11 +22,11 @@ import { runClosedLoop } from '../load/closed-loop.js';
 import { BUYERS_PER_SECOND, secondsOf, type Context } from './context.js';
 import type { Session } from '../session/session.js';
 
-/** One part, measured alone. */
+/** The result of measuring one part alone. */
 export interface Limit {
   readonly name: string;
   readonly perSecond: number;
-  /** What is counted: requests, purchases, messages or rows. */
+  /** The unit that is counted: requests, purchases, messages or rows. */
   readonly unit: string;
   /** CPU µs per counted thing, of the api and of the servers behind it. */
   readonly micros?: { readonly api: number; readonly servers: number };

@@ -24,7 +24,7 @@ export interface Books {
 export const areRight = ({ outcome, salesFailed, salesTaken, undecided }: Books): boolean =>
   (outcome === 'match' || outcome === 'partly') && salesFailed === 0 && salesTaken === 0 && undecided === 0;
 
-/** Younger purchases are in transit and are not compared. No new purchases arrive, so soon there are none. */
+/** Younger purchases are in transit and are not compared. Once no new purchases arrive, all of them are soon old enough. */
 const SAFE_AGE_MS = 1_000;
 /** Time to write the last orders and to return their units. */
 const MATCH_WITHIN_MS = 60_000;
