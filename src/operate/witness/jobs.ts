@@ -163,9 +163,12 @@ export class Witness implements Job {
     const { clock, log } = this.#keeper;
     const waiting = this.#waiting; // of the same moment as the position
     [this.#waiting, this.#hasJudged] = [[], false];
-    const found = joined(this.#onceAnHour(await this.#withoutPurged(waiting)));
+    const kept = this.#onceAnHour(await this.#withoutPurged(waiting), clock.monotonicMs());
+    const found = joined(kept);
     this.#saved = await this.#store.save(this.#saved, { position, readToMs }, found);
     this.#savedAtMs = clock.monotonicMs();
+    // not before, because after an error the stream reads them again
+    if (this.#saved !== null) this.#noteReasons(kept, this.#savedAtMs);
     if (this.#saved === null) {
       log.warn({}, 'another keeper is the witness now');
       this.close();
@@ -175,13 +178,14 @@ export class Witness implements Job {
   }
 
   /** A setting may make every transaction unreadable. Its findings must not bury the others. */
-  #onceAnHour(found: readonly Found[]): Found[] {
-    const nowMs = this.#keeper.clock.monotonicMs();
+  #onceAnHour(found: readonly Found[], nowMs: number): Found[] {
     const isOld = (reason: string): boolean => nowMs - (this.#unreadable.get(reason) ?? -Infinity) > SAME_REASON_MS;
-    const kept = found.filter(({ kind, detail }) => kind !== 'not_readable' || isOld(detail));
+    return found.filter(({ kind, detail }) => kind !== 'not_readable' || isOld(detail));
+  }
+
+  #noteReasons(stored: readonly Found[], nowMs: number): void {
     if (this.#unreadable.size > REASONS_MAX) this.#unreadable.clear();
-    for (const { kind, detail } of kept) if (kind === 'not_readable') this.#unreadable.set(detail, nowMs);
-    return kept;
+    for (const { kind, detail } of stored) if (kind === 'not_readable') this.#unreadable.set(detail, nowMs);
   }
 
   async #withoutPurged(waiting: readonly Found[]): Promise<readonly Found[]> {
