@@ -130,6 +130,12 @@ describe('contract witness on a MySQL with a binary log', () => {
         (await all()).find(({ kind }) => kind === 'not_readable'),
       );
       expect(finding.detail).to.contain('truncate order_refunds');
+      await sql('TRUNCATE TABLE order_refunds');
+      const next = await one('t/2');
+      await sql(`UPDATE orders SET batch_id = 'x' WHERE id = ${next.orderId}`);
+      await found('the next change', async () => (await findings(next))[0]);
+      const same = (await all()).filter(({ detail }) => detail.includes('truncate order_refunds'));
+      expect(same, 'a reason that repeats').to.have.length(1);
       await world.pool.execute('UPDATE witness_findings SET state = ?', ['closed']);
     }));
 
