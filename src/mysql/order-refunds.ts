@@ -10,6 +10,7 @@ import type {
   OrderRefund,
   OrderRefunds,
   RefundAgain,
+  RefundedElsewhere,
   RefundOrdered,
   RefundTakenOn,
   RefundWish,
@@ -101,8 +102,12 @@ export function createOrderRefunds(pool: MysqlPool, { clock }: { readonly clock:
 
     takeOnRefund: (refundId, reason, actor) => transaction((tx) => takeOnRefund(tx, refundId, reason, actor)),
 
-    refundedElsewhere: (paymentId, totalCents, currency) =>
-      transaction((tx) => refundedElsewhere(tx, paymentId, totalCents, currency)),
+    refundedElsewhere: (found) =>
+      transaction(async (tx) => {
+        const recorded = await refundedElsewhere(tx, found);
+        if (recorded === 'does_not_fit') await noteCase(tx, found, 'open');
+        return recorded;
+      }),
 
     cameBack: (paymentId, refundId, detail) => transaction((tx) => cameBack(tx, paymentId, refundId, detail)),
 
@@ -255,23 +260,33 @@ async function settle(tx: Transaction, { order: row, table, refund }: DueRefund)
   const returns = isWhole && refund.restock === 1 && table === 'orders' && !(await isClosed(tx, row.sale_id));
   await moveMoney(tx, table, [row], returns ? 'returned' : 'refunded', { refundedCents });
   if (!isWhole) await disputeAgain(tx, table, row, 'refunded', refundedCents);
-  if (beyondCents === 0) return;
-  const found = { paymentId: refund.payment_id, orderId: row.id, amountCents: beyondCents, currency: null };
-  const subject = `order-refund-${refund.id}`;
-  await noteCase(tx, { kind: 'refunded_twice', subject, ...found, detail: BEYOND }, 'open');
+  await noteBeyond(tx, refundOf(refund), beyondCents);
 }
 
 const BEYOND =
   'more than the amount went back: by this refund, and in the meantime by a dispute or a refund at the provider';
+
+/** Opens a case for the part of a refund by which more than the amount of its order has gone back. */
+async function noteBeyond(
+  tx: Transaction,
+  { refundId, paymentId, orderId, amountCents }: OrderRefund,
+  beyondCents: number,
+): Promise<void> {
+  if (beyondCents === 0) return;
+  const found = { paymentId, orderId, amountCents: Math.min(amountCents, beyondCents), currency: null };
+  const subject = `order-refund-${refundId}`;
+  await noteCase(tx, { kind: 'refunded_twice', subject, ...found, detail: BEYOND }, 'open');
+}
 
 /**
  * Adds up the money that went back. A refund, a dispute and a person at the provider may together give back more than
  * the amount.
  */
 async function refundedIn(tx: Transaction, row: LockedOrder) {
-  const cents = sumOf(await refundsOf(tx, row.id), 'refunded');
+  const refunds = await refundsOf(tx, row.id);
+  const cents = sumOf(refunds, 'refunded');
   const refundedCents = Math.min(cents, Number(row.amount_cents));
-  return { refundedCents, beyondCents: cents - refundedCents };
+  return { refundedCents, beyondCents: cents - refundedCents, last: refunds.at(-1) };
 }
 
 async function fail(tx: Transaction, { order: row, table, refund }: DueRefund, error: string): Promise<void> {
@@ -373,9 +388,7 @@ const sumOf = (refunds: readonly OrderRefund[], state: OrderRefund['state']): nu
 
 async function refundedElsewhere(
   tx: Transaction,
-  paymentId: string,
-  totalCents: number,
-  currency: string,
+  { paymentId, amountCents: totalCents, currency }: RefundedElsewhere,
 ): Promise<'known' | 'recorded' | 'does_not_fit'> {
   const locked = await lockPaid(tx, paymentId);
   if (locked === null) return 'does_not_fit';
@@ -403,12 +416,14 @@ async function refundedElsewhere(
   const state = shownState(row);
   if (state !== 'paid' && state !== 'refunded') return 'does_not_fit';
   await insertDone(tx, { ...done, amountCents: newCents });
-  const { refundedCents, beyondCents } = await refundedIn(tx, row);
+  const { refundedCents, beyondCents, last } = await refundedIn(tx, row);
+  assert(last !== undefined, 'the refund at the provider was inserted');
   if (refundedCents === Number(row.amount_cents)) {
     await freeRedeemed(tx, row.id, { actor: 'provider', reason: done.reason });
   }
   await moveMoney(tx, table, [row], 'refunded', { refundedCents });
-  return beyondCents > 0 ? 'does_not_fit' : 'recorded';
+  await noteBeyond(tx, last, beyondCents);
+  return 'recorded';
 }
 
 /** Records money that went back without our doing. */

@@ -4,6 +4,7 @@ import type { Release } from '../../src/core/ports/batch-store.js';
 import type { OrderMove, OrdersMoved } from '../../src/core/ports/outbox.js';
 import type { OrderRefunds, RefundWish, VoidStep, VoidWish } from '../../src/core/ports/order-refunds.js';
 import { createOrderRefunds } from '../../src/mysql/order-refunds.js';
+import { createPaymentCases } from '../../src/mysql/payment-cases.js';
 import { createRefundStore, refundName } from '../../src/operate/refunds/refund-store.js';
 import { DUE_MS, mysqlMoves, ordersIn, paymentOf } from './order-transitions-worlds.js';
 import { useWorld } from './on-each-world.js';
@@ -252,7 +253,7 @@ describe('contract: OrderRefunds on MySQL', () => {
     expect((await refunds.takeOnRefund(refundId, 'by bank', 'bob')).outcome).to.equal('done');
     const { order: other, paymentId: otherPayment } = await onePaid();
     const otherId = await failed(other);
-    await refunds.refundedElsewhere(otherPayment, other.amountCents, 'EUR');
+    await elsewhere(otherPayment, other.amountCents);
     expect(await refunds.takeOnRefund(otherId, 'by bank', 'bob')).to.deep.equal({ outcome: 'too_much', leftCents: 0 });
     expect((await world.auditOf(`refund:${paymentId}`)).length).to.equal(1);
   });
@@ -299,17 +300,17 @@ describe('contract: OrderRefunds on MySQL', () => {
 
   it('records a refund that was made at the provider, and recognizes our own', async () => {
     const { order, paymentId } = await onePaid();
-    const elsewhere = (cents: number, currency = 'EUR') => refunds.refundedElsewhere(paymentId, cents, currency);
-    expect(await elsewhere(1, 'JPY')).to.equal('does_not_fit');
-    expect(await elsewhere(order.amountCents + 1)).to.equal('does_not_fit');
-    for (const word of ['recorded', 'known'] as const) expect(await elsewhere(1)).to.equal(word);
+    const found = (cents: number, currency?: string) => elsewhere(paymentId, cents, currency);
+    expect(await found(1, 'JPY')).to.equal('does_not_fit');
+    expect(await found(order.amountCents + 1)).to.equal('does_not_fit');
+    for (const word of ['recorded', 'known'] as const) expect(await found(1)).to.equal(word);
     expect(await shown(order)).to.include({ state: 'refunded', refundedCents: 1 });
     await refunds.order(order.orderId, WISH, 'ann');
-    expect(await elsewhere(order.amountCents), 'the report of our own refund comes first').to.equal('known');
+    expect(await found(order.amountCents), 'the report of our own refund comes first').to.equal('known');
     await refunds.settle(await due(order));
-    expect(await elsewhere(order.amountCents)).to.equal('known');
+    expect(await found(order.amountCents)).to.equal('known');
     expect(await movesOf(order)).to.deep.equal(['paid', 'refunded', 'refunding', 'refunded']);
-    expect(await refunds.refundedElsewhere('unknown', 1, 'EUR')).to.equal('does_not_fit');
+    expect(await elsewhere('unknown', 1)).to.equal('does_not_fit');
   });
 
   it('marks the order as paid again if the money of a refund comes back', async () => {
@@ -386,12 +387,11 @@ describe('contract: OrderRefunds on MySQL', () => {
   it('records a refund at the provider while our own refund is due, and opens a case', async () => {
     const { order, paymentId } = await onePaid();
     await refunds.order(order.orderId, WISH, 'ann');
-    for (const word of ['does_not_fit', 'known'] as const)
-      expect(await refunds.refundedElsewhere(paymentId, 40, 'EUR')).to.equal(word);
+    for (const word of ['does_not_fit', 'known'] as const) expect(await elsewhere(paymentId, 40)).to.equal(word);
     await refunds.refuse(await due(order), 'greater than what is left');
     expect(await shown(order)).to.include({ state: 'refunded', refundedCents: 40 });
     await refunds.order(order.orderId, { ...WISH, amountCents: 30, key: 'k1' }, 'ann');
-    expect(await refunds.refundedElsewhere(paymentId, 90, 'EUR'), 'ours of 30, and 20 more').to.equal('does_not_fit');
+    expect(await elsewhere(paymentId, 90), 'ours of 30, and 20 more').to.equal('does_not_fit');
     await refunds.settle(await due(order));
     expect(await shown(order)).to.include({ state: 'refunded', refundedCents: 90 });
   });
@@ -400,18 +400,25 @@ describe('contract: OrderRefunds on MySQL', () => {
     const { order, paymentId } = await onePaid();
     await dispute(paymentId, 100, 'open');
     await dispute(paymentId, 100, 'lost');
-    expect(await refunds.refundedElsewhere(paymentId, 60, 'EUR')).to.equal('recorded');
-    expect(await refunds.refundedElsewhere(paymentId, 60, 'EUR')).to.equal('known');
+    expect(await elsewhere(paymentId, 60)).to.equal('recorded');
+    expect(await elsewhere(paymentId, 60)).to.equal('known');
     expect(await shown(order)).to.include({ state: 'refunded', refundedCents: 160 });
   });
 
   it('opens a case if more than the amount went back', async () => {
+    const { order: lost, paymentId: lostId } = await onePaid();
+    await dispute(lostId, lost.amountCents, 'lost');
+    for (const word of ['recorded', 'known'] as const) expect(await elsewhere(lostId, 60)).to.equal(word);
+    expect(await casesOf(lost)).to.deep.include({ kind: 'refunded_twice', cents: '60' });
     const { order, paymentId } = await onePaid();
     await refunds.order(order.orderId, { ...WISH, restock: true }, 'ann');
-    await refunds.refundedElsewhere(paymentId, 40, 'EUR');
+    await elsewhere(paymentId, 40);
     await refunds.settle(await due(order));
     expect(await shown(order)).to.include({ state: 'returned', refundedCents: order.amountCents });
-    expect(await casesOf(order)).to.deep.equal([{ kind: 'refunded_twice', cents: '40' }]);
+    expect(await casesOf(order)).to.deep.equal([
+      { kind: 'refunded_elsewhere', cents: '40' },
+      { kind: 'refunded_twice', cents: '40' },
+    ]);
   });
 
   it('does not mark an order as refunded if the money came back and its units are sold again', async () => {
@@ -426,9 +433,15 @@ describe('contract: OrderRefunds on MySQL', () => {
 
   const casesOf = ({ orderId }: Order) =>
     world.pool.query<{ kind: string; cents: string }>(
-      'SELECT kind, CAST(amount_cents AS CHAR) AS cents FROM payment_cases WHERE order_id = ?',
+      'SELECT kind, CAST(amount_cents AS CHAR) AS cents FROM payment_cases WHERE order_id = ? ORDER BY id',
       [orderId],
     );
+
+  const elsewhere = async (paymentId: string, amountCents: number, currency = 'EUR') => {
+    const orderId = await createPaymentCases(world.pool).orderOf(paymentId);
+    const found = { paymentId, orderId, amountCents, currency, kind: 'refunded_elsewhere' } as const;
+    return refunds.refundedElsewhere({ ...found, subject: paymentId, detail: `${amountCents} at the provider` });
+  };
 
   async function voidAll(saleId: string, wish: VoidWish): Promise<Omit<VoidStep, 'next' | 'outcome'>> {
     const sum = { cancelled: 0, refunding: 0, refundCents: 0 };
@@ -504,7 +517,7 @@ describe('contract: OrderRefunds on MySQL', () => {
     byHand: async ({ orderId }) => {
       for (const { refundId } of await refunds.refundsOf(orderId)) await refunds.takeOnRefund(refundId, 'cash', 'ann');
     },
-    elsewhere: ({ amountCents }, paymentId) => refunds.refundedElsewhere(paymentId, amountCents, 'EUR'),
+    elsewhere: ({ amountCents }, paymentId) => elsewhere(paymentId, amountCents),
     dispute: ({ amountCents }, paymentId) => dispute(paymentId, amountCents, 'open'),
     won: ({ amountCents }, paymentId) => dispute(paymentId, amountCents, 'won'),
     lost: ({ amountCents }, paymentId) => dispute(paymentId, amountCents, 'lost'),

@@ -103,6 +103,14 @@ export interface Dispute extends FoundCase {
   readonly amountCents: number;
 }
 
+/** Money that was given back at the provider, with the case to store if it does not fit the order. */
+export interface RefundedElsewhere extends FoundCase {
+  readonly kind: 'refunded_elsewhere';
+  readonly paymentId: string;
+  /** The total that the provider has given back of this payment, including our own refunds. */
+  readonly amountCents: number;
+}
+
 /** The orders of one step of voiding a sale, counted: how many were moved or, in a dry run, would be. */
 export interface VoidStep {
   readonly outcome: 'done';
@@ -202,18 +210,14 @@ export interface OrderRefunds {
   takeOnRefund(refundId: string, reason: string, actor: string): Promise<RefundTakenOn>;
 
   /**
-   * Records that the provider has given back this much of a payment in total.
+   * Records that the provider has given back this much of a payment in total, together with its case.
    * - `known`: our own refunds explain it, or it was recorded before
-   * - `recorded`: the order is now refunded
-   * - `does_not_fit`: a person must look into it. Money that another program gave back while a refund of ours is due is
-   *   recorded nevertheless
+   * - `recorded`: the order is now refunded. If more than its amount went back, a `refunded_twice` case is open
+   * - `does_not_fit`: the case is open. Money that another program gave back while a refund of ours is due is recorded
+   *   nevertheless
    * @throws OperationalError mysql
    */
-  refundedElsewhere(
-    paymentId: string,
-    totalCents: number,
-    currency: string,
-  ): Promise<'known' | 'recorded' | 'does_not_fit'>;
+  refundedElsewhere(found: RefundedElsewhere): Promise<'known' | 'recorded' | 'does_not_fit'>;
 
   /**
    * Records that the money of a refund came back to the shop.

@@ -177,10 +177,10 @@ async function noted(report: ReportOf<'refund_failed' | 'refunded' | 'disputed'>
       break;
     case 'refunded': {
       const { amountCents: back } = report.payment;
-      const recorded = currency === null ? 'does_not_fit' : await money.refundedElsewhere(paymentId, back, currency);
-      if (recorded !== 'does_not_fit') return json(200, 'noted', { outcome: 'noted', paymentId });
       const detail = `refunded at the provider: ${currency === null ? back : amountText(back, currency)}`;
-      await cases.note({ ...found, kind: 'refunded_elsewhere', subject: paymentId, detail });
+      const refunded = { ...found, amountCents: back, kind: 'refunded_elsewhere', subject: paymentId, detail } as const;
+      const recorded = await money.refundedElsewhere(refunded);
+      if (recorded !== 'does_not_fit') return json(200, 'noted', { outcome: 'noted', paymentId });
       break;
     }
     case 'disputed': {

@@ -227,8 +227,9 @@ describe('orders and payments over HTTP', () => {
             return Promise.resolve();
           },
           money: {
-            refundedElsewhere: async (...asked) => {
-              moved.push(`refunded ${asked.join(' ')}`);
+            refundedElsewhere: async (refunded) => {
+              moved.push(`refunded ${refunded.paymentId} ${refunded.amountCents} ${refunded.currency}`);
+              if (fits === 'does_not_fit') await cases.note(refunded);
               return fits;
             },
             cameBack: async (...asked) => moved.push(`came back ${asked.join(' ')}`) > 0,
