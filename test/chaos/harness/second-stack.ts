@@ -68,8 +68,8 @@ const LEASE_TABLE = 'worker_slots';
 export interface Fingerprint {
   /** Table → MySQL's checksum over all its rows. */
   readonly tables: Readonly<Record<string, string>>;
-  /** Redis keys without a time to live: their number, and a hash over them and their values. */
-  readonly keys: { readonly count: number; readonly hash: string };
+  /** Redis key without a time to live → hash over its value. */
+  readonly keys: Readonly<Record<string, string>>;
   /** Topic → messages ever stored, without delayed messages. */
   readonly messages: Readonly<Record<string, number>>;
 }
@@ -90,18 +90,19 @@ async function tablesOf({ mysql }: StackControls): Promise<Record<string, string
 }
 
 async function keysOf({ redis: { redis } }: StackControls): Promise<Fingerprint['keys']> {
-  const held: string[] = [];
+  const held: Record<string, string> = {};
   let cursor = '0';
   do {
     const [next, keys] = await redis.scan(cursor, 'COUNT', 1000);
     cursor = next;
     for (const key of keys) {
       if ((await redis.pttl(key)) !== -1) continue; // a cache, or a key that expires
-      held.push(`${key} ${(await redis.dumpBuffer(key))?.toString('base64')}`);
+      held[key] = createHash('sha256')
+        .update((await redis.dumpBuffer(key)) ?? '')
+        .digest('hex');
     }
   } while (cursor !== '0');
-  const unique = [...new Set(held)].sort(); // a scan may show a key twice
-  return { count: unique.length, hash: createHash('sha256').update(unique.join('\n')).digest('hex') };
+  return held;
 }
 
 async function messagesOf({ servers }: StackControls): Promise<Record<string, number>> {
