@@ -150,7 +150,10 @@ function Programs({
         ) : isStale ? (
           <Badge tone="warn">{t.common.unknown}</Badge>
         ) : (
-          <Badge tone={program.ready ? 'ok' : 'bad'}>{program.ready ? t.health.ready : t.health.notReady}</Badge>
+          <>
+            <Badge tone={program.ready ? 'ok' : 'bad'}>{program.ready ? t.health.ready : t.health.notReady}</Badge>{' '}
+            {program.notReadySinceMs !== null && <Ago at={program.notReadySinceMs} />}
+          </>
         ),
     },
     {
