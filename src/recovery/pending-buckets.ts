@@ -6,9 +6,6 @@ import { BucketFaults } from '../core/bucket-faults.js';
 import { listSalesInRedis } from '../sales/list-sales-in-redis.js';
 import type { RecoveryMetrics } from './metrics.js';
 
-/** Maximum number of closed sales to read; those that closed last come first. */
-const CLOSED_MAX = 10_000;
-
 /**
  * Finds every bucket that has a batch that is deducted but not marked as recorded. Closed sales are included, because
  * batches may still be under way. For sales at rest, only a count is read.
@@ -18,7 +15,7 @@ export async function pendingBuckets(
   { sales, store }: { readonly sales: SaleRepository; readonly store: BatchStore },
   faults: BucketFaults,
 ): Promise<readonly BucketRef[]> {
-  const refs = (await listSalesInRedis(sales, { closedMax: CLOSED_MAX })).flatMap(bucketRefsOf);
+  const refs = (await listSalesInRedis(sales)).flatMap(bucketRefsOf);
   const found = await store.withPending(refs);
   for (const fault of found.faults) faults.add(fault);
   return found.refs;

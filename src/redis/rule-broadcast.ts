@@ -18,12 +18,9 @@ export function createRuleBroadcast({ redis }: RedisConnection, key = RULES_KEY)
   return {
     newerThan: (version) =>
       asOperationalError('read the rules', async () => {
-        const [atLeast, rules, canary] = await Promise.all([
-          redis.zcount(key, version, '+inf'),
-          newestIn(key, version),
-          newestIn(canaryKey(key), version),
-        ]);
-        return atLeast === 0 ? { is: 'behind' } : updateOf(rules, canary);
+        const [atLeast, rules] = await Promise.all([redis.zcount(key, version, '+inf'), newestIn(key, version)]);
+        if (atLeast === 0) return { is: 'behind' };
+        return rules.length === 0 ? { is: 'level' } : updateOf(rules, await newestIn(canaryKey(key), version));
       }),
 
     async announce({ version, rules, canary }): Promise<void> {
@@ -35,8 +32,7 @@ export function createRuleBroadcast({ redis }: RedisConnection, key = RULES_KEY)
 }
 
 function updateOf([rules, score]: readonly string[], [canary, canaryScore]: readonly string[]): RuleUpdate {
-  if (rules === undefined) return { is: 'level' };
-  if (canary === undefined || canaryScore !== score) return { is: 'behind' };
+  if (rules === undefined || canary === undefined || canaryScore !== score) return { is: 'behind' };
   // Text that is not JSON was written by hand. It is passed on, and the reader refuses it as rules.
   return { is: 'newer', stored: { version: Number(score), rules: jsonOrText(rules), canary: jsonOrText(canary) } };
 }

@@ -121,7 +121,9 @@ describe('keeper: job that runs when its work is due', () => {
     };
     const job = whenDue('refund', readDue, { name: 'pay-refunds', runOnce });
     expect(job.name).to.equal('pay-refunds');
-    await job.runOnce();
+    expect(await job.runOnce(), 'new work must begin soon').to.equal(undefined);
+    const further = whenDue('refund', readDue, { name: 'pay-refunds', runOnce }, 'idle');
+    expect(await further.runOnce(), 'another loop finds it').to.equal('idle');
     expect(runs).to.equal(0);
     due = ['release', 'refund'];
     expect(await job.runOnce()).to.equal('idle');
