@@ -45,7 +45,7 @@ import { takesWrites } from '../orders/takes-writes.js';
 import { archiveOrders } from '../recovery/archive-orders.js';
 import { markRecorded } from '../recovery/mark-recorded.js';
 import type { RecoveryMetrics } from '../recovery/metrics.js';
-import { watchPending } from '../recovery/pending-buckets.js';
+import { sharePending, watchPending } from '../recovery/pending-buckets.js';
 import { redrive } from '../recovery/redrive.js';
 import { forgetRetiredSales, retireSales } from '../recovery/retire-sales.js';
 import { alignSaleStates } from '../recovery/repair/align-sale-states.js';
@@ -225,31 +225,34 @@ function sharedParts(config: KeeperConfig, given: OpenedKeeper) {
 type Keeper = ReturnType<typeof sharedParts>;
 
 /** For batches in `pending`: marks batches as recorded that MySQL has, and publishes the others again. */
-const pendingJobs = ({
+function pendingJobs({
   config,
   everyMs,
   broker,
   sales,
-  store,
   repository,
   tracing,
   metrics,
   log,
-}: Keeper): PlannedJob[] => [
-  [
-    everyMs,
-    markRecorded({ sales, store, repository, metrics }, { afterMs: MARK_AFTER_MS, maxPerBucket: MARKED_PER_RUN }),
-  ],
-  [
-    everyMs,
-    redrive(
-      { sales, store, channel: broker.redrives, tracing, clock, log, metrics },
-      { afterMs: config.keeper.redriveAfterMs, max: REDRIVEN_PER_RUN },
-    ),
-  ],
-  // Overdue only after twice the time, because a batch that the re-drive has just published is not a fault yet.
-  [everyMs, watchPending({ sales, store, metrics }, { overdueAfterMs: 2 * config.keeper.redriveAfterMs })],
-];
+  ...keeper
+}: Keeper): PlannedJob[] {
+  const store = sharePending(keeper.store, clock);
+  return [
+    [
+      everyMs,
+      markRecorded({ sales, store, repository, metrics }, { afterMs: MARK_AFTER_MS, maxPerBucket: MARKED_PER_RUN }),
+    ],
+    [
+      everyMs,
+      redrive(
+        { sales, store, channel: broker.redrives, tracing, clock, log, metrics },
+        { afterMs: config.keeper.redriveAfterMs, max: REDRIVEN_PER_RUN },
+      ),
+    ],
+    // Overdue only after twice the time, because a batch that the re-drive has just published is not a fault yet.
+    [everyMs, watchPending({ sales, store, metrics }, { overdueAfterMs: 2 * config.keeper.redriveAfterMs })],
+  ];
+}
 
 /**
  * For scheduled sales: warms, checks, opens, closes and compares each sale when it is due. Finishes changes and

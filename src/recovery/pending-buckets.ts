@@ -1,8 +1,10 @@
 import type { Job } from '../core/job.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
 import type { SaleRepository } from '../core/ports/sale-repository.js';
-import { type BucketRef, bucketRefsOf } from '../core/bucket.js';
+import type { Clock } from '../core/ports/clock.js';
+import { type BucketRef, bucketRefName, bucketRefsOf } from '../core/bucket.js';
 import { BucketFaults } from '../core/bucket-faults.js';
+import { recent } from '../core/recent.js';
 import { listSalesInRedis } from '../sales/list-sales-in-redis.js';
 import type { RecoveryMetrics } from './metrics.js';
 
@@ -19,6 +21,20 @@ export async function pendingBuckets(
   const found = await store.withPending(refs);
   for (const fault of found.faults) faults.add(fault);
   return found.refs;
+}
+
+/** Jobs that look for pending batches within this time of each other share the answer. */
+const KEPT_MS = 500;
+
+/** Reads the buckets with pending batches only once for all jobs that ask for the same buckets at about the same time. */
+export function sharePending(store: BatchStore, clock: Clock): BatchStore {
+  let shared = { names: '', ask: recent(() => store.withPending([]), KEPT_MS, clock) };
+  const withPending: BatchStore['withPending'] = (refs) => {
+    const names = refs.map(bucketRefName).join(' ');
+    if (names !== shared.names) shared = { names, ask: recent(() => store.withPending(refs), KEPT_MS, clock) };
+    return shared.ask();
+  };
+  return { ...store, withPending };
 }
 
 /**
