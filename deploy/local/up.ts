@@ -293,7 +293,7 @@ const printerOf =
   };
 
 function greet(flags: UpFlags, env: Environment, ports: UpPorts, sale: Sale): void {
-  const { auth } = loadConfig(['auth'], env);
+  const { auth, payment } = loadConfig(['auth', 'payment'], env);
   const sign = signerOf(auth);
   const tokenOf = (userId: string, roles: readonly string[], lifeMs: number): string =>
     sign({ userId, roles, ttlMs: Math.min(lifeMs, auth.lifeMaxMs), tokenId: randomUUID() });
@@ -314,7 +314,8 @@ function greet(flags: UpFlags, env: Environment, ports: UpPorts, sale: Sale): vo
   };
   if (flags.json) return console.log(JSON.stringify({ result: 'up', ...facts }));
   const { traffic = false, faults = false } = flags;
-  console.log(welcome({ ...facts, title, traffic, faults }));
+  const isSimulated = payment.provider === 'simulator';
+  console.log(welcome({ ...facts, title, traffic, faults, isSimulated }));
 }
 
 /** Resolves at the signal or after the requested time. */

@@ -9,10 +9,12 @@ export interface WelcomeFacts {
   /** Whether simulated buyers come, and whether faults are injected. */
   readonly traffic: boolean;
   readonly faults: boolean;
+  /** Whether the payment provider is the simulator. */
+  readonly isSimulated: boolean;
 }
 
 /** Tells a newcomer where to look and how to stop. `--json` prints more addresses and tokens. */
-export const welcome = ({ saleId, title, buyerUrl, consoleUrl, adminToken, traffic, faults }: WelcomeFacts): string => `
+export const welcome = ({ saleId, title, buyerUrl, consoleUrl, adminToken, ...facts }: WelcomeFacts): string => `
 Seckill is up. Sale ${saleId} (“${title}”) is open.
 
 Page:    ${buyerUrl}
@@ -20,7 +22,7 @@ Console: ${consoleUrl}
 Token:   ${adminToken}
 
 The page has a buyer signed in. Sign in to the console with the token. To buy with curl, see docs/api.md.
-${traffic ? trafficNote(faults) : ''}
+${facts.isSimulated ? 'Payments are simulated: no money moves.\n' : ''}${facts.traffic ? trafficNote(facts.faults) : ''}
 Ctrl-C stops everything in order and keeps the data.`;
 
 const trafficNote = (faults: boolean): string => `

@@ -8,7 +8,7 @@ import type { Revocation, RevocationRepository } from '../core/ports/revocations
  * Interval between two reads, so that every api follows a new revocation well within a second. A read only looks at the
  * end of a primary key.
  */
-const POLL_MS = 400;
+const POLL_MS = 500;
 /** Number of revocations per read. If there are more, it takes several reads. */
 const PAGE = 1000;
 /** Interval at which expired revocations are forgotten. */

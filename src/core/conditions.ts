@@ -11,7 +11,7 @@ export interface Condition {
   /** The affected sale, topic, server or dependency. Null if the alert has no labels. */
   readonly about: string | null;
   readonly text: string;
-  /** When the first process saw the problem, Unix ms. */
+  /** When the problem began, or when a process first saw it, Unix ms. */
   readonly sinceMs: number;
 }
 

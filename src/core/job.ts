@@ -70,10 +70,13 @@ export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal
   }
 }
 
-/** Runs the job only if it has work. The pause does not grow, so new work is found just as soon. */
-export const whenDue = (work: DueWork, readDue: ReadDueWork, job: Job): Job => ({
+/**
+ * Runs the job only if it has work.
+ * @param otherwise if absent, the pause does not grow, so new work is found just as soon
+ */
+export const whenDue = (work: DueWork, readDue: ReadDueWork, job: Job, otherwise?: 'idle'): Job => ({
   name: job.name,
-  runOnce: async () => ((await readDue()).has(work) ? job.runOnce() : undefined),
+  runOnce: async () => ((await readDue()).has(work) ? job.runOnce() : otherwise),
 });
 
 /** Minimum interval between two log lines about a bug that occurs again and again. */

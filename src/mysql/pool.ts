@@ -108,7 +108,7 @@ class Connections implements MysqlPool {
       // Closes idle connections before the server does; otherwise a statement could meet a closed connection. The
       // driver checks for idle connections only if `maxIdle` is below the limit.
       maxIdle: Math.max(1, poolMax - 1),
-      idleTimeout: silentSeconds * 500,
+      idleTimeout: silentSeconds * 750, // longer than the pauses of an idle keeper, which would open them again and again
       // FOUND_ROWS would count a row that an UPDATE found but did not change, and so defeat the guard of `sales`.
       flags: ['-FOUND_ROWS', '-LOCAL_FILES'],
       charset: 'utf8mb4',

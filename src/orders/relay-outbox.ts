@@ -62,7 +62,8 @@ export function relayOutbox<K extends OutboxKind>(
     },
     {
       name: `relay-outbox:${kind}:troubled`,
-      async runOnce(): Promise<void> {
+      async runOnce(): Promise<'idle' | void> {
+        if (!relay.hasTrouble) return 'idle';
         throwWorst(await relay.tryTroubled());
       },
     },
@@ -94,6 +95,11 @@ class Relay<K extends OutboxKind> {
   constructor(kind: K, ports: RelayPorts<K>) {
     this.#kind = kind;
     this.#ports = ports;
+  }
+
+  /** Whether any sale is in trouble. */
+  get hasTrouble(): boolean {
+    return this.#troubles.size > 0;
   }
 
   /**

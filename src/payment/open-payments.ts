@@ -17,7 +17,7 @@ const PROVIDERS: Record<
   (config: PaymentConfig, log: Log) => Promise<Payments>
 > = {
   async simulator(_config, log) {
-    log.warn({}, 'payments are simulated: no money moves');
+    log.info({}, 'payments are simulated: no money moves');
     return { provider: createPaymentSimulator(), webhook: null };
   },
   http: async (config, log) => (await import('./http-provider.js')).openHttpProvider(config, log),

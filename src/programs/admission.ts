@@ -14,7 +14,7 @@ import { UnpaidPause } from '../admission/orders/unpaid-pause.js';
 import { Lists } from '../admission/lists/lists.js';
 import { NetworkSet } from '../admission/lists/network-set.js';
 import { createAdmissionMetrics, createRoomMetrics, createWaitingRoomMetrics } from '../admission/metrics.js';
-import { QueuePasses, TICK_MS, WaitingRooms } from '../admission/queue/waiting-rooms.js';
+import { QueuePasses, WaitingRooms } from '../admission/queue/waiting-rooms.js';
 import { CurrentRules, RulesLayer, rulesReadiness } from '../admission/rules/current-rules.js';
 import { missingSecrets, type RuleSet } from '../admission/rules/rule-set.js';
 import { PurchaseTokens } from '../admission/sign/purchase-tokens.js';
@@ -181,7 +181,6 @@ const networksOf = (list: string): NetworkSet => new NetworkSet(list.split(',').
 
 async function tick(rooms: WaitingRooms, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    await rooms.runOnce();
-    await clock.sleep(TICK_MS, signal);
+    await clock.sleep(await rooms.runOnce(), signal);
   }
 }

@@ -29,7 +29,6 @@ import { createPaymentCases } from '../mysql/payment-cases.js';
 import { createOrderRefunds } from '../mysql/order-refunds.js';
 import { createRefundRepository } from '../mysql/refund-repository.js';
 import { createRetirementRepository } from '../mysql/retirement-repository.js';
-import { createSaleRepository } from '../mysql/sale-repository.js';
 import { createSaleEdits } from '../mysql/sale-edits.js';
 import { createSaleSchedule } from '../mysql/sale-schedule.js';
 import { type ClockWatch, whileClocksAgree } from '../orders/clock-watch.js';
@@ -46,7 +45,7 @@ import { takesWrites } from '../orders/takes-writes.js';
 import { archiveOrders } from '../recovery/archive-orders.js';
 import { markRecorded } from '../recovery/mark-recorded.js';
 import type { RecoveryMetrics } from '../recovery/metrics.js';
-import { watchPending } from '../recovery/pending-buckets.js';
+import { sharePending, watchPending } from '../recovery/pending-buckets.js';
 import { redrive } from '../recovery/redrive.js';
 import { forgetRetiredSales, retireSales } from '../recovery/retire-sales.js';
 import { alignSaleStates } from '../recovery/repair/align-sale-states.js';
@@ -113,6 +112,8 @@ const REFUND_LEASE_MS = PROVIDER_CALL_MAX_MS + 40_000;
 /** Interval for removing old rows, which is not urgent. */
 const TIDY_EVERY_MS = 60_000;
 
+/** Interval for counting overdue items, in pauses of the keeper. */
+const OVERDUE_EVERY_PAUSES = 5;
 /** Interval for counting open sales. A sale lasts seconds to minutes. */
 const OPEN_SALES_EVERY_MS = 5_000;
 /** Interval for checking memory. A rush fills memory in minutes, not in seconds. */
@@ -131,6 +132,12 @@ const KEPT_OVERDUE_MS = 86_400_000;
 const YOUNG_ORDER_MS = 3_600_000;
 /** Jobs that look for due work within this time of each other share the answer. */
 const DUE_KEPT_MS = 100;
+/**
+ * How long the jobs share a list of sales, as a part of their pause, so that each turn reads it anew. A repair asks the
+ * buckets of these sales several times per turn, and does not depend on the age of the list: it reads the sale again
+ * once it has locked it.
+ */
+const LISTS_KEPT = 0.9;
 /** A century, longer than any sale is kept. */
 const NEVER_MS = 100 * 365 * 86_400_000;
 
@@ -160,12 +167,14 @@ interface OpenedKeeper extends ReconcileServices, Rebuilding {
 
 type KeeperConfig = Config<'keeper' | 'repair' | 'reconcile' | 'hotSales' | 'rocketmq' | 'brokerAccess'>;
 
-/** Opens the stores that rebuild a sale. */
+/** Opens the stores that rebuild a sale. Their lists of sales serve all jobs. */
 export function openRebuilding(
-  config: Config<'repair' | 'brokerAccess'>,
+  config: Config<'keeper' | 'repair' | 'brokerAccess'>,
   { redis, mysql, metrics, log }: OpenedStores,
 ) {
-  const rebuild = rebuildStores(redis, mysql);
+  const stores = rebuildStores(redis, mysql);
+  const keptMs = config.keeper.everyMs * LISTS_KEPT;
+  const rebuild = { ...stores, sales: shareLists(stores.sales, keptMs, clock) };
   return { rebuild, repair: { ...rebuild, progress: workerProgressOf(config), clock, metrics, log } };
 }
 type Rebuilding = ReturnType<typeof openRebuilding>;
@@ -205,42 +214,45 @@ function sharedParts(config: KeeperConfig, given: OpenedKeeper) {
     clock,
     owner: randomUUID(),
     leases,
-    sales: shareLists(createSaleRepository(mysql), clock),
+    sales: given.rebuild.sales,
     store: createBatchStore(redis),
     repository: createOrderRepository(mysql),
     sendWebhook: openSender(config.keeper),
     transitions: wrapped('order transitions', createOrderTransitions(mysql, { clock, log })),
-    due: (work: DueWork, job: Job): Job => whenDue(work, readDue, job),
+    due: (work: DueWork, job: Job, otherwise?: 'idle'): Job => whenDue(work, readDue, job, otherwise),
   };
 }
 type Keeper = ReturnType<typeof sharedParts>;
 
 /** For batches in `pending`: marks batches as recorded that MySQL has, and publishes the others again. */
-const pendingJobs = ({
+function pendingJobs({
   config,
   everyMs,
   broker,
   sales,
-  store,
   repository,
   tracing,
   metrics,
   log,
-}: Keeper): PlannedJob[] => [
-  [
-    everyMs,
-    markRecorded({ sales, store, repository, metrics }, { afterMs: MARK_AFTER_MS, maxPerBucket: MARKED_PER_RUN }),
-  ],
-  [
-    everyMs,
-    redrive(
-      { sales, store, channel: broker.redrives, tracing, clock, log, metrics },
-      { afterMs: config.keeper.redriveAfterMs, max: REDRIVEN_PER_RUN },
-    ),
-  ],
-  // Overdue only after twice the time, because a batch that the re-drive has just published is not a fault yet.
-  [everyMs, watchPending({ sales, store, metrics }, { overdueAfterMs: 2 * config.keeper.redriveAfterMs })],
-];
+  ...keeper
+}: Keeper): PlannedJob[] {
+  const store = sharePending(keeper.store, clock);
+  return [
+    [
+      everyMs,
+      markRecorded({ sales, store, repository, metrics }, { afterMs: MARK_AFTER_MS, maxPerBucket: MARKED_PER_RUN }),
+    ],
+    [
+      everyMs,
+      redrive(
+        { sales, store, channel: broker.redrives, tracing, clock, log, metrics },
+        { afterMs: config.keeper.redriveAfterMs, max: REDRIVEN_PER_RUN },
+      ),
+    ],
+    // Overdue only after twice the time, because a batch that the re-drive has just published is not a fault yet.
+    [everyMs, watchPending({ sales, store, metrics }, { overdueAfterMs: 2 * config.keeper.redriveAfterMs })],
+  ];
+}
 
 /**
  * For scheduled sales: warms, checks, opens, closes and compares each sale when it is due. Finishes changes and
@@ -466,9 +478,9 @@ function watchJobs(keeper: Keeper): PlannedJob[] {
       ),
     ],
 
-    // Counts overdue items.
+    // Counts overdue items, seldom, because each state takes a statement.
     [
-      everyMs,
+      OVERDUE_EVERY_PAUSES * everyMs,
       watchOverdue(
         { repository: createOverdueRepository(mysql), metrics },
         {

@@ -58,14 +58,20 @@ export async function reportProgram(parts: ReportProgramParts, signal: AbortSign
       return (err as Error).message;
     }
   };
+  let notReadySinceMs: number | null = null;
+  let refusedSinceMs: number | null = null;
   const report = async (): Promise<void> => {
     const series = await seriesIn(registry, watch.metrics);
     const now = { nowMs: Math.round(clock.nowMs()), monotonicMs: clock.monotonicMs() };
     const conditions = watch.look((metric) => series.get(metric) ?? [], now);
     const problems = await problemsOf(ready);
     const isReady = problems.length === 0;
-    const said = { kind, id, version, ready: isReady, problems, conditions, waiting: waiting() };
-    const refusal = await quietly(() => reports.report(processId, said, REPORT_LIFE_MS));
+    notReadySinceMs = isReady ? null : (notReadySinceMs ?? now.nowMs);
+    const state = { ready: isReady, notReadySinceMs, problems, conditions };
+    const said = { kind, id, version, ...state, waiting: waiting() };
+    const why = await quietly(() => reports.report(processId, said, REPORT_LIFE_MS));
+    refusedSinceMs = why === null ? null : (refusedSinceMs ?? now.nowMs);
+    const refusal = why === null || refusedSinceMs === null ? null : { why, sinceMs: refusedSinceMs };
     onReport({ report: said, atMs: clock.monotonicMs(), refusal });
   };
   while (!signal.aborted) {

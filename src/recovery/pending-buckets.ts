@@ -1,13 +1,12 @@
 import type { Job } from '../core/job.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
 import type { SaleRepository } from '../core/ports/sale-repository.js';
-import { type BucketRef, bucketRefsOf } from '../core/bucket.js';
+import type { Clock } from '../core/ports/clock.js';
+import { type BucketRef, bucketRefName, bucketRefsOf } from '../core/bucket.js';
 import { BucketFaults } from '../core/bucket-faults.js';
+import { recent } from '../core/recent.js';
 import { listSalesInRedis } from '../sales/list-sales-in-redis.js';
 import type { RecoveryMetrics } from './metrics.js';
-
-/** Maximum number of closed sales to read; those that closed last come first. */
-const CLOSED_MAX = 10_000;
 
 /**
  * Finds every bucket that has a batch that is deducted but not marked as recorded. Closed sales are included, because
@@ -18,10 +17,24 @@ export async function pendingBuckets(
   { sales, store }: { readonly sales: SaleRepository; readonly store: BatchStore },
   faults: BucketFaults,
 ): Promise<readonly BucketRef[]> {
-  const refs = (await listSalesInRedis(sales, { closedMax: CLOSED_MAX })).flatMap(bucketRefsOf);
+  const refs = (await listSalesInRedis(sales)).flatMap(bucketRefsOf);
   const found = await store.withPending(refs);
   for (const fault of found.faults) faults.add(fault);
   return found.refs;
+}
+
+/** Jobs that look for pending batches within this time of each other share the answer. */
+const KEPT_MS = 500;
+
+/** Reads the buckets with pending batches only once for all jobs that ask for the same buckets at about the same time. */
+export function sharePending(store: BatchStore, clock: Clock): BatchStore {
+  let shared = { names: '', ask: recent(() => store.withPending([]), KEPT_MS, clock) };
+  const withPending: BatchStore['withPending'] = (refs) => {
+    const names = refs.map(bucketRefName).join(' ');
+    if (names !== shared.names) shared = { names, ask: recent(() => store.withPending(refs), KEPT_MS, clock) };
+    return shared.ask();
+  };
+  return { ...store, withPending };
 }
 
 /**

@@ -18,20 +18,17 @@ export function watchOverdue(
 ): Job {
   return {
     name: 'watch-overdue',
-    async runOnce(): Promise<'idle' | void> {
+    async runOnce(): Promise<void> {
       const failures: unknown[] = [];
-      let total = 0;
       for (const state of WATCHED_STATES.filter(isPublishedHere)) {
         try {
           const overdue = await repository.overdue(state, deadlines[state]);
           metrics.overdue(state, overdue.count, overdue.oldestMs);
-          total += overdue.count;
         } catch (error) {
           failures.push(error);
         }
       }
       if (failures.length > 0) throw failures[0];
-      if (total === 0) return 'idle';
     },
   };
 }

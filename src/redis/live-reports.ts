@@ -1,4 +1,4 @@
-import type { RedisClient } from './connection.js';
+import { pipelined, type RedisClient } from './connection.js';
 
 /** Maximum number of processes whose reports are read. More than this system is designed for. */
 const PROCESSES_MAX = 1000;
@@ -26,10 +26,10 @@ export const createLiveReports = (
   keyOf = (processId: string): string => `${list}:${processId}`,
 ): LiveReports => ({
   put: (processId, text, lifeMs) =>
-    Promise.all([
-      redis.set(keyOf(processId), text, 'PX', lifeMs),
-      redis.sadd(list, processId),
-      redis.pexpire(list, LIST_LIFE_MS),
+    pipelined(redis, [
+      ['set', keyOf(processId), text, 'PX', lifeMs],
+      ['sadd', list, processId],
+      ['pexpire', list, LIST_LIFE_MS],
     ]),
 
   remove: (processId) => Promise.all([redis.unlink(keyOf(processId)), redis.srem(list, processId)]),

@@ -13,6 +13,7 @@ const storedReport = z.object({
   id: z.string(),
   version: z.string(),
   ready: z.boolean(),
+  notReadySinceMs: z.number().nullable().default(null),
   problems: z.array(z.string()),
   conditions: z.array(
     z.object({

@@ -1,6 +1,6 @@
 import { jsonOrText } from '../core/parse-json.js';
 import type { RuleUpdate, RuleBroadcast } from '../core/ports/rules.js';
-import { asOperationalError, type RedisConnection } from './connection.js';
+import { asOperationalError, pipelined, type RedisConnection } from './connection.js';
 import { canaryKey, RULES_KEY } from './keys.js';
 
 /**
@@ -9,8 +9,6 @@ import { canaryKey, RULES_KEY } from './keys.js';
  * nothing.
  */
 export function createRuleBroadcast({ redis }: RedisConnection, key = RULES_KEY): RuleBroadcast {
-  const newestIn = (from: string, version: number): Promise<string[]> =>
-    redis.zrevrangebyscore(from, '+inf', `(${version}`, 'WITHSCORES', 'LIMIT', 0, 1);
   const put = async (to: string, version: number, value: unknown): Promise<void> => {
     await redis.zadd(to, 'GT', version, JSON.stringify(value)); // GT: the same text may be an older version too
     await redis.zremrangebyrank(to, 0, -2);
@@ -18,11 +16,10 @@ export function createRuleBroadcast({ redis }: RedisConnection, key = RULES_KEY)
   return {
     newerThan: (version) =>
       asOperationalError('read the rules', async () => {
-        const [atLeast, rules, canary] = await Promise.all([
-          redis.zcount(key, version, '+inf'),
-          newestIn(key, version),
-          newestIn(canaryKey(key), version),
-        ]);
+        const newest = (from: string) => ['zrevrangebyscore', from, '+inf', `(${version}`, 'WITHSCORES', 'LIMIT', 0, 1];
+        const counting = ['zcount', key, version, '+inf'];
+        const replies = await pipelined(redis, [counting, newest(key), newest(canaryKey(key))]);
+        const [atLeast, rules, canary] = replies as [number, string[], string[]];
         return atLeast === 0 ? { is: 'behind' } : updateOf(rules, canary);
       }),
 

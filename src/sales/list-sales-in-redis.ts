@@ -3,6 +3,8 @@ import { LIVE_STATES, type Sale } from '../core/sale.js';
 
 /** More live sales than this system is designed for. */
 const LIVE_MAX = 10_000;
+/** Every caller reads the same list, so that the jobs of the keeper share it. */
+const CLOSED_MAX = 10_000;
 
 /**
  * Lists the sales that Redis should have according to MySQL: first the live sales, then the closed sales that are not
@@ -12,9 +14,9 @@ const LIVE_MAX = 10_000;
  */
 export async function listSalesInRedis(
   sales: SaleRepository,
-  { closedMax }: { readonly closedMax: number },
+  { closedMax = CLOSED_MAX }: { readonly closedMax?: number } = {},
 ): Promise<Sale[]> {
   const live = await sales.list({ states: LIVE_STATES, max: LIVE_MAX });
-  const closed = await sales.list({ states: ['closed'], retired: false, max: closedMax, order: 'closed_last' });
-  return [...live, ...closed];
+  const closed = await sales.list({ states: ['closed'], retired: false, max: CLOSED_MAX, order: 'closed_last' });
+  return [...live, ...closed.slice(0, closedMax)];
 }

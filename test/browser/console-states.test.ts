@@ -702,11 +702,19 @@ async function tooWide(page: Page): Promise<string[]> {
     const boxes = [badge, badge.closest('td')].filter((box) => box !== null).map((box) => box.getBoundingClientRect());
     return boxes.some((box) => left < box.left || right > box.right);
   }).map((badge) => badge.textContent)`)) as string[];
+  const ids = (await page.evaluate(`[...document.querySelectorAll('tbody td code')].filter((code) => {
+    if (!code.checkVisibility() || code.closest('.id') !== null || !/^[\\w:.-]*\\d{4}[\\w:.-]*$/.test(code.textContent)) return false;
+    const text = document.createRange();
+    text.selectNodeContents(code);
+    const { right } = text.getBoundingClientRect();
+    return [code, code.closest('td')].some((box) => right > box.getBoundingClientRect().right + 1);
+  }).map((code) => code.textContent)`)) as string[];
   const heads = (await page.evaluate(`[...document.querySelectorAll('thead th, thead .sort')]
     .filter((head) => head.checkVisibility() && head.scrollWidth > head.clientWidth + 1)
     .map((head) => head.textContent)`)) as string[];
   return [
     ...[...new Set(cut)].map((text) => `badge ${text} is cut`),
+    ...ids.map((id) => `id ${id} is cut and has no button to copy it`),
     ...[...new Set(heads)].map((text) => `heading ${text} is cut`),
     ...(isWider ? ['wider than its window'] : []),
     ...[...new Set(squeezed)].map((column) => `column ${column} is squeezed`),

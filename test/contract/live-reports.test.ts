@@ -54,7 +54,16 @@ type World = Stores & { readonly clock: Clock; close(): Promise<void> };
 
 const newId = (): string => `test-${randomUUID()}`;
 const programOf = (id: string, parts: Partial<ProgramReport> = {}): ProgramReport => ({
-  ...{ kind: 'api', id, version: '1.0.0', ready: true, problems: [], conditions: [], waiting: {} },
+  ...{
+    kind: 'api',
+    id,
+    version: '1.0.0',
+    ready: true,
+    notReadySinceMs: null,
+    problems: [],
+    conditions: [],
+    waiting: {},
+  },
   ...parts,
 });
 const ruleReportOf = (processId: string, version: number | null) => ({

@@ -66,6 +66,23 @@ describe('guard: units for systemd', () => {
     for (const [file, program] of files) expect(file).to.equal(`/etc/seckill/${program}.env`);
   });
 
+  it('allow what the client of RocketMQ needs to load: IP, the socket of systemd, and netlink', () => {
+    for (const unit of UNITS) {
+      expect(valueIn(unit, 'RestrictAddressFamilies')?.split(' '), unit).to.have.members([
+        ...['AF_INET', 'AF_INET6', 'AF_UNIX', 'AF_NETLINK'],
+      ]);
+    }
+  });
+
+  it('run from a folder with all parts of the package, as docs/deployment.md lists them', () => {
+    const read = (file: string): string => readFileSync(join(REPO_DIR, file), 'utf8');
+    const { files } = JSON.parse(read('package.json')) as { files: string[] };
+    const [, listed = ''] = /install (.*) in `\/opt\/seckill`/.exec(read('docs/deployment.md')) ?? [];
+    const parts = [...listed.matchAll(/`([^`]+)`/g)].map(([, part]) => part);
+    const needed = files.filter((file) => !file.startsWith('!') && file !== 'CHANGELOG.md');
+    expect(parts).to.include.members(['package.json', 'node_modules', ...needed]);
+  });
+
   it('hide other processes from a program and forbid unneeded system calls', () => {
     for (const unit of UNITS) {
       expect(valueIn(unit, 'ProtectProc'), unit).to.equal('invisible');

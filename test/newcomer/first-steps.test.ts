@@ -64,6 +64,8 @@ describe('the first steps of a newcomer', function () {
 
     const greeting = output.slice(output.indexOf('Seckill is up'));
     expect(greeting.trim().split('\n').length, greeting).to.be.at.most(10);
+    expect(greeting).to.include('Payments are simulated: no money moves.');
+    expect(output, 'no log line of a program').not.to.match(/^\{"level"/m);
     const [, url, saleId, token] = /^Page: +(\S+)\/s\/(\d+)#token=(\S+)$/m.exec(greeting) ?? [];
     const purchases = `${url}/v1/sales/${saleId}/purchases`;
     const signedIn = `-H 'Authorization: Bearer ${token}'`;

@@ -71,6 +71,9 @@ interface SharedBreakersOptions {
   readonly reportLifeMs: number;
 }
 
+/** Number of exchanges left out at a time while breakers are off. The rules that switch them on take a moment too. */
+const OFF_POLLS = 4;
+
 /** The times for four exchanges per second. A process that misses eight exchanges no longer counts. */
 export const REPORT_TIMES = { pollMs: 250, reportLifeMs: 2000 } as const;
 
@@ -187,7 +190,7 @@ export class SharedBreakers {
     const { clock, store, log } = this.#parts;
     while (!signal.aborted) {
       await this.runOnce();
-      await clock.sleep(this.#options.pollMs, signal);
+      await clock.sleep(this.#options.pollMs * (this.isOn ? 1 : OFF_POLLS), signal);
     }
     await store.withdraw(this.#options.processId).catch((err: unknown) => {
       log.debug({ err }, 'could not withdraw the breaker report of this process; it expires by itself');

@@ -42,7 +42,9 @@ export type QueueAnswer =
 export type TicketAnswer = QueueAnswer | { readonly outcome: 'ticket_not_found' };
 
 /** Interval at which a process reads the lines in use. A buyer is admitted at most this much too late. */
-export const TICK_MS = 200;
+const TICK_MS = 200;
+/** The same interval while there is no room. */
+const IDLE_TICK_MS = 1000;
 /** A line that was read longer ago than this is read again before it is shown. */
 const FRESH_MS = 1000;
 /** If nobody polls a line for this long, its buyers will not poll again, or will join it anew. */
@@ -148,13 +150,18 @@ export class WaitingRooms {
     this.#rooms.delete(saleId);
   }
 
-  /** Reads the lines in use, and forgets the others. Never rejects because the store is down. */
-  async runOnce(): Promise<void> {
+  /**
+   * Reads the lines in use, and forgets the others. Never rejects because the store is down.
+   * @returns how long to wait before the next run, ms; long while there is no room, because the first buyer of a room
+   * has its line read
+   */
+  async runOnce(): Promise<number> {
     const unusedSinceMs = this.#clock.monotonicMs() - UNUSED_MS;
     for (const [saleId, { usedMs }] of this.#rooms) {
       if (usedMs < unusedSinceMs || !this.isFor(saleId) || this.#isSoldOut(saleId)) this.end(saleId);
     }
     await Promise.all([...this.#rooms.values()].map(async (room) => this.#refresh(room).catch(ignoreOutage)));
+    return this.#rooms.size === 0 ? IDLE_TICK_MS : TICK_MS;
   }
 
   /** Returns why there is nothing to wait for. Null if buyers should wait. */

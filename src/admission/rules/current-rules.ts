@@ -16,7 +16,7 @@ import { judges, noCounts, parseCanary, type Canary } from './canary.js';
 import { DEFAULT_RULES, isAnyOn, parseRules, type Fitness, type RuleSet } from './rule-set.js';
 
 /** Interval between two reads of Redis, so that every process follows new rules well within a second. */
-const BROADCAST_POLL_MS = 250;
+const BROADCAST_POLL_MS = 500;
 /** Interval between two reads of MySQL, for rules that were stored but could not be announced. */
 const REPOSITORY_POLL_MS = 10_000;
 /** The same interval while Redis is down or has lost its data. */

@@ -12,6 +12,8 @@ export interface ProgramReport {
   readonly version: string;
   /** Whether the process can do its work because all its dependencies answer. */
   readonly ready: boolean;
+  /** When the process began not to be ready, Unix ms. Null if it is ready, or if an older release does not say. */
+  readonly notReadySinceMs: number | null;
   /** Reasons for not being ready, one sentence each. */
   readonly problems: readonly string[];
   /** Problems seen by this process. */
@@ -25,8 +27,8 @@ export interface OwnReport {
   readonly report: ProgramReport;
   /** When it was made, on the monotonic clock. */
   readonly atMs: number;
-  /** Why Redis did not store it, for people. Null if Redis stored it. */
-  readonly refusal: string | null;
+  /** Why Redis does not store the reports, for people, and since when, Unix ms. Null if Redis stored this one. */
+  readonly refusal: { readonly why: string; readonly sinceMs: number } | null;
 }
 
 export interface LiveProgram extends ProgramReport {

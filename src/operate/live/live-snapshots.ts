@@ -21,6 +21,14 @@ export interface LiveSnapshotsParts {
 /** Receives each snapshot as the text of an event, encoded once for all listeners. */
 export type SendEvent = (event: Buffer) => void;
 
+/** A condition that no program reports. */
+interface Seen extends Pick<Condition, 'name' | 'about' | 'text'> {
+  /** When it began, Unix ms. Null if that is unknown. */
+  readonly beganMs: number | null;
+  /** How long it lasts before it becomes urgent. */
+  readonly forMs: number;
+}
+
 const EVERY_MS = 1000;
 /** The time of three reports, because a single slow answer of a server is not an outage. */
 const NOT_READY_MS = 6_000;
@@ -37,8 +45,8 @@ export class LiveSnapshots {
   readonly #listenersMax: number;
   readonly #onBug: (error: unknown) => void;
   readonly #listeners = new Set<SendEvent>();
-  /** When each condition began that only this api sees. */
-  #since = new Map<string, { readonly atMs: number; readonly monotonicMs: number }>();
+  /** When this api first saw each condition whose beginning it does not know, Unix ms. */
+  #firstSeenMs = new Map<string, number>();
   #stop: AbortController | null = null;
   #last: { readonly event: Buffer; readonly monotonicMs: number } | null = null;
 
@@ -78,7 +86,7 @@ export class LiveSnapshots {
       if (this.#listeners.size > 0) return;
       this.#stop?.abort();
       this.#stop = null;
-      this.#since.clear(); // conditions that end while nobody listens go unseen
+      this.#firstSeenMs.clear(); // conditions that end while nobody listens go unseen
     };
   }
 
@@ -112,7 +120,10 @@ export class LiveSnapshots {
     ]);
     const own = this.#parts.own();
     const programs = this.#withOwn(read ?? [], own);
-    const conditions = this.#conditionsOf(programs, vanished ?? [], missing[0] ?? own?.refusal ?? null);
+    const refusal = own?.refusal ?? null;
+    const why = missing[0] ?? refusal?.why ?? null;
+    const unknown = why === null ? null : { why, sinceMs: refusal?.sinceMs ?? null };
+    const conditions = this.#conditionsOf(programs, vanished ?? [], unknown);
     return {
       atMs: Math.round(this.#parts.clock.nowMs()),
       everyMs: EVERY_MS,
@@ -134,39 +145,43 @@ export class LiveSnapshots {
 
   /**
    * Combines the conditions that the programs report with those that are visible only from outside.
-   * @param unknown why programs may be missing; null if all running programs are known
+   * @param unknown why programs may be missing, and since when if that is known; null if all running programs are known
    */
   #conditionsOf(
     programs: readonly LiveProgram[],
     vanished: readonly SeenProgram[],
-    unknown: string | null,
+    unknown: { readonly why: string; readonly sinceMs: number | null } | null,
   ): Condition[] {
-    const { clock } = this.#parts;
-    const before = this.#since;
-    this.#since = new Map();
-    const own = (key: string, parts: Omit<Condition, 'key' | 'sinceMs' | 'severity'>, forMs: number): Condition => {
-      const monotonicMs = clock.monotonicMs();
-      const since = before.get(key) ?? { atMs: Math.round(clock.nowMs()), monotonicMs };
-      this.#since.set(key, since);
-      const severity = monotonicMs - since.monotonicMs >= forMs ? 'page' : 'info';
-      return { key, ...parts, severity, sinceMs: since.atMs };
+    const nowMs = Math.round(this.#parts.clock.nowMs());
+    const before = this.#firstSeenMs;
+    this.#firstSeenMs = new Map();
+    const own = (key: string, { forMs, beganMs, ...parts }: Seen): Condition => {
+      const firstSeenMs = before.get(key) ?? nowMs;
+      this.#firstSeenMs.set(key, firstSeenMs);
+      const sinceMs = beganMs ?? firstSeenMs;
+      return { key, ...parts, severity: nowMs - sinceMs >= forMs ? 'page' : 'info', sinceMs };
     };
     const notReady = programs
       .filter(({ ready }) => !ready)
-      .map(({ kind, id, problems }) => {
+      .map(({ kind, id, problems, notReadySinceMs: beganMs }) => {
         const text = `The ${kind} ${id} is not ready. ${problems.join(' ')}`.trimEnd();
-        return own(`ProgramNotReady ${id}`, { name: 'ProgramNotReady', about: id, text }, NOT_READY_MS);
+        return own(`ProgramNotReady ${id}`, { name: 'ProgramNotReady', about: id, text, beganMs, forMs: NOT_READY_MS });
       });
     const seen = [...programs.flatMap(({ conditions }) => conditions), ...notReady];
     if (unknown !== null) {
-      const text = `Other programs may run unseen, because Redis does not keep their reports: ${withoutPoint(unknown)}.`;
-      seen.push(own('ProgramsUnknown', { name: 'ProgramsUnknown', about: 'redis', text }, NOT_READY_MS));
+      const text = `Other programs may run unseen, because Redis does not keep their reports: ${withoutPoint(unknown.why)}.`;
+      const { sinceMs: beganMs } = unknown;
+      seen.push(
+        own('ProgramsUnknown', { name: 'ProgramsUnknown', about: 'redis', text, beganMs, forMs: NOT_READY_MS }),
+      );
     } else {
-      for (const { kind: missing, name, text, afterMs } of ABSENT) {
+      for (const { kind: missing, name, text, afterMs: forMs } of ABSENT) {
         if (programs.some(({ kind }) => kind === missing)) continue;
-        seen.push(own(name, { name, about: null, text }, afterMs));
+        const lastSeenMs = vanished.flatMap(({ kind, seenAtMs }) => (kind === missing ? [seenAtMs] : []));
+        const beganMs = lastSeenMs.length === 0 ? null : Math.max(...lastSeenMs);
+        seen.push(own(name, { name, about: null, text, beganMs, forMs }));
       }
-      for (const program of vanished.slice(0, VANISHED_SHOWN_MAX)) seen.push(goneOf(program, clock.nowMs()));
+      for (const program of vanished.slice(0, VANISHED_SHOWN_MAX)) seen.push(goneOf(program, nowMs));
     }
     return mergedConditions(seen);
   }

@@ -60,8 +60,6 @@ export interface ReconcileResult {
 /** `not_retryable` means that the purchase was given up, which its row records for good. */
 export type JobRetried = Retried | 'not_retryable';
 
-/** Maximum number of closed sales to compare; those that closed last come first. */
-const CLOSED_MAX = 10_000;
 /** When a closed sale has this age, nothing is under way any more and its markers have been removed. */
 const CLOSED_RECENTLY_MS = 8 * 24 * 3_600_000;
 const FOLLOW_EVERY_MS = 200;
@@ -205,7 +203,7 @@ export class ReconcileAdmin {
    */
   async recentSales(): Promise<string[]> {
     const { sales, clock } = this.#ports;
-    const listed = await listSalesInRedis(sales, { closedMax: CLOSED_MAX });
+    const listed = await listSalesInRedis(sales);
     const recentMs = clock.nowMs() - CLOSED_RECENTLY_MS;
     return listed
       .filter(({ state, closesAtMs }) => state !== 'closed' || closesAtMs >= recentMs)

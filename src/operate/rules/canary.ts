@@ -51,9 +51,9 @@ interface CanaryPorts {
  */
 export const endCanary = ({ admin, ageMs, reports, log }: CanaryPorts): Job => ({
   name: 'end-canary',
-  async runOnce(): Promise<void> {
+  async runOnce(): Promise<'idle' | void> {
     const newest = await admin.read();
-    if ('outcome' in newest || newest.canary === null) return; // the apis report rules that cannot be read
+    if ('outcome' in newest || newest.canary === null) return 'idle'; // the apis report rules that cannot be read
     const { canary } = newest;
     const age = await ageMs(canary.since);
     if (age === null) return; // MySQL was restored to an older state, and a new version will follow

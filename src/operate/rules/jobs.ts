@@ -8,7 +8,7 @@ import { createRuleReports } from '../../redis/rule-reports.js';
 import { endCanary } from './canary.js';
 import { RuleAdmin } from './rule-admin.js';
 
-/** How often a canary is judged. Its users notice bad rules for this long, and the apis report once a second. */
+/** How often a canary is judged, as often as the apis report. It is found within five times this time. */
 const JUDGE_EVERY_MS = 1000;
 
 interface Keeper {

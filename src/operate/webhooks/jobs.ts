@@ -52,7 +52,7 @@ interface Keeper {
   readonly owner: string;
   readonly sendWebhook: SendWebhook;
   readonly config: { readonly keeper: { readonly outboxEveryMs: number } };
-  readonly due: (work: DueWork, job: Job) => Job;
+  readonly due: (work: DueWork, job: Job, otherwise?: 'idle') => Job;
   /** Aborts when the keeper stops: no call begins any more. */
   readonly stopping: AbortSignal;
   readonly clock: Clock;
@@ -72,7 +72,10 @@ export function planningWebhooks(events: OrderEventChannel, { mysql, clock }: Ke
   };
 }
 
-/** Delivers events, with a loop for each endpoint, so that a slow endpoint delays no other. */
+/**
+ * Delivers events, with a loop for each endpoint, so that a slow endpoint delays no other. The first loop finds new work
+ * soon. The others look less often while there is none.
+ */
 export function webhookJobs(keeper: Keeper): PlannedJob[] {
   const { mysql, due, config, stopping } = keeper;
   const deliveries = createDeliveryStore(mysql);
@@ -94,8 +97,11 @@ export function webhookJobs(keeper: Keeper): PlannedJob[] {
     },
   };
   const tidy: Job = { name: 'tidy-webhooks', runOnce: () => tidyUp(keeper) };
+  const { outboxEveryMs } = config.keeper;
+  const further = due('webhook', deliver, 'idle');
   return [
-    ...Array.from({ length: ENDPOINTS_MAX }, (): PlannedJob => [config.keeper.outboxEveryMs, due('webhook', deliver)]),
+    [outboxEveryMs, due('webhook', deliver)],
+    ...Array.from({ length: ENDPOINTS_MAX - 1 }, (): PlannedJob => [outboxEveryMs, further]),
     [TIDY_EVERY_MS, tidy],
   ];
 }

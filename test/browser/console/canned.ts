@@ -186,6 +186,7 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     seenMsAgo: 300 + index * 200,
     version: '1.0.0',
     ready: !(kind === 'worker' && index === 1),
+    notReadySinceMs: kind === 'worker' && index === 1 ? nowMs - 12_000 : null,
     problems:
       kind === 'worker' && index === 1 ? ['mysql does not answer since 12 s: connect ECONNREFUSED 10.0.4.7:3306.'] : [],
   });

@@ -59,6 +59,7 @@ describe('report of a program', () => {
         id: `${hostname()}:${process.pid}`,
         version,
         ready: true,
+        notReadySinceMs: null,
         problems: [],
         conditions: [],
         waiting: {},
@@ -86,17 +87,23 @@ describe('report of a program', () => {
     ]);
   });
 
-  it('reports why it is not ready, even if the readiness check fails', async () => {
+  it('reports why it is not ready and since when, even if the readiness check fails', async () => {
     const broken = { name: 'mysql', ok: false, detail: 'does not answer' };
     const answers = [
       async () => READY,
       async () => ({ ready: false, dependencies: [...READY.dependencies, broken] }),
       () => Promise.reject(new Error('no way')),
     ];
-    const problems: unknown[] = [];
-    onPause = async () => void problems.push((await only()).problems);
+    const [problems, since]: unknown[][] = [[], []];
+    const startedMs = clock.nowMs();
+    onPause = async () => {
+      const report = await only();
+      problems?.push(report.problems);
+      since?.push(report.notReadySinceMs);
+    };
     await run(() => (answers.shift() as () => Promise<ReadyReport>)());
     expect(problems).to.deep.equal([[], ['mysql: does not answer.'], ['no way']]);
+    expect(since).to.deep.equal([null, startedMs + 2000, startedMs + 2000]);
   });
 
   it('continues after a bug and logs it now and then', async () => {
@@ -122,13 +129,11 @@ describe('report of a program', () => {
       reports.down = nth === 0;
     };
     reports.down = true;
+    const startedMs = clock.nowMs();
     await run(async () => READY, { ...silentLog, warn: note, info: note });
     expect(await reports.live()).to.deep.equal([]);
-    expect(handed.map(({ refusal }) => refusal)).to.deep.equal([
-      'memory program reports are down',
-      'memory program reports are down',
-      null,
-    ]);
+    const refusal = { why: 'memory program reports are down', sinceMs: startedMs };
+    expect(handed.map((own) => own.refusal)).to.deep.equal([refusal, refusal, null]);
     expect(handed.map(({ report: { kind, ready } }) => [kind, ready])).to.deep.equal(Array(3).fill(['keeper', true]));
     expect(logged).to.deep.equal([
       'Redis takes no report of this process, so consoles of other apis do not show it',

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { SaleState } from '../../../src/core/sale.js';
 import { keepRunning, whenDue, type Job } from '../../../src/core/job.js';
-import { pendingBuckets, watchPending } from '../../../src/recovery/pending-buckets.js';
+import { pendingBuckets, sharePending, watchPending } from '../../../src/recovery/pending-buckets.js';
 import type { BucketRef } from '../../../src/core/bucket.js';
 import { BucketFaults } from '../../../src/core/bucket-faults.js';
 import type { DueWork } from '../../../src/core/ports/due-work.js';
@@ -121,7 +121,9 @@ describe('keeper: job that runs when its work is due', () => {
     };
     const job = whenDue('refund', readDue, { name: 'pay-refunds', runOnce });
     expect(job.name).to.equal('pay-refunds');
-    await job.runOnce();
+    expect(await job.runOnce(), 'new work must begin soon').to.equal(undefined);
+    const further = whenDue('refund', readDue, { name: 'pay-refunds', runOnce }, 'idle');
+    expect(await further.runOnce(), 'another loop finds it').to.equal('idle');
     expect(runs).to.equal(0);
     due = ['release', 'refund'];
     expect(await job.runOnce()).to.equal('idle');
@@ -182,6 +184,28 @@ describe('keeper: buckets to read', () => {
     const found = await pendingBuckets({ sales: world.mysql, store }, new BucketFaults());
     const saleIds = found.map(({ saleId }) => saleId);
     expect(saleIds).to.include('1').and.not.include('10001');
+  });
+});
+
+describe('keeper: buckets with pending batches, shared by jobs', () => {
+  it('are read once for jobs that ask for the same buckets at about the same time', async () => {
+    const world = new KeeperWorld();
+    const asked: string[] = [];
+    const withPending = async (refs: readonly BucketRef[]): Promise<PendingBuckets> => {
+      asked.push(refs.map(({ saleId }) => saleId).join(' '));
+      return { refs, faults: [] };
+    };
+    const store = sharePending(replacing(world.store, { withPending }), world.clock);
+    const [one, two] = ['1', '2'].map((saleId) => ({ saleId, bucket: 0 }));
+    if (one === undefined || two === undefined) expect.fail();
+    await Promise.all([store.withPending([one]), store.withPending([{ ...one }])]);
+    world.clock.advance(499);
+    expect((await store.withPending([one])).refs).to.deep.equal([one]);
+    expect(asked).to.deep.equal(['1']);
+    expect((await store.withPending([one, two])).refs, 'another sale').to.deep.equal([one, two]);
+    world.clock.advance(500);
+    await store.withPending([one, two]);
+    expect(asked).to.deep.equal(['1', '1 2', '1 2']);
   });
 });
 

@@ -4,10 +4,10 @@ import { shareLists } from '../../../src/sales/shared-lists.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 
 describe('sale lists shared by jobs', () => {
-  it('ask once for equal filters within half a second, and again afterwards', async () => {
+  it('ask once for equal filters within the time, and again afterwards', async () => {
     const clock = new ManualClock();
     const asked: SaleFilter[] = [];
-    const sales = shareLists({ list: async (filter: SaleFilter) => (asked.push(filter), []) }, clock);
+    const sales = shareLists({ list: async (filter: SaleFilter) => (asked.push(filter), []) }, 500, clock);
     const [open, closed]: SaleFilter[] = [
       { states: ['open'], max: 10 },
       { states: ['closed'], max: 10 },

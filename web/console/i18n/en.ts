@@ -182,6 +182,7 @@ export const en = {
     noSalesText: 'A sale appears here as soon as its stock is loaded.',
     toPlan: 'See the sales plan',
     conditions: 'To look at',
+    firstSeen: 'First seen',
     noConditions: 'Nothing needs you',
     noConditionsText: 'No alert is active or about to fire.',
     missing: 'Missing in these figures',

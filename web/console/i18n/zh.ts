@@ -176,6 +176,7 @@ export const zh: Dictionary = {
     noSalesText: '活动的库存加载后会显示在这里。',
     toPlan: '查看活动计划',
     conditions: '需关注',
+    firstSeen: '首次发现',
     noConditions: '无需处理',
     noConditionsText: '没有会触发的告警，也没有正在形成的告警。',
     missing: '这些数据中缺少',

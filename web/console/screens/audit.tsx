@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { AuditEntry, Json } from '../api/types.js';
 import { pathOf } from '../logic/routes.js';
-import { Cut, Facts, Link, Panel, ScreenHead, Time } from '../parts/basics.js';
+import { Cut, Facts, Id, Panel, ScreenHead, Time } from '../parts/basics.js';
 import { Dialog } from '../parts/dialog.js';
 import { FilterBar } from '../parts/fields.js';
 import { Empty, Freshness } from '../parts/states.js';
@@ -113,6 +113,5 @@ function Subject({ subject }: { readonly subject: string }) {
           : kind === 'rules'
             ? pathOf({ screen: 'rules', tab: 'versions' })
             : null;
-  const text = <Cut text={subject} as="code" />;
-  return to === null ? text : <Link to={to}>{text}</Link>;
+  return <Id text={subject} {...(to !== null && { to })} />;
 }

@@ -10,7 +10,7 @@ import { may } from '../logic/permissions.js';
 import { pathOf } from '../logic/routes.js';
 import { queryOf } from '../logic/query.js';
 import type { Tone } from '../logic/time-line.js';
-import { Ago, Badge, Button, Cut, Facts, Id, Link, Panel, SaleLink, ScreenHead, Time } from '../parts/basics.js';
+import { Ago, Badge, Button, Cut, Facts, Id, Panel, SaleLink, ScreenHead, Time } from '../parts/basics.js';
 import { Confirm } from '../parts/confirm.js';
 import { Dialog } from '../parts/dialog.js';
 import { choice, FilterBar } from '../parts/fields.js';
@@ -90,7 +90,7 @@ export function DeadLettersScreen({ openId }: { readonly openId: string | null }
       name: t.common.batch,
       hides: 'narrow',
       width: '190px',
-      cell: ({ batchId }) => <Cut text={batchId} as="code" />,
+      cell: ({ batchId }) => <Id text={batchId} />,
     },
     {
       name: t.common.attempts,
@@ -342,10 +342,11 @@ function OrdersBeside({
       name: `${t.common.user} / ${t.common.request}`,
       cell: ({ userId, requestId }) => (
         <div class="two-lines">
-          <Cut text={userId} />
-          <Link to={pathOf({ screen: 'purchases', id: requestId }) + queryOf({ saleId: letter.saleId })}>
-            <Cut text={requestId} as="code" />
-          </Link>
+          <Id text={userId} />
+          <Id
+            text={requestId}
+            to={pathOf({ screen: 'purchases', id: requestId }) + queryOf({ saleId: letter.saleId })}
+          />
         </div>
       ),
       sort: ({ userId }) => userId,

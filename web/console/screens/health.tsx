@@ -1,7 +1,7 @@
 import type { Breakers, MqStatus, Readiness, RulesStatus, RunningProgram } from '../api/types.js';
 import { pathOf } from '../logic/routes.js';
 import type { Tone } from '../logic/time-line.js';
-import { Ago, Badge, Cut, Link, Panel, ScreenHead } from '../parts/basics.js';
+import { Ago, Badge, Id, Link, Panel, ScreenHead } from '../parts/basics.js';
 import { Empty, Failure, Freshness, Loading, Note, Shown } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
 import { useSnapshotAge, useStaleText } from '../shell/frame.js';
@@ -133,7 +133,7 @@ function Programs({
       sort: ({ id }) => id,
       cell: ({ id, problems }) => (
         <>
-          <Cut text={id} as="code" />
+          <Id text={id} />
           <span class="wraps shows-phone" lang="en">
             {problems.join(' ')}
           </span>
@@ -150,7 +150,10 @@ function Programs({
         ) : isStale ? (
           <Badge tone="warn">{t.common.unknown}</Badge>
         ) : (
-          <Badge tone={program.ready ? 'ok' : 'bad'}>{program.ready ? t.health.ready : t.health.notReady}</Badge>
+          <>
+            <Badge tone={program.ready ? 'ok' : 'bad'}>{program.ready ? t.health.ready : t.health.notReady}</Badge>{' '}
+            {program.notReadySinceMs !== null && <Ago at={program.notReadySinceMs} />}
+          </>
         ),
     },
     {
@@ -226,7 +229,7 @@ export function BreakerTable({ mode, breakers }: Breakers) {
     {
       name: t.health.by,
       hides: 'phone',
-      cell: ({ by }) => (by === 'shared' ? t.health.shared : <Cut text={by} as="code" />),
+      cell: ({ by }) => (by === 'shared' ? t.health.shared : <Id text={by} />),
     },
     {
       name: t.common.since,

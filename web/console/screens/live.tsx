@@ -122,7 +122,9 @@ function Conditions({ conditions }: { readonly conditions: readonly Condition[] 
               {condition.about !== null && <code>{condition.about}</code>}
             </small>
           </div>
-          {condition.sinceMs !== null && <Ago at={condition.sinceMs} />}
+          <span class="since">
+            {t.live.firstSeen} <Ago at={condition.sinceMs} />
+          </span>
         </li>
       ))}
     </ul>

@@ -607,7 +607,7 @@ function FoundMessages({ asked }: { readonly asked: Readonly<Record<(typeof FIEL
       cell: ({ storedAtMs }) => <Time at={storedAtMs} ms />,
       sort: ({ storedAtMs }) => storedAtMs,
     },
-    { name: t.common.key, width: '24%', cell: ({ properties }) => <Cut text={properties.KEYS ?? null} as="code" /> },
+    { name: t.common.key, width: '24%', cell: ({ properties }) => <Id text={properties.KEYS} /> },
     {
       name: t.messages.queue,
       isNumber: true,
@@ -703,7 +703,7 @@ function Clients() {
   const columns = (isProducer: boolean): readonly Column<BrokerClient>[] => [
     {
       name: t.messages.client,
-      cell: ({ clientId }) => <Cut text={clientId} as="code" />,
+      cell: ({ clientId }) => <Id text={clientId} />,
     },
     ...(isProducer
       ? [{ name: t.common.topic, cell: ({ group: topic }: BrokerClient) => <Cut text={topic ?? null} as="code" /> }]

@@ -157,7 +157,7 @@ function OrderFacts({ order }: { readonly order: FoundOrder }) {
     <Facts
       facts={[
         [t.common.order, <Id text={order.orderId} />],
-        [t.common.user, <Cut text={order.userId} />],
+        [t.common.user, <Id text={order.userId} />],
         [t.sales.fields.title, order.title],
         [t.purchases.quantity, f.number(order.quantity)],
         [t.purchases.amount, f.money(order.amountCents, order.currency)],

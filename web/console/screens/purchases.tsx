@@ -152,9 +152,9 @@ function Found({ id, saleId, buyer }: { readonly id: string; readonly saleId: st
   const shown = purchases.length === 1 ? purchases[0] : purchases.find((one) => keyOf(one) === picked);
   const columns: readonly Column<Trace>[] = [
     { name: t.common.state, width: '150px', cell: ({ state }) => <PurchaseState state={state} /> },
-    { name: t.common.user, cell: ({ userId }) => <Cut text={userId} /> },
+    { name: t.common.user, cell: ({ userId }) => <Id text={userId} /> },
     { name: t.common.sale, width: '90px', cell: ({ saleId: sale }) => <code>{sale}</code> },
-    { name: t.common.request, hides: 'phone', cell: ({ requestId }) => <Cut text={requestId} as="code" /> },
+    { name: t.common.request, hides: 'phone', cell: ({ requestId }) => <Id text={requestId} /> },
     {
       name: t.purchases.next,
       hides: 'narrow',
@@ -406,7 +406,7 @@ function OrdersOf({ user }: { readonly user: string }) {
       cell: ({ saleId: sale }) => <SaleLink saleId={sale} />,
       sort: ({ saleId: sale }) => Number(sale),
     },
-    { name: t.common.request, hides: 'phone', cell: ({ requestId }) => <Cut text={requestId} as="code" /> },
+    { name: t.common.request, hides: 'phone', cell: ({ requestId }) => <Id text={requestId} /> },
     {
       name: t.purchases.quantity,
       isNumber: true,

@@ -465,7 +465,7 @@ function Orders({ sale }: { readonly sale: Sale }) {
       name: t.common.order,
       cell: ({ orderId }) => <Id text={orderId} to={pathOf({ screen: 'purchases', id: orderId })} />,
     },
-    { name: t.common.user, cell: ({ userId }) => <Cut text={userId} /> },
+    { name: t.common.user, cell: ({ userId }) => <Id text={userId} /> },
     {
       name: t.common.state,
       cell: ({ state, reason }) => (

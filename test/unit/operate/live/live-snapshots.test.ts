@@ -21,6 +21,7 @@ const reportOf = (parts: Partial<ProgramReport> = {}): ProgramReport => ({
   id: 'shop-1:7',
   version: '1.0.0',
   ready: true,
+  notReadySinceMs: null,
   problems: [],
   conditions: [],
   waiting: {},
@@ -137,19 +138,20 @@ describe('live snapshots', () => {
     await programs.report('a', reportOf({ conditions: [condition] }), 600_000);
     const worse = { ...condition, severity: 'page' as const };
     await programs.report('b', reportOf({ kind: 'worker', id: 'shop-2:8', conditions: [worse] }), 600_000);
-    const broken = { kind: 'api' as const, id: 'shop-1:9', ready: false, problems: ['redis: does not answer.'] };
+    const unready = { ready: false, notReadySinceMs: clock.nowMs(), problems: ['redis: does not answer.'] };
+    const broken = { kind: 'api' as const, id: 'shop-1:9', ...unready };
     await programs.report('c', reportOf(broken), 600_000);
+    const sinceMs = clock.nowMs();
     const got = listen();
     const first = await next(got);
     expect(first.programs.map((program) => Object.keys(program))).to.deep.equal(
-      Array.from({ length: 3 }, () => ['kind', 'id', 'version', 'ready', 'problems', 'seenMsAgo']),
+      Array.from({ length: 3 }, () => ['kind', 'id', 'version', 'ready', 'notReadySinceMs', 'problems', 'seenMsAgo']),
     );
     expect(first.programs.map(({ kind, id }) => `${kind} ${id}`)).to.deep.equal([
       'api shop-1:9',
       'keeper shop-1:7',
       'worker shop-2:8',
     ]);
-    const sinceMs = first.atMs;
     const notReady = {
       key: 'ProgramNotReady shop-1:9',
       name: 'ProgramNotReady',
@@ -221,6 +223,18 @@ describe('live snapshots', () => {
     expect(shown(await next(got))).to.deep.equal([]);
   });
 
+  it('count the absence of all workers from the last report of the last one, however late a console looks', async () => {
+    await programs.report('keeper', reportOf(), 3_600_000);
+    await programs.report('one', reportOf({ kind: 'worker', id: 'shop-1:8' }), 1_000);
+    clock.advance(5_000);
+    await programs.report('other', reportOf({ kind: 'worker', id: 'shop-2:8' }), 1_000);
+    const seenAtMs = clock.nowMs();
+    clock.advance(600_000);
+    const { conditions } = await next(listen());
+    const absent = conditions.find(({ name }) => name === 'SeckillWorkerAbsent');
+    expect([absent?.severity, absent?.sinceMs]).to.deep.equal(['page', seenAtMs]);
+  });
+
   it('name unreadable parts and send the rest', async () => {
     programs.down = true;
     look = async () => ({ ...NOTHING, missing: ['mysql is away'] });
@@ -242,24 +256,27 @@ describe('live snapshots', () => {
 
   it('show what this api knows itself while Redis is down, and claim nothing about other programs', async () => {
     const problems = ['redis: there is no connection to Redis.'];
-    const report = reportOf({ kind: 'api', id: 'shop-1:9', ready: false, problems, conditions: [condition] });
-    own = { report, atMs: clock.monotonicMs(), refusal: 'there is no connection to Redis' };
+    const unready = { ready: false, notReadySinceMs: 1, problems };
+    const report = reportOf({ kind: 'api', id: 'shop-1:9', ...unready, conditions: [condition] });
+    own = { report, atMs: clock.monotonicMs(), refusal: { why: 'there is no connection to Redis', sinceMs: 1 } };
     programs.down = true;
     const got = listen();
     const first = await next(got);
     expect(first.programs).to.deep.equal([
-      { kind: 'api', id: 'shop-1:9', version: '1.0.0', ready: false, problems, seenMsAgo: 0 },
+      { kind: 'api', id: 'shop-1:9', version: '1.0.0', ready: false, notReadySinceMs: 1, problems, seenMsAgo: 0 },
     ]);
     expect(namesIn(first)).to.have.members([
       'SeckillRedisFull page null',
-      'ProgramNotReady info shop-1:9',
-      'ProgramsUnknown info redis',
+      'ProgramNotReady page shop-1:9',
+      'ProgramsUnknown page redis',
     ]);
+    expect(
+      first.conditions.map(({ sinceMs }) => sinceMs),
+      'as long as the api knows',
+    ).to.deep.equal([1, 1, 1]);
     expect(first.conditions.find(({ name }) => name === 'ProgramsUnknown')?.text).to.equal(
       'Other programs may run unseen, because Redis does not keep their reports: memory program reports are down.',
     );
-    clock.advance(6000);
-    expect(namesIn(await next(got))).to.include('ProgramsUnknown page redis');
     programs.down = false;
     own = { ...own, refusal: null };
     await programs.report('a', reportOf(), 600_000);
@@ -270,7 +287,8 @@ describe('live snapshots', () => {
     const old = reportOf({ kind: 'api', id: 'shop-1:9' });
     await programs.report('a', old, 10_000);
     const problems = ['redis: Redis is full (maxmemory) and refuses writes. Give it memory.'];
-    own = { report: { ...old, ready: false, problems }, atMs: clock.monotonicMs(), refusal: 'report a program: OOM' };
+    const refusal = { why: 'report a program: OOM', sinceMs: clock.nowMs() };
+    own = { report: { ...old, ready: false, problems }, atMs: clock.monotonicMs(), refusal };
     const got = listen();
     const first = await next(got);
     expect(first.programs.map(({ id, ready }) => [id, ready])).to.deep.equal([['shop-1:9', false]]);
