@@ -263,7 +263,16 @@ async function listJobs(admin: ReconcileAdmin, { sale, state, kind, after, ...fl
   });
 }
 
-function lineOfJob({ jobId, kind, state, saleId, attempts, availableAtMs, detail, lastError }: CompensationJob): string {
+function lineOfJob({
+  jobId,
+  kind,
+  state,
+  saleId,
+  attempts,
+  availableAtMs,
+  detail,
+  lastError,
+}: CompensationJob): string {
   const due = state === 'pending' ? isoTime(availableAtMs) : '-';
   const what = lastError === null ? detail : `${detail}; ${lastError}`;
   return jobLine(jobId, kind, state, saleId, String(attempts), due, what);

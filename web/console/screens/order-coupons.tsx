@@ -38,8 +38,7 @@ export function OrderCoupons({ orderId, everyMs }: { readonly orderId: string; r
       name: t.common.action,
       width: '124px',
       phoneWidth: '100px',
-      cell: (coupon) =>
-        mayRevoke(coupon, me.role) && <Button onClick={() => setPicked(coupon)}>{words.revoke}</Button>,
+      cell: (coupon) => mayRevoke(coupon, me.role) && <Button onClick={() => setPicked(coupon)}>{words.revoke}</Button>,
     },
   ];
   return (

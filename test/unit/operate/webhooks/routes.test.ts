@@ -31,7 +31,10 @@ describe('admin webhooks', () => {
       new FakeServices({
         webhooks: partial({
           list: async () => [ENDPOINT],
-          create: async (...args) => (calls.push(args), args[0].url.endsWith('/full') ? null : WITH_SECRET),
+          create: async (...args) => (
+            calls.push(args),
+            args[0].url.endsWith('/full') ? 'There are too many.' : WITH_SECRET
+          ),
           edit: async (...args) => (
             calls.push(args),
             found(args[0]) ? (args[1].newSecret ? WITH_SECRET : ENDPOINT) : null
@@ -70,7 +73,7 @@ describe('admin webhooks', () => {
     const full = await ask('post')
       .send({ url: 'https://shop.example/full', events: ['order.paid'] })
       .expect(409);
-    expect(full.body).to.include({ code: 'wrong_state' });
+    expect(full.body).to.include({ code: 'wrong_state', detail: 'There are too many.' });
   });
 
   it('answers 404 for an unknown endpoint', async () => {
