@@ -13,7 +13,7 @@ export const webhookChanges = z
     newSecret: z
       .literal(true)
       .optional()
-      .meta({ description: 'replaces the secret; the previous one signs too for a day' }),
+      .meta({ description: 'replaces the secret; the previous one signs too for a day, in which this is refused' }),
   })
   .refine((body) => Object.keys(body).length > 0, { error: 'must change something' })
   .meta({ id: 'WebhookChanges' });

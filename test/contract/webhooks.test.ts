@@ -48,7 +48,7 @@ describe('contract webhooks on MySQL', () => {
   };
   const edit = async (endpointId: string, changes: WebhookChanges): Promise<Webhook> => {
     const edited = await endpoints().edit(endpointId, changes, 'ann');
-    return edited ?? expect.fail('not found');
+    return edited === null || typeof edited === 'string' ? expect.fail(String(edited)) : edited;
   };
   const keeper = () => ({
     mysql: world.pool,
@@ -364,5 +364,19 @@ describe('contract webhooks on MySQL', () => {
     await world.pool.execute('UPDATE webhook_endpoints SET secret_before_until = UTC_TIMESTAMP(3)');
     await tidy();
     expect(await endpoints().find(endpointId)).to.include({ secret: renewed.secret, secret_before: null });
+  });
+
+  it('makes no other secret while a replaced one signs, and says from when on it does', async () => {
+    const endpointId = await endpoint();
+    const { secret } = (await endpoints().find(endpointId)) ?? expect.fail();
+    const renewed = await edit(endpointId, { newSecret: true });
+    const again = await endpoints().edit(endpointId, { newSecret: true, url: 'https://b.example/' }, 'ann');
+    expect(again).to.be.a('string').that.includes(`before ${renewed.previousSecretUntil}.`);
+    const unchanged = { url: renewed.url, secret: renewed.secret, secret_before: secret };
+    expect(await endpoints().find(endpointId)).to.include(unchanged);
+    expect(await edit(endpointId, { state: 'paused' }), 'another change').to.include({ state: 'paused' });
+    await world.pool.execute('UPDATE webhook_endpoints SET secret_before_until = UTC_TIMESTAMP(3)');
+    await edit(endpointId, { newSecret: true });
+    expect(await endpoints().find(endpointId)).to.include({ secret_before: renewed.secret });
   });
 });

@@ -19,7 +19,8 @@ interface Changes extends Json, Partial<NewWebhook> {
 
 const EXAMPLES = `
 The keeper sends each order event to each endpoint at least once, and the events of an order in their order. docs/events.md
-describes the request and its signature. A secret is shown once, when it is made. The previous one signs too for a day.
+describes the request and its signature. A secret is shown once, when it is made. The previous one signs too for a
+day, and until then there is no other new secret.
 
 Examples:
   seckill webhooks create --url https://shop.example/events --events order.paid,order.refunded

@@ -41,11 +41,13 @@ export function createEndpointStore(pool: MysqlPool) {
       }),
 
     /** What was wrong may be mended, so the next attempt is made at once. @returns null: there is no such endpoint */
-    edit: (endpointId: string, changes: WebhookChanges, actor: string): Promise<Webhook | null> =>
+    edit: (endpointId: string, changes: WebhookChanges, actor: string): Promise<Webhook | string | null> =>
       pool.transaction(async (tx) => {
         const isRenewed = changes.newSecret === true;
+        if (isRenewed) await forgetSecrets(tx);
         const found = await find(tx, endpointId);
         if (found === null) return null;
+        if (isRenewed && found.secret_before_until !== null) return tooSoon(found.secret_before_until);
         const { url, events, state } = changes;
         const columns = withoutUndefined({ url, events: events?.join(','), state, state_since: state && now() });
         const anew = { failures: 0, failing_since: null, available_at: now() };
@@ -101,6 +103,10 @@ async function forgetSecrets(on: Statements): Promise<void> {
   const over = knex('webhook_endpoints').where('secret_before_until', '<=', now());
   await execute(on, over.update({ secret_before: null, secret_before_until: null }));
 }
+
+/** A third secret would end the first, which the receiver may still know alone. */
+const tooSoon = (until: Date): string =>
+  `The previous secret still signs, so no other secret can be made before ${until.toISOString()}.`;
 
 /** Returns an endpoint as it is after its change. */
 async function changed(tx: Transaction, endpointId: string, withSecret: boolean): Promise<Webhook> {

@@ -55,12 +55,13 @@ export const webhookRoutes: readonly Route<WebhookServices>[] = [
     access: 'admin',
     body: jsonBody(webhookChanges),
     answers: { 200: { description: 'the endpoint as it is now', schema: webhook } },
-    problems: ['webhook_not_found'],
+    problems: ['webhook_not_found', 'wrong_state'],
     async handle({ params: { endpointId }, body, userId: actor }, { webhooks, flawOfWebhook }: WebhookServices) {
       const flaw = body.url === undefined ? null : flawOfWebhook(body.url);
       if (flaw !== null) return badFields([fieldError('url', flaw)]);
       const edited = await webhooks.edit(endpointId, body, actor);
-      return edited === null ? problem('webhook_not_found') : json(200, 'edited', edited);
+      if (edited === null) return problem('webhook_not_found');
+      return typeof edited === 'string' ? problem('wrong_state', { detail: edited }) : json(200, 'edited', edited);
     },
   }),
   defineRoute({
