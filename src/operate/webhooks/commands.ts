@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { DELIVERY_STATES, type NewWebhook, type Webhook } from '../../contract/webhooks.js';
+import { DELIVERY_STATES, type NewWebhook, type Webhook, type WebhookChanges } from '../../contract/webhooks.js';
 import { ORDER_EVENT_TYPES, type OrderEventType } from '../../core/order-event.js';
 import { CliError, UsageError } from '../../process/cli-error.js';
 import { withConfigured } from '../../process/connections.js';
@@ -102,7 +102,7 @@ async function create(services: WebhookServices, { json, ...wanted }: NewWebhook
 async function edit(services: WebhookServices, endpointId: string, flags: Changes): Promise<void> {
   const { pause, resume, json, ...given } = flags;
   const state = pause ? 'paused' : resume ? 'active' : null;
-  const changes = state === null ? given : { ...given, state };
+  const changes: WebhookChanges = state === null ? given : { ...given, state };
   if (Object.keys(changes).length === 0) throw new UsageError('give at least one change.');
   if (given.url !== undefined) checkUrl(services, given.url);
   const edited = await services.webhooks.edit(endpointId, changes, operatorName());
