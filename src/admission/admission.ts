@@ -40,7 +40,7 @@ export class Admission {
     return this.#ask(0, userId, (layer) => layer.buyer(request, userId));
   }
 
-  /** Notes the answer to a purchase, to compare a canary of rules with the rules in force. */
+  /** Notes the answer to a purchase that the layers judged by its user, to compare a canary of rules with the rules in force. */
   answered(userId: string, word: string): void {
     this.#current.count(userId, REFUSALS.has(word) ? 'refused' : 'accepted');
   }

@@ -44,3 +44,4 @@ export const foundCoupons = z.object({ coupons: z.array(foundCoupon), next: text
 export type CouponBody = BodyOf<typeof couponSchema>;
 export type CouponsOfBuyer = BodyOf<typeof couponsOfBuyer>;
 export type FoundCoupon = BodyOf<typeof foundCoupon>;
+export type RevokedStep = BodyOf<typeof revokedStep>;

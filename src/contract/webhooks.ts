@@ -13,7 +13,7 @@ export const webhookChanges = z
     newSecret: z
       .literal(true)
       .optional()
-      .meta({ description: 'replaces the secret; the previous one signs too for a day' }),
+      .meta({ description: 'replaces the secret; the previous one signs too for a day, in which this is refused' }),
   })
   .refine((body) => Object.keys(body).length > 0, { error: 'must change something' })
   .meta({ id: 'WebhookChanges' });
@@ -60,6 +60,10 @@ export const webhookTest = z.object({
   outcome: z.enum(['delivered', 'rejected', 'failed']),
   detail: text.meta({ description: 'the status of the answer, or why there is no answer' }),
 });
+const RESENT_MAX = 200;
+export const webhookResend = z
+  .strictObject({ deliveryIds: z.array(rowId).min(1).max(RESENT_MAX) })
+  .meta({ id: 'WebhookResend' });
 export const resentWebhooks = z.object({ resent: count });
 
 export type NewWebhook = BodyOf<typeof newWebhook>;

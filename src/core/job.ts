@@ -79,6 +79,22 @@ export const whenDue = (work: DueWork, readDue: ReadDueWork, job: Job, otherwise
   runOnce: async () => ((await readDue()).has(work) ? job.runOnce() : otherwise),
 });
 
+/** Rows that one statement of a removal takes. It takes some tens of ms. */
+const ROWS_PER_STEP = 1_000;
+/** Maximum number of statements in one run. They remove more rows per minute than workers and keepers write. */
+const STEPS_MAX = 600;
+
+/**
+ * Changes rows step by step, so that no statement takes long.
+ * @param step changes at most `max` rows, and returns their number
+ * @param stopping ends the run early
+ */
+export async function inSteps(step: (max: number) => Promise<number>, stopping?: AbortSignal): Promise<void> {
+  for (let steps = 1; steps <= STEPS_MAX && stopping?.aborted !== true; steps++) {
+    if ((await step(ROWS_PER_STEP)) < ROWS_PER_STEP) return; // less than a full step was left
+  }
+}
+
 /** Minimum interval between two log lines about a bug that occurs again and again. */
 const LOG_AGAIN_MS = 10_000;
 

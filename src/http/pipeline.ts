@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { unavailableDetail } from '../contract/problem.js';
-import type { AdmissionRequest, Endpoint, Refused, Verdict } from '../admission/layer.js';
+import type { Endpoint, Refused, Verdict } from '../admission/layer.js';
 import { otherCell } from '../core/cell.js';
 import { OperationalError } from '../core/errors.js';
 import type { LoggedRequest } from './access-log.js';
@@ -172,6 +172,7 @@ export class Pipeline {
       call.tokenEndsAtMs = endsAtMs;
     }
     if (admitted === null || !route.asks.token) return this.#read(call);
+    call.isJudged = true;
     this.#after(admission.buyer(admitted, call.userId), call, 'read');
   }
 
@@ -270,8 +271,7 @@ export class Pipeline {
     if (exchange.span !== null) endSpan(exchange, exchange.span, answer);
     exchange.counter.answered(answer, tookMs);
     if (exchange.counter.route === 'purchase') {
-      const isJudged = exchange.admitted !== null && exchange.userId !== '';
-      if (isJudged) this.#services.admission.answered(exchange.userId, answer.word);
+      if (exchange.isJudged) this.#services.admission.answered(exchange.userId, answer.word);
       this.#services.saleAnswers.count((exchange.params as { readonly saleId: string }).saleId, answer.word);
     }
     this.#services.accessLog?.note(exchange, answer, tookMs);
@@ -342,8 +342,8 @@ interface Exchange extends LoggedRequest {
   /** Monotonic time, in ms. */
   readonly startedMs: number;
   readonly span: Span | null;
-  /** Null if the admission layers do not apply. */
-  readonly admitted: AdmissionRequest | null;
+  /** Whether the admission rules were asked about the user. */
+  readonly isJudged: boolean;
 }
 
 /** Creates the exchange of a request without a route. */
@@ -357,5 +357,5 @@ export const unrouted = (req: IncomingMessage, res: ServerResponse, counter: Ans
   params: null,
   traceId: parentOf(req)?.traceId ?? '',
   span: null,
-  admitted: null,
+  isJudged: false,
 });

@@ -293,6 +293,8 @@ export class Call<P = unknown, Q = unknown, B = unknown> {
   expiresAtMs = 0;
   /** The request as admission sees it. Null if admission is off or does not apply to this route. */
   admitted: AdmissionRequest | null = null;
+  /** Whether admission was asked about the user. Earlier answers, such as sold_out from memory, say nothing about rules. */
+  isJudged = false;
   /** Null if no signature is required. */
   signature: SignatureHead | null = null;
   /** When the purchase token expires, Unix ms. Null if no purchase token is required. */

@@ -4,16 +4,11 @@ import type { DueWork, ReadDueWork } from '../core/ports/due-work.js';
 import { PAUSE_MAX_MS, waitOver } from './knex.js';
 import { OUTBOX_PAUSE_MAX_MS } from './outbox.js';
 import type { MysqlPool } from './pool.js';
+import { WEBHOOKS_DUE } from './webhook-queue.js';
 
 const NOW = 'UTC_TIMESTAMP(3)';
 const OVER = waitOver('available_at', PAUSE_MAX_MS);
 const OUTBOX_OVER = waitOver('available_at', OUTBOX_PAUSE_MAX_MS);
-/** A day, with room for jitter. */
-const WEBHOOK_PAUSE_MAX_MS = 2 * 86_400_000;
-export const WEBHOOK_OVER = waitOver('available_at', WEBHOOK_PAUSE_MAX_MS);
-/** Endpoints that may be called and for which something is to be sent. */
-export const WEBHOOKS_DUE = `webhook_endpoints AS e WHERE e.state = 'active' AND ${WEBHOOK_OVER} AND EXISTS (
-  SELECT 1 FROM webhook_deliveries AS d WHERE d.endpoint_id = e.id AND d.state = 'due' AND ${WEBHOOK_OVER})`;
 const EXPIRING = statesBefore('expired')
   .map((state) => `'${state}'`)
   .join(', ');

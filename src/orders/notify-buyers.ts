@@ -1,5 +1,5 @@
 import { decodeOrderEvents } from '../core/order-event.js';
-import type { Job } from '../core/job.js';
+import { inSteps, type Job } from '../core/job.js';
 import type { StoredNotifications } from '../core/ports/notifications.js';
 import type { OrderNotificationRows, PurchaseNotificationsSender } from '../core/ports/purchase-notifications.js';
 import type { MessageResult } from './consume-messages.js';
@@ -42,16 +42,8 @@ export function notifyBuyers(
   };
 }
 
-/** Number of rows that one statement removes, and maximum number of statements in one run. */
-const REMOVED_PER_STEP = 1_000;
-const REMOVE_STEPS_MAX = 600;
-
 /** @param stopping ends a run early */
 export const tidyNotifications = (stored: Pick<StoredNotifications, 'removeOld'>, stopping: AbortSignal): Job => ({
   name: 'tidy-notifications',
-  async runOnce(): Promise<void> {
-    for (let steps = 1; steps <= REMOVE_STEPS_MAX && !stopping.aborted; steps++) {
-      if ((await stored.removeOld(REMOVED_PER_STEP)) < REMOVED_PER_STEP) return;
-    }
-  },
+  runOnce: () => inSteps((max) => stored.removeOld(max), stopping),
 });

@@ -1,6 +1,6 @@
 import { doublingDelayMs, jittered } from '../core/back-off.js';
 import { OperationalError, SaleInRepair } from '../core/errors.js';
-import type { Job } from '../core/job.js';
+import { inSteps, type Job } from '../core/job.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { Outbox, OutboxKind, OutboxPayloads, OutboxRow } from '../core/ports/outbox.js';
@@ -255,23 +255,17 @@ export function watchOutbox(outbox: Outbox, metrics: OrderJobMetrics): Job {
   };
 }
 
-/** Number of rows of each kind that one statement removes. The statement takes some tens of ms. */
-const REMOVED_PER_STEP = 1_000;
-/** Maximum number of statements in one run. They remove more rows per minute than workers and keepers write. */
-const REMOVE_STEPS_MAX = 600;
-
 /**
  * Removes rows that were done more than `keepMs` ago, so that the table never holds more than the rows of a few sales.
  */
 export function tidyOutbox(outbox: Outbox, metrics: OrderJobMetrics, { keepMs }: { readonly keepMs: number }): Job {
   return {
     name: 'tidy-outbox',
-    async runOnce(): Promise<void> {
-      for (let steps = 1; steps <= REMOVE_STEPS_MAX; steps++) {
-        const removed = await outbox.removeDone(keepMs, REMOVED_PER_STEP);
+    runOnce: () =>
+      inSteps(async (max) => {
+        const removed = await outbox.removeDone(keepMs, max);
         metrics.removed(removed);
-        if (removed < REMOVED_PER_STEP) return; // no kind has another full step left
-      }
-    },
+        return removed;
+      }),
   };
 }

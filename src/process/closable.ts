@@ -1,8 +1,8 @@
 import { Option, type Command } from 'commander';
 import { withoutUndefined } from '../core/without-undefined.js';
 import { CliError } from './cli-error.js';
-import { operatorName, parseRowNumber, parseWhole } from './options.js';
-import { print, printError } from './print.js';
+import { limitOption, operatorName, parseRowNumber } from './options.js';
+import { print, printPage } from './print.js';
 
 interface Filter<State> {
   readonly state?: State;
@@ -34,9 +34,6 @@ interface ListFlags<State> {
   readonly json?: boolean;
 }
 
-const LIST_DEFAULT = 50;
-const LIST_MAX = 10_000;
-
 /** Adds the commands `list` and `close`. @returns `list`, which takes the option `--sale` if it is added */
 export function addListAndClose<State extends string, T>(command: Command, records: Closable<State, T>): Command {
   const { noun, states, withStore } = records;
@@ -46,7 +43,7 @@ export function addListAndClose<State extends string, T>(command: Command, recor
     .description(`print one line per ${noun}, oldest first`)
     .addOption(new Option('--state <state>', `only ${noun}s in this state`).choices([...states, 'all']).default('open'))
     .option(`--after <${noun}Id>`, `only ${noun}s after this one`, parseNumber)
-    .option('--limit <count>', `maximum number of ${noun}s`, parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .addOption(limitOption(`${noun}s`))
     .option('--json', `one JSON line per ${noun}`)
     .action((flags: ListFlags<State>) => withStore((store) => list(store, records, flags)));
   command
@@ -67,12 +64,9 @@ export function addListAndClose<State extends string, T>(command: Command, recor
 async function list<State extends string, T>(
   store: Store<State, T>,
   { idOf, body, header, line }: Closable<State, T>,
-  { state, sale, after, limit, json }: ListFlags<State>,
+  { state, sale, after, ...flags }: ListFlags<State>,
 ): Promise<void> {
   const filter = withoutUndefined({ state: state === 'all' ? undefined : state, saleId: sale });
-  const found = await store.list(filter, { max: limit, ...withoutUndefined({ after }) });
-  if (!json) print(header);
-  for (const one of found) print(json ? JSON.stringify(body(one)) : line(one));
-  const last = found.at(-1);
-  if (!json && last !== undefined && found.length === limit) printError(`For more, add --after ${idOf(last)}.`);
+  const found = await store.list(filter, { max: flags.limit, ...withoutUndefined({ after }) });
+  printPage(found, flags, { header, line, body, next: (last) => `--after ${idOf(last)}` });
 }

@@ -34,6 +34,13 @@ export const parseWhole =
     return value;
   };
 
+const LIST_DEFAULT = 50;
+const LIST_MAX = 10_000;
+
+/** @param rows what a command lists, such as `refunds` */
+export const limitOption = (rows: string): Option =>
+  new Option('--limit <count>', `maximum number of ${rows}`).argParser(parseWhole(1, LIST_MAX)).default(LIST_DEFAULT);
+
 /**
  * Parses ISO 8601 with a zone (`2026-11-27T10:00:00Z`), `now`, or a time relative to now (`+90s`, `-1d`). @returns Unix ms
  */

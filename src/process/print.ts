@@ -39,4 +39,24 @@ export const tableLine =
       .join('  ')
       .trimEnd();
 
+interface Page<T> {
+  readonly header: string;
+  readonly line: (row: T) => string;
+  readonly body: (row: T) => object;
+  /** The option that lists the rows after this one. Absent: the list is whole. */
+  readonly next?: (last: T) => string;
+}
+
+/** Prints rows as a table, or as JSON lines. Under a full table it says how to get more. */
+export function printPage<T>(
+  rows: readonly T[],
+  { json, limit }: { readonly json?: boolean; readonly limit?: number },
+  { header, line, body, next }: Page<T>,
+): void {
+  if (!json) print(header);
+  for (const row of rows) print(json ? JSON.stringify(body(row)) : line(row));
+  const last = rows.at(-1);
+  if (!json && next && last !== undefined && rows.length === limit) printError(`For more, add ${next(last)}.`);
+}
+
 export const isoTime = (atMs: number): string => new Date(atMs).toISOString();

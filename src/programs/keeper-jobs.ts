@@ -292,7 +292,7 @@ function outboxJobs(keeper: Keeper): PlannedJob[] {
   const { config, everyMs, mysql, outboxMark, store, tracing, due, metrics, log } = keeper;
   const { outboxEveryMs, outboxLeaseMs, outboxKeepMs } = config.keeper;
   const outbox = markingLeases(createOutbox(mysql), outboxMark);
-  const broker = { ...keeper.broker, events: planningWebhooks(keeper.broker.events, keeper) };
+  const broker = { ...keeper.broker, events: planningWebhooks(keeper.broker.events, mysql) };
   const published = { outbox: wrapped('outbox to publish', outbox), clock, log, metrics };
   const released = { outbox: wrapped('outbox to release', outbox), clock, log, metrics };
   const rows = { max: ROWS_PER_LEASE, leaseMs: outboxLeaseMs };

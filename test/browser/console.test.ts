@@ -379,6 +379,41 @@ describe('the console on a running system', () => {
     expect(await expectInvariants(stack, saleId)).to.include({ rows: 2, unitsLeft: 3 });
   });
 
+  it('revokes a coupon with a reason, and says so when an open payment holds it', async () => {
+    const { stack } = system;
+    const { saleId } = await openSale(stack, { stock: 3, coupon: '500 30d' });
+    const orderId = (await sold(saleId, ['cat'], ['cat'])).get('cat') ?? '';
+    const sql = 'SELECT code FROM coupon_codes WHERE order_id = ?';
+    const code = await found('the coupon', async () => {
+      const [coupon] = await stack.mysql.query<{ code: string }>(sql, [orderId]);
+      return coupon?.code ?? null;
+    });
+    const become = (state: string) =>
+      stack.mysql.execute('UPDATE coupon_codes SET state = ? WHERE code = ?', [state, code]);
+    const page = await open('admin', `purchases/${orderId}`);
+    const coupon = page.getByRole('row').filter({ hasText: code });
+    const question = page.getByRole('dialog');
+    const revoke = async (): Promise<void> => {
+      await coupon.getByRole('button', { name: 'Revoke' }).click();
+      await question.getByLabel('Reason').fill('shared in public');
+      await question.getByRole('button', { name: 'Revoke' }).evaluate(twice);
+    };
+    await coupon.getByRole('button', { name: 'Revoke' }).waitFor();
+    await become('reserved');
+    await revoke();
+    await question.getByText('An open payment holds this coupon').waitFor();
+    await question.getByRole('button', { name: 'Close' }).last().click();
+    await become('free');
+    await page.reload();
+    await revoke();
+    await question.getByText('The coupon is revoked.').waitFor();
+    await question.getByRole('button', { name: 'Close' }).last().click();
+    await coupon.getByText('Revoked', { exact: true }).waitFor();
+    expect(await coupon.getByRole('button', { name: 'Revoke' }).count()).to.equal(0);
+    expect(await audited(`coupon:${code}`)).to.deep.equal(['coupon.revoked']);
+    expect(opened.faults).to.deep.equal([]);
+  });
+
   it('shows purchases as they happen', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 3 });

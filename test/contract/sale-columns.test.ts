@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { createCouponRepository } from '../../src/mysql/coupon-repository.js';
 import { createStoredNotifications } from '../../src/mysql/notifications.js';
 import { createOrderRefunds } from '../../src/mysql/order-refunds.js';
-import { createDeliveryStore } from '../../src/operate/webhooks/delivery-store.js';
+import { planDeliveries } from '../../src/mysql/webhook-queue.js';
 import type { Order } from '../../src/core/order.js';
 import { useWorld } from './on-each-world.js';
 import { mysqlMoves, ordersIn, paymentOf, type OrdersParts } from './order-transitions-worlds.js';
@@ -45,7 +45,7 @@ describe('contract: rows of an order on MySQL', () => {
         atMs: 1,
       } as const;
       await createStoredNotifications(world.pool).store([event]);
-      await createDeliveryStore(world.pool).plan([event], [{ endpointId: '1', events: ['order.paid'] } as never]);
+      await planDeliveries(world.pool, [event], [{ endpointId: '1', events: ['order.paid'] }]);
       await refunds.order(order.orderId, { restock: false, reason: 'late' }, 'ann');
       const [refund] = await refunds.refundsOf(order.orderId);
       await refunds.settle(refund?.refundId ?? '');

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import type { OrderEvent, OrderEventType } from '../../src/core/order-event.js';
+import type { Webhook, WebhookChanges } from '../../src/contract/webhooks.js';
 import type { Job } from '../../src/core/job.js';
 import { createAuditLog } from '../../src/mysql/audit-log.js';
 import { createDueWork } from '../../src/mysql/due-work.js';
@@ -8,8 +9,9 @@ import { createOutbox } from '../../src/mysql/outbox.js';
 import { createOverdueRepository } from '../../src/mysql/overdue-repository.js';
 import { createDeliveryStore } from '../../src/operate/webhooks/delivery-store.js';
 import { createEndpointStore, ENDPOINTS_MAX } from '../../src/operate/webhooks/endpoint-store.js';
-import { planningWebhooks, webhookJobs } from '../../src/operate/webhooks/jobs.js';
+import { webhookJobs } from '../../src/operate/webhooks/jobs.js';
 import type { Sent } from '../../src/operate/webhooks/send.js';
+import { planningWebhooks } from '../../src/operate/webhooks/services.js';
 import { until } from '../chaos/harness/wait.js';
 import { ownMysqlWorld, systemClock, type MysqlWorld } from './repository-worlds.js';
 
@@ -42,7 +44,11 @@ describe('contract webhooks on MySQL', () => {
   const deliveries = () => createDeliveryStore(world.pool);
   const endpoint = async (url = 'https://a.example/', events = EVENTS): Promise<string> => {
     const made = await endpoints().create({ url, events }, 'root');
-    return made?.endpointId ?? expect.fail('too many');
+    return typeof made === 'string' ? expect.fail(made) : made.endpointId;
+  };
+  const edit = async (endpointId: string, changes: WebhookChanges): Promise<Webhook> => {
+    const edited = await endpoints().edit(endpointId, changes, 'ann');
+    return edited === null || typeof edited === 'string' ? expect.fail(String(edited)) : edited;
   };
   const keeper = () => ({
     mysql: world.pool,
@@ -77,7 +83,7 @@ describe('contract webhooks on MySQL', () => {
     return { eventId: `${insertId}-${type.slice(6)}`, type, saleId: '7', orders, atMs: 1_764_000_000_000 };
   };
   const plan = async (...events: OrderEvent[]): Promise<void> =>
-    planningWebhooks({ publish: () => Promise.resolve() }, keeper()).publish(events);
+    planningWebhooks({ publish: () => Promise.resolve() }, world.pool).publish(events);
   const done = (...events: OrderEvent[]): Promise<void> =>
     createOutbox(world.pool).markDone(events.map(({ eventId }) => eventId.split('-')[0] ?? ''));
   /** Plans and ends these events. */
@@ -270,9 +276,9 @@ describe('contract webhooks on MySQL', () => {
   it('audits changes without the secret, and keeps the number of endpoints bounded', async () => {
     const endpointId = await endpoint();
     const before = await endpoints().find(endpointId);
-    const after = await endpoints().edit(endpointId, { newSecret: true, url: 'https://b.example/' }, 'ann');
+    const after = await edit(endpointId, { newSecret: true, url: 'https://b.example/' });
     expect(after).to.include({ url: 'https://b.example/', state: 'active' });
-    expect(after?.secret)
+    expect(after.secret)
       .to.match(/^whsec_[\w-]{43}$/)
       .and.not.equal(before?.secret);
     expect(await endpoints().remove(endpointId, 'ann')).to.equal(true);
@@ -286,7 +292,8 @@ describe('contract webhooks on MySQL', () => {
     ]);
     expect(JSON.stringify(entries)).to.not.include('whsec_');
     for (let n = 1; n <= ENDPOINTS_MAX; n++) await endpoint();
-    expect(await endpoints().create({ url: 'https://c.example/', events: EVENTS }, 'root')).to.equal(null);
+    const more = { url: 'https://c.example/', events: EVENTS };
+    expect(await endpoints().create(more, 'root')).to.equal('There are 10 endpoints already. Remove one first.');
   });
 
   it('sends again what an operator names, drops what is a week old, and removes what is a month old', async () => {
@@ -348,14 +355,28 @@ describe('contract webhooks on MySQL', () => {
   it('signs with the replaced secret too for a day', async () => {
     const endpointId = await endpoint();
     const { secret } = (await endpoints().find(endpointId)) ?? expect.fail();
-    const renewed = await endpoints().edit(endpointId, { newSecret: true }, 'ann');
-    expect(await endpoints().find(endpointId)).to.include({ secret: renewed?.secret, secret_before: secret });
-    const until = Date.parse(renewed?.previousSecretUntil ?? '') - systemClock.nowMs();
+    const renewed = await edit(endpointId, { newSecret: true });
+    expect(await endpoints().find(endpointId)).to.include({ secret: renewed.secret, secret_before: secret });
+    const until = Date.parse(renewed.previousSecretUntil ?? '') - systemClock.nowMs();
     expect(until).to.be.within(86_400_000 - 600_000, 86_400_000 + 600_000);
     await tidy();
     expect(await endpoints().find(endpointId)).to.include({ secret_before: secret });
     await world.pool.execute('UPDATE webhook_endpoints SET secret_before_until = UTC_TIMESTAMP(3)');
     await tidy();
-    expect(await endpoints().find(endpointId)).to.include({ secret: renewed?.secret, secret_before: null });
+    expect(await endpoints().find(endpointId)).to.include({ secret: renewed.secret, secret_before: null });
+  });
+
+  it('makes no other secret while a replaced one signs, and says from when on it does', async () => {
+    const endpointId = await endpoint();
+    const { secret } = (await endpoints().find(endpointId)) ?? expect.fail();
+    const renewed = await edit(endpointId, { newSecret: true });
+    const again = await endpoints().edit(endpointId, { newSecret: true, url: 'https://b.example/' }, 'ann');
+    expect(again).to.be.a('string').that.includes(`before ${renewed.previousSecretUntil}.`);
+    const unchanged = { url: renewed.url, secret: renewed.secret, secret_before: secret };
+    expect(await endpoints().find(endpointId)).to.include(unchanged);
+    expect(await edit(endpointId, { state: 'paused' }), 'another change').to.include({ state: 'paused' });
+    await world.pool.execute('UPDATE webhook_endpoints SET secret_before_until = UTC_TIMESTAMP(3)');
+    await edit(endpointId, { newSecret: true });
+    expect(await endpoints().find(endpointId)).to.include({ secret_before: renewed.secret });
   });
 });

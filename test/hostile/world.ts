@@ -341,7 +341,7 @@ export class HostileWorld extends ReconcileWorld {
       webhooks: this.#seen(
         partial({
           list: async () => [],
-          create: async () => null,
+          create: async () => 'There are too many.',
           edit: async () => null,
           remove: async () => false,
         }),

@@ -265,6 +265,10 @@ describe('webhooks and stored notifications', () => {
       /secret: whsec_.*\nThe previous secret signs too until 2/,
     );
     expect((await seckill('test', endpointId)).stdout.trim(), 'with the old secret').to.equal('delivered: status 204');
+    const again = await seckill('edit', endpointId, '--new-secret');
+    expect(again.code).to.equal(1);
+    expect(again.stderr).to.match(/no other secret can be made before 2[^ ]*Z\.$/m);
+    await system.stack.mysql.execute('UPDATE webhook_endpoints SET secret_before_until = UTC_TIMESTAMP(3)');
     expect((await seckill('edit', endpointId, '--new-secret')).code).to.equal(0);
     expect((await seckill('test', endpointId)).stdout.trim()).to.equal('failed: status 401');
     expect((await seckill('edit', endpointId, '--pause')).stdout).to.include('is paused');

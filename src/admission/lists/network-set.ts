@@ -43,3 +43,20 @@ function setOf<T>(byLength: Map<number, Set<T>>, length: number): Set<T> {
   byLength.set(length, starts);
   return starts;
 }
+
+/**
+ * Special-purpose networks (RFC 6890 and its registries). An IPv4-mapped IPv6 address is read as its IPv4 address, and
+ * 6to4 (2002::/16) holds one. Of IPv6, only 2000::/3 is public: that leaves out loopback, link-local, unique local,
+ * multicast, NAT64 and IPv4-compatible addresses.
+ */
+const SPECIAL = new NetworkSet(
+  `0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24
+  192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3 2001::/23 2001:db8::/32 2002::/16 3fff::/20`.split(
+    /\s+/,
+  ),
+);
+const GLOBAL_IPV6 = new NetworkSet(['2000::/3']);
+
+/** Returns whether everybody may own the address: it belongs to no special-purpose network. */
+export const isPublicAddress = (address: Address): boolean =>
+  !SPECIAL.has(address) && (address.family === 4 || GLOBAL_IPV6.has(address));

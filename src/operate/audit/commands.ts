@@ -1,10 +1,10 @@
 import { Command } from 'commander';
-import type { AuditFilter } from '../../core/ports/audit-log.js';
+import type { AuditFilter, StoredAuditEntry } from '../../core/ports/audit-log.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { createAuditLog } from '../../mysql/audit-log.js';
 import { withConfigured } from '../../process/connections.js';
-import { parseTime, parseWhole } from '../../process/options.js';
-import { isoTime, print, printError, tableLine } from '../../process/print.js';
+import { limitOption, parseTime, parseWhole } from '../../process/options.js';
+import { isoTime, printPage, tableLine } from '../../process/print.js';
 import { auditBody } from './index.js';
 
 interface ListFlags {
@@ -16,9 +16,6 @@ interface ListFlags {
   readonly limit: number;
   readonly json?: boolean;
 }
-
-const LIST_DEFAULT = 50;
-const LIST_MAX = 10_000;
 
 const EXAMPLES = `
 Examples:
@@ -44,7 +41,7 @@ export function auditCommand(): Command {
       'only entries before this one (number in the first column)',
       parseWhole(1, Number.MAX_SAFE_INTEGER),
     )
-    .option('--limit <count>', 'maximum number of entries', parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .addOption(limitOption('entries'))
     .option('--json', 'one JSON line per entry')
     .action(list);
   return audit;
@@ -52,20 +49,19 @@ export function auditCommand(): Command {
 
 const line = tableLine(7, 24, 12, 26, 24);
 
-async function list({ json, limit, since, before, subject, actor, action }: ListFlags): Promise<void> {
+async function list({ since, before, subject, actor, action, ...flags }: ListFlags): Promise<void> {
   const filter: AuditFilter = withoutUndefined({ subject, actor, action, sinceMs: since });
-  const page = { max: limit, ...withoutUndefined({ beforeId: before?.toString() }) };
+  const page = { max: flags.limit, ...withoutUndefined({ beforeId: before?.toString() }) };
   const entries = await withConfigured('audit', ['mysql', 'redis'], (connections) =>
     createAuditLog(connections.mysql()).list(filter, page),
   );
-  if (!json) print(line('entry', 'at', 'actor', 'action', 'subject', 'before → after'));
-  for (const entry of entries) {
-    if (json) {
-      print(JSON.stringify(auditBody(entry)));
-      continue;
-    }
-    const change = `${JSON.stringify(entry.before)} → ${JSON.stringify(entry.after)}`;
-    print(line(entry.auditId, isoTime(entry.atMs), entry.actor, entry.action, entry.subject, change));
-  }
-  if (!json && entries.length === limit) printError(`For more, add --before ${entries.at(-1)?.auditId}.`);
+  printPage(entries, flags, {
+    header: line('entry', 'at', 'actor', 'action', 'subject', 'before → after'),
+    line: lineOf,
+    body: auditBody,
+    next: ({ auditId }) => `--before ${auditId}`,
+  });
 }
+
+const lineOf = ({ auditId, atMs, actor, action, subject, before, after }: StoredAuditEntry): string =>
+  line(auditId, isoTime(atMs), actor, action, subject, `${JSON.stringify(before)} → ${JSON.stringify(after)}`);

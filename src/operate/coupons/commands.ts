@@ -9,7 +9,7 @@ import { EXPORT_FORMATS, type ExportFormat } from '../../http/export-lines.js';
 import { couponBody } from '../../http/routes/coupons.js';
 import { CliError, UsageError } from '../../process/cli-error.js';
 import { withConnections } from '../../process/connections.js';
-import { operatorName, parseId, parseSaleId, parseUserId, parseWhole } from '../../process/options.js';
+import { limitOption, operatorName, parseId, parseSaleId, parseUserId } from '../../process/options.js';
 import { isoTime, print, printAll, printError, tableLine } from '../../process/print.js';
 import { createLog } from '../../process/telemetry.js';
 import { CODES_MAX } from './coupon-desk.js';
@@ -33,9 +33,6 @@ interface ListFlags extends FilterFlags {
   readonly json?: boolean;
 }
 
-const LIST_DEFAULT = 50;
-const LIST_MAX = 10_000;
-
 const EXAMPLES = `
 Each paid order of a sale with --coupon brings its buyer a coupon. The buyer uses it at a payment, or your shop redeems it.
 
@@ -58,7 +55,7 @@ export function couponsCommand(): Command {
     .description('find, export, redeem and revoke coupons')
     .addHelpText('after', EXAMPLES);
   filtered(coupons.command('list').description('print one line per coupon, newest first'))
-    .option('--limit <count>', 'maximum number of coupons', parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .addOption(limitOption('coupons'))
     .option('--json', 'one JSON line per coupon')
     .action((flags: ListFlags) => run((services) => list(services, flags)));
   coupons

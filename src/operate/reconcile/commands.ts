@@ -7,8 +7,8 @@ import { COMPENSATED_KINDS, describeFinding, type CompensatedKind } from '../../
 import { withConnections } from '../../process/connections.js';
 import { createLog } from '../../process/telemetry.js';
 import { CliError, UsageError } from '../../process/cli-error.js';
-import { operatorName, parseRowNumber, parseSaleId, parseWhole } from '../../process/options.js';
-import { inLine, isoTime, print, printError, tableLine } from '../../process/print.js';
+import { limitOption, operatorName, parseRowNumber, parseSaleId, parseWhole } from '../../process/options.js';
+import { inLine, isoTime, print, printError, printPage, tableLine } from '../../process/print.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import type { ReconcileAdmin } from './reconcile-admin.js';
 import { jobBody, runBody, saleResultBody } from './routes.js';
@@ -37,8 +37,6 @@ interface ResolveFlags extends RunFlags, Readonly<Partial<Record<ResolveMode, bo
 }
 
 const WAIT_SECONDS_DEFAULT = 30;
-const LIST_DEFAULT = 50;
-const LIST_MAX = 10_000;
 const FINDINGS_SHOWN = 20;
 
 const EXIT_PARTLY = 1;
@@ -186,7 +184,7 @@ function sentenceOf(result: SaleResolved, dryRun: boolean): string {
 /** Adds the list options. `--sale` and `--json` belong to the parent command. */
 const addListOptions = (command: Command): Command =>
   command
-    .option('--limit <count>', 'maximum number of lines', parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .addOption(limitOption('lines'))
     .addHelpText('after', '\n--sale <saleId> shows one sale only, --json prints one JSON line each.');
 
 async function run(task: (admin: ReconcileAdmin) => Promise<void>): Promise<void> {
@@ -254,21 +252,30 @@ function printSale(result: SaleResult): void {
 
 const jobLine = tableLine(8, 15, 13, 18, 8, 24);
 
-async function listJobs(admin: ReconcileAdmin, { sale, state, kind, after, limit, json }: ListFlags): Promise<void> {
+async function listJobs(admin: ReconcileAdmin, { sale, state, kind, after, ...flags }: ListFlags): Promise<void> {
   const filter = withoutUndefined({ saleId: sale, state, kind });
-  const jobs = await admin.jobs(filter, { max: limit, ...withoutUndefined({ afterId: after }) });
-  if (!json) print(jobLine('job', 'kind', 'state', 'sale', 'attempts', 'due', 'finding; last error'));
-  for (const job of jobs) {
-    if (json) print(JSON.stringify(jobBody(job)));
-    else printJob(job);
-  }
-  if (!json && jobs.length === limit) printError(`For more, add --after ${jobs.at(-1)?.jobId}.`);
+  const jobs = await admin.jobs(filter, { max: flags.limit, ...withoutUndefined({ afterId: after }) });
+  printPage(jobs, flags, {
+    header: jobLine('job', 'kind', 'state', 'sale', 'attempts', 'due', 'finding; last error'),
+    line: lineOfJob,
+    body: jobBody,
+    next: ({ jobId }) => `--after ${jobId}`,
+  });
 }
 
-function printJob({ jobId, kind, state, saleId, attempts, availableAtMs, detail, lastError }: CompensationJob): void {
+function lineOfJob({
+  jobId,
+  kind,
+  state,
+  saleId,
+  attempts,
+  availableAtMs,
+  detail,
+  lastError,
+}: CompensationJob): string {
   const due = state === 'pending' ? isoTime(availableAtMs) : '-';
   const what = lastError === null ? detail : `${detail}; ${lastError}`;
-  print(jobLine(jobId, kind, state, saleId, String(attempts), due, what));
+  return jobLine(jobId, kind, state, saleId, String(attempts), due, what);
 }
 
 async function retry(admin: ReconcileAdmin, jobId: string, json: boolean | undefined): Promise<void> {

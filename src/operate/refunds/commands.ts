@@ -7,8 +7,8 @@ import { ORDER_REFUND_STATES, type OrderRefundState } from '../../core/ports/ord
 import { CASE_STATES } from '../../core/ports/payment-cases.js';
 import { CliError, UsageError } from '../../process/cli-error.js';
 import { addListAndClose } from '../../process/closable.js';
-import { operatorName, parseSaleId, parseWhole } from '../../process/options.js';
-import { isoTime, print, printError, tableLine } from '../../process/print.js';
+import { limitOption, operatorName, parseSaleId } from '../../process/options.js';
+import { isoTime, print, printPage, tableLine } from '../../process/print.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import type { PaymentCase } from './payment-case-store.js';
 import { REFUND_NAME, refundName, storedOrderRefund, type StoredRefund } from './refund-store.js';
@@ -26,9 +26,6 @@ interface RefundFlags {
   readonly reason?: string;
   readonly json?: boolean;
 }
-
-const LIST_DEFAULT = 50;
-const LIST_MAX = 10_000;
 
 const REFUNDS_EXAMPLES = `
 A payment that could not pay its order (too late, twice, a wrong amount) must be refunded, and has the id of the payment.
@@ -61,7 +58,7 @@ export function refundsCommand(): Command {
     )
     .option('--sale <saleId>', 'only refunds of this sale', parseSaleId)
     .option('--after <refund>', 'only refunds after this one', parseRefund)
-    .option('--limit <count>', 'maximum number of refunds', parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .addOption(limitOption('refunds'))
     .option('--json', 'one JSON line per refund')
     .action((flags: ListRefunds) => run('refunds', (services) => listRefunds(services, flags)));
   refunds
@@ -103,16 +100,18 @@ async function run(
 
 async function listRefunds(
   { refunds, currenciesOf }: RefundServices,
-  { state, sale, after, limit, json }: ListRefunds,
+  { state, sale, after, ...flags }: ListRefunds,
 ): Promise<void> {
-  const page = { max: limit, ...withoutUndefined({ after }) };
+  const page = { max: flags.limit, ...withoutUndefined({ after }) };
   const filter = withoutUndefined({ state: state === 'all' ? undefined : state, saleId: sale });
   const found = await refunds.list(filter, page);
-  const currencies = json ? new Map<string, string>() : await currenciesOf(found.map(({ orderId }) => orderId));
-  if (!json) print(refundLine('refund', 'since', 'state', 'order', 'amount', 'tries', 'reason', 'last error'));
-  for (const refund of found) print(json ? JSON.stringify(refundBody(refund)) : lineOfRefund(refund, currencies));
-  const last = found.at(-1);
-  if (!json && last !== undefined && found.length === limit) printError(`For more, add --after ${refundName(last)}.`);
+  const currencies = flags.json ? new Map<string, string>() : await currenciesOf(found.map(({ orderId }) => orderId));
+  printPage(found, flags, {
+    header: refundLine('refund', 'since', 'state', 'order', 'amount', 'tries', 'reason', 'last error'),
+    line: (refund) => lineOfRefund(refund, currencies),
+    body: refundBody,
+    next: (last) => `--after ${refundName(last)}`,
+  });
 }
 
 async function takeOn(services: RefundServices, name: string, { reason, json }: RefundFlags): Promise<void> {

@@ -5,8 +5,8 @@ import type { Revocation } from '../../core/ports/revocations.js';
 import { NOT_YET, revocationBody } from './routes.js';
 import { withConfigured } from '../../process/connections.js';
 import { UsageError } from '../../process/cli-error.js';
-import { operatorName, parseTime, parseUserId, parseWhole } from '../../process/options.js';
-import { isoTime, print, printError, tableLine } from '../../process/print.js';
+import { limitOption, operatorName, parseTime, parseUserId, parseWhole } from '../../process/options.js';
+import { isoTime, print, printPage, tableLine } from '../../process/print.js';
 
 interface AddFlags {
   readonly user?: string;
@@ -20,9 +20,6 @@ interface ListFlags {
   readonly limit: number;
   readonly json?: boolean;
 }
-
-const LIST_DEFAULT = 50;
-const LIST_MAX = 10_000;
 
 const EXAMPLES = `
 Every api refuses a revoked token within a second, whatever its role. The user can still sign in again. To keep a user out,
@@ -52,7 +49,7 @@ export function revocationsCommand(): Command {
     .command('list')
     .description('print one line per revocation, newest first')
     .option('--before <number>', 'only revocations before this number', parseWhole(1, 999_999_999))
-    .option('--limit <count>', 'maximum number of revocations', parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .addOption(limitOption('revocations'))
     .option('--json', 'one JSON line per revocation')
     .action(list);
   return revocations;
@@ -76,17 +73,16 @@ async function add({ user, before, tokenId, json }: AddFlags): Promise<void> {
   else print(`Every api refuses ${aboutOf(revocation)} within a second.`);
 }
 
-async function list({ before, limit, json }: ListFlags): Promise<void> {
+async function list({ before, ...flags }: ListFlags): Promise<void> {
   const found = await withConfigured('revocations', ['mysql', 'redis'], (connections) =>
-    createRevocationRepository(connections.mysql()).newest(limit, before),
+    createRevocationRepository(connections.mysql()).newest(flags.limit, before),
   );
-  if (!json) print(line('number', 'at', 'by', 'refused tokens'));
-  for (const one of found) {
-    print(
-      json ? JSON.stringify(revocationBody(one)) : line(`${one.number}`, isoTime(one.atMs), one.actor, aboutOf(one)),
-    );
-  }
-  if (!json && found.length === limit) printError(`For more, add --before ${found.at(-1)?.number}.`);
+  printPage(found, flags, {
+    header: line('number', 'at', 'by', 'refused tokens'),
+    line: (one) => line(`${one.number}`, isoTime(one.atMs), one.actor, aboutOf(one)),
+    body: revocationBody,
+    next: ({ number }) => `--before ${number}`,
+  });
 }
 
 const aboutOf = (one: Revocation): string =>

@@ -6,7 +6,7 @@ import type { SaleFilter } from '../../core/ports/sale-repository.js';
 import { readNewSale, type PriceTerms } from '../../sales/new-sale.js';
 import type { SaleAdmin, SaleAdminAnswer, SaleCreated } from '../../sales/sale-admin.js';
 import { CliError, UsageError } from '../../process/cli-error.js';
-import { checkSpan, operatorName, parseSaleId, parseTime, parseWhole } from '../../process/options.js';
+import { checkSpan, limitOption, operatorName, parseSaleId, parseTime } from '../../process/options.js';
 import { isoTime, print, printError, tableLine } from '../../process/print.js';
 import { priceTerms, saleImportCommand, salePlanCommand, withSales } from './calendar-commands.js';
 import { saleVoidCommand } from './void-commands.js';
@@ -33,8 +33,6 @@ interface CreateFlags {
 }
 
 const DAY_MS = 86_400_000;
-const LIST_DEFAULT = 50;
-const LIST_MAX = 10_000;
 
 const EXAMPLES = `
 A sale goes draft → warm → open ⇄ paused → closed; closed is final. With --warm-before the keeper moves it.
@@ -137,7 +135,7 @@ export function saleCommand(): Command {
     .option('--opens-from <time>', 'only sales that open at this time or later: ISO 8601, now, -7d or +1d', parseTime)
     .option('--opens-to <time>', 'only sales that open before this time', parseTime)
     .option('--before <saleId>', 'only sales before this one, for the next page', parseSaleId)
-    .option('--limit <count>', 'maximum number of sales', parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .addOption(limitOption('sales'))
     .option('--json', 'one JSON line per sale')
     .action(list);
   sale.addCommand(saleVoidCommand());

@@ -1,34 +1,26 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { DELIVERY_STATES, type Webhook } from '../../contract/webhooks.js';
-import { loadConfig } from '../../core/config/load.js';
+import { DELIVERY_STATES, type NewWebhook, type Webhook, type WebhookChanges } from '../../contract/webhooks.js';
 import { ORDER_EVENT_TYPES, type OrderEventType } from '../../core/order-event.js';
-import { withoutUndefined } from '../../core/without-undefined.js';
 import { CliError, UsageError } from '../../process/cli-error.js';
-import { withConnections } from '../../process/connections.js';
-import { operatorName, parseRowNumber, parseWhole } from '../../process/options.js';
-import { print, printError, tableLine } from '../../process/print.js';
-import { createLog } from '../../process/telemetry.js';
+import { withConfigured } from '../../process/connections.js';
+import { limitOption, operatorName, parseRowNumber } from '../../process/options.js';
+import { print, printPage, tableLine } from '../../process/print.js';
 import type { DeliveryFilter } from './delivery-store.js';
-import { TOO_MANY } from './routes.js';
 import { openWebhooks, type WebhookServices } from './services.js';
 
 interface Json {
   readonly json?: boolean;
 }
-interface Flags extends Json {
-  readonly url?: string;
-  readonly events?: OrderEventType[];
+interface Changes extends Json, Partial<NewWebhook> {
   readonly pause?: boolean;
   readonly resume?: boolean;
   readonly newSecret?: true;
 }
 
-const LIST_DEFAULT = 50;
-const LIST_MAX = 10_000;
-
 const EXAMPLES = `
 The keeper sends each order event to each endpoint at least once, and the events of an order in their order. docs/events.md
-describes the request and its signature. A secret is shown once, when it is made. The previous one signs too for a day.
+describes the request and its signature. A secret is shown once, when it is made. The previous one signs too for a
+day, and until then there is no other new secret.
 
 Examples:
   seckill webhooks create --url https://shop.example/events --events order.paid,order.refunded
@@ -68,7 +60,7 @@ export function webhooksCommand(): Command {
   addOf('deliveries', 'print one line per event of an endpoint, newest first')
     .addOption(new Option('--state <state>', 'only events in this state').choices([...DELIVERY_STATES]))
     .option('--before <delivery>', 'only events before this one', parseDelivery)
-    .option('--limit <count>', 'maximum number of events', parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .addOption(limitOption('events'))
     .action(run(deliveries));
   addOf('resend', 'send events again')
     .argument('<deliveries...>', 'numbers that `webhooks deliveries` shows', parseDeliveries)
@@ -80,92 +72,88 @@ const parseDelivery = parseRowNumber('webhooks deliveries');
 const parseDeliveries = (text: string, before: string[] = []): string[] => [...before, parseDelivery(text)];
 
 function parseEvents(text: string): OrderEventType[] {
-  const words = [...new Set(text.split(','))];
-  const types = ORDER_EVENT_TYPES.filter((type) => words.includes(type));
-  if (types.length === words.length) return types;
+  const words = new Set(text.split(','));
+  const types = ORDER_EVENT_TYPES.filter((type) => words.has(type));
+  if (types.length === words.size) return types;
   throw new InvalidArgumentError(`must be some of ${ORDER_EVENT_TYPES.join(',')}.`);
 }
 
 const run =
   <A extends unknown[]>(task: (services: WebhookServices, ...args: A) => Promise<void>) =>
-  async (...args: A): Promise<void> => {
-    const config = loadConfig(['mysql', 'redis', 'keeper'], process.env);
-    const log = createLog('webhooks', 'error');
-    await withConnections(config, log, (connections) => task(openWebhooks(connections), ...args));
-  };
+  (...args: A): Promise<void> =>
+    withConfigured('webhooks', ['mysql', 'redis', 'keeper'], (connections) => task(openWebhooks(connections), ...args));
 
-const printOne = (json: boolean | undefined, body: object, line: string): void =>
-  print(json ? JSON.stringify(body) : line);
+const endpointLine = tableLine(8, 8, 24, 48, 20);
 
-/** Prints a table with a column per field, or a JSON line per row. */
-function printRows<F extends string, T extends Readonly<Record<F, unknown>>>(
-  json: boolean | undefined,
-  rows: readonly T[],
-  fields: readonly F[],
-  line: ReturnType<typeof tableLine>,
-): void {
-  const title = (field: F): string => field.replace(/Id$/, '').replace(/[A-Z]/g, (at) => ` ${at.toLowerCase()}`);
-  if (!json) print(line(...fields.map(title)));
-  for (const row of rows) printOne(json, row, line(...fields.map((field) => String(row[field] ?? '-'))));
+async function list({ webhooks }: WebhookServices, flags: Json): Promise<void> {
+  printPage(await webhooks.list(), flags, {
+    header: endpointLine('endpoint', 'state', 'failing since', 'url', 'last error', 'events'),
+    line: ({ endpointId, state, failingSince, url, lastError, events }) =>
+      endpointLine(endpointId, state, failingSince ?? '-', url, lastError ?? '-', events.join()),
+    body: (webhook) => webhook,
+  });
 }
 
-async function list({ webhooks }: WebhookServices, { json }: Json): Promise<void> {
-  const fields = ['endpointId', 'state', 'failingSince', 'url', 'lastError', 'events'] as const;
-  printRows(json, await webhooks.list(), fields, tableLine(8, 8, 24, 48, 20));
+async function create(services: WebhookServices, { json, ...wanted }: NewWebhook & Json): Promise<void> {
+  checkUrl(services, wanted.url);
+  printChanged(await services.webhooks.create(wanted, operatorName()), json);
 }
 
-async function create({ webhooks, flawOfWebhook }: WebhookServices, flags: Required<Flags>): Promise<void> {
-  const { url, events, json } = flags;
+async function edit(services: WebhookServices, endpointId: string, flags: Changes): Promise<void> {
+  const { pause, resume, json, ...given } = flags;
+  const state = pause ? 'paused' : resume ? 'active' : null;
+  const changes: WebhookChanges = state === null ? given : { ...given, state };
+  if (Object.keys(changes).length === 0) throw new UsageError('give at least one change.');
+  if (given.url !== undefined) checkUrl(services, given.url);
+  const edited = await services.webhooks.edit(endpointId, changes, operatorName());
+  printChanged(edited ?? throwNoEndpoint(endpointId), json);
+}
+
+function checkUrl({ flawOfWebhook }: WebhookServices, url: string): void {
   const flaw = flawOfWebhook(url);
   if (flaw !== null) throw new UsageError(`--url ${flaw}.`);
-  const made = await webhooks.create({ url, events }, operatorName());
-  if (made === null) throw new CliError(TOO_MANY);
-  printChanged(made, json);
 }
 
-async function edit({ webhooks, flawOfWebhook }: WebhookServices, endpointId: string, flags: Flags): Promise<void> {
-  const { url, events, pause, resume, newSecret, json } = flags;
-  const changes = { url, events, newSecret, state: pause ? 'paused' : resume ? 'active' : undefined } as const;
-  if (Object.keys(withoutUndefined(changes)).length === 0) throw new UsageError('give at least one change.');
-  const flaw = url === undefined ? null : flawOfWebhook(url);
-  if (flaw !== null) throw new UsageError(`--url ${flaw}.`);
-  printChanged((await webhooks.edit(endpointId, changes, operatorName())) ?? throwNoEndpoint(endpointId), json);
-}
-
-function printChanged(webhook: Webhook, json: boolean | undefined): void {
-  const { endpointId, state, secret, previousSecretUntil } = webhook;
-  const lines = [`endpoint ${endpointId} is ${state}.`];
-  if (secret !== undefined) lines.push(`secret: ${secret}`);
-  if (previousSecretUntil !== null) lines.push(`The previous secret signs too until ${previousSecretUntil}.`);
-  printOne(json, webhook, lines.join('\n'));
+function printChanged(changed: Webhook | string, json: boolean | undefined): void {
+  if (typeof changed === 'string') throw new CliError(changed);
+  const { endpointId, state, secret, previousSecretUntil: until } = changed;
+  if (json) return print(JSON.stringify(changed));
+  print(`endpoint ${endpointId} is ${state}.`);
+  if (secret !== undefined) print(`secret: ${secret}`);
+  if (until !== null) print(`The previous secret signs too until ${until}.`);
 }
 
 async function remove({ webhooks }: WebhookServices, endpointId: string, { json }: Json): Promise<void> {
   if (!(await webhooks.remove(endpointId, operatorName()))) throwNoEndpoint(endpointId);
-  printOne(json, { outcome: 'removed', endpointId }, `endpoint ${endpointId} is removed.`);
+  print(json ? JSON.stringify({ outcome: 'removed', endpointId }) : `endpoint ${endpointId} is removed.`);
 }
 
 async function test({ testWebhook }: WebhookServices, endpointId: string, { json }: Json): Promise<void> {
   const sent = (await testWebhook(endpointId)) ?? throwNoEndpoint(endpointId);
-  printOne(json, sent, `${sent.outcome}: ${sent.detail}`);
+  print(json ? JSON.stringify(sent) : `${sent.outcome}: ${sent.detail}`);
   if (sent.outcome !== 'delivered') process.exitCode = 1;
 }
+
+const deliveryLine = tableLine(10, 10, 24, 22, 20, 8, 20);
 
 async function deliveries(
   { webhookDeliveries }: WebhookServices,
   endpointId: string,
-  { json, ...filter }: DeliveryFilter & Json,
+  flags: DeliveryFilter & Json,
 ): Promise<void> {
-  const found = await webhookDeliveries.list(endpointId, filter);
-  const fields = ['deliveryId', 'state', 'at', 'type', 'orderId', 'attempts', 'lastError', 'nextTry'] as const;
-  printRows(json, found, fields, tableLine(10, 10, 24, 22, 20, 8, 20));
-  if (!json && found.length === filter.limit) printError(`For more, add --before ${found.at(-1)?.deliveryId}.`);
+  printPage(await webhookDeliveries.list(endpointId, flags), flags, {
+    header: deliveryLine('delivery', 'state', 'at', 'type', 'order', 'attempts', 'last error', 'next try'),
+    line: ({ deliveryId, state, at, type, orderId, attempts, lastError, nextTry }) =>
+      deliveryLine(deliveryId, state, at, type, orderId, String(attempts), lastError ?? '-', nextTry ?? '-'),
+    body: (delivery) => delivery,
+    next: ({ deliveryId }) => `--before ${deliveryId}`,
+  });
 }
 
 async function resend(services: WebhookServices, endpointId: string, ids: string[], { json }: Json): Promise<void> {
   const resent = await services.webhookDeliveries.resend(endpointId, ids, operatorName());
   if (resent === 0) throw new CliError(`endpoint ${endpointId} has no such delivery.`);
-  printOne(json, { resent }, `${resent} events are sent again.`);
+  print(json ? JSON.stringify({ resent }) : `${resent} events are sent again.`);
 }
 
 function throwNoEndpoint(endpointId: string): never {

@@ -1,20 +1,20 @@
 import { randomBytes } from 'node:crypto';
-import { isoTime, isoTimeOrNull } from '../../contract/fields.js';
 import type { NewWebhook, Webhook, WebhookChanges } from '../../contract/webhooks.js';
+import { assert } from '../../core/errors.js';
 import type { OrderEventType } from '../../core/order-event.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { insertAudit } from '../../mysql/audit-log.js';
-import { execute, inMs, knex, now, select } from '../../mysql/knex.js';
+import { execute, inMs, knex, msAgo, now, select } from '../../mysql/knex.js';
 import type { MysqlPool, Statements, Transaction } from '../../mysql/pool.js';
 import type { WebhookEndpointRow } from '../../mysql/tables.js';
 
 /** The keeper has a loop for each endpoint. */
 export const ENDPOINTS_MAX = 10;
+const TOO_MANY = `There are ${ENDPOINTS_MAX} endpoints already. Remove one first.`;
 /** An endpoint that has failed for this long is paused. */
-const FAILING_MAX = 'INTERVAL 1 DAY';
+const FAILING_MAX_MS = 86_400_000;
 /** A replaced secret signs too for this long, so that the receiver can learn the new one without losing an event. */
 const SECRET_BEFORE_MS = 86_400_000;
-const ERROR_MAX = 200;
 /** Waiting deliveries that become due at once. The others come when their time has come. */
 const WOKEN_MAX = 10_000;
 
@@ -22,7 +22,7 @@ const newSecret = (): string => `whsec_${randomBytes(32).toString('base64url')}`
 
 /**
  * Endpoints of webhooks. A change writes an entry of `actor` to the audit log, and returns the endpoint with its secret if
- * that is new. @throws OperationalError mysql
+ * that is new, or a sentence that says why nothing was changed. @throws OperationalError mysql
  */
 export function createEndpointStore(pool: MysqlPool) {
   return {
@@ -31,31 +31,33 @@ export function createEndpointStore(pool: MysqlPool) {
 
     find: (endpointId: string) => find(pool, endpointId),
 
-    /** @returns null: there are ENDPOINTS_MAX already */
-    create: ({ url, events }: NewWebhook, actor: string) =>
+    create: ({ url, events }: NewWebhook, actor: string): Promise<Webhook | string> =>
       pool.transaction(async (tx) => {
-        if ((await select(tx, endpoints().forUpdate())).length >= ENDPOINTS_MAX) return null;
+        if ((await select(tx, endpoints().forUpdate())).length >= ENDPOINTS_MAX) return TOO_MANY;
         const row = { url, secret: newSecret(), events: events.join(',') };
         const { insertId } = await execute(tx, knex('webhook_endpoints').insert(row));
-        return audited(tx, insertId, { actor, action: 'created', before: null, after: { url, events } }, true);
+        await insertAudit(tx, { ...entryOf(insertId, actor, 'created'), before: null, after: { url, events } });
+        return changed(tx, insertId, true);
       }),
 
     /** What was wrong may be mended, so the next attempt is made at once. @returns null: there is no such endpoint */
-    edit: (endpointId: string, changes: WebhookChanges, actor: string) =>
+    edit: (endpointId: string, changes: WebhookChanges, actor: string): Promise<Webhook | string | null> =>
       pool.transaction(async (tx) => {
+        const isRenewed = changes.newSecret === true;
+        if (isRenewed) await forgetSecrets(tx);
         const found = await find(tx, endpointId);
         if (found === null) return null;
+        if (isRenewed && found.secret_before_until !== null) return tooSoon(found.secret_before_until);
         const { url, events, state } = changes;
         const columns = withoutUndefined({ url, events: events?.join(','), state, state_since: state && now() });
         const anew = { failures: 0, failing_since: null, available_at: now() };
-        const isRenewed = changes.newSecret === true;
         const replaced = { secret_before: found.secret, secret_before_until: inMs(SECRET_BEFORE_MS) };
         const secrets = isRenewed ? { secret: newSecret(), ...replaced } : {};
         await execute(tx, endpoint(endpointId).update({ ...columns, ...secrets, ...anew }));
         if ((state ?? found.state) === 'active') await wake(tx, endpointId);
-        const before = { url: found.url, events: found.events.split(','), state: found.state };
-        const after = withoutUndefined(changes);
-        return audited(tx, endpointId, { actor, action: 'edited', before, after }, isRenewed);
+        const [before, after] = [settings(found), withoutUndefined(changes)];
+        await insertAudit(tx, { ...entryOf(endpointId, actor, 'edited'), before, after });
+        return changed(tx, endpointId, isRenewed);
       }),
 
     /** The keeper drops its undelivered events. @returns whether there was such an endpoint */
@@ -64,8 +66,7 @@ export function createEndpointStore(pool: MysqlPool) {
         const found = await find(tx, endpointId);
         if (found === null) return false;
         await execute(tx, endpoint(endpointId).delete());
-        const before = { url: found.url, events: found.events.split(',') };
-        await audited(tx, endpointId, { actor, action: 'removed', before, after: null });
+        await insertAudit(tx, { ...entryOf(endpointId, actor, 'removed'), before: settings(found), after: null });
         return true;
       }),
 
@@ -77,22 +78,16 @@ export function createEndpointStore(pool: MysqlPool) {
     },
 
     /** Notes an attempt in which the receiver failed, and lets it rest. @returns whether this has paused the endpoint */
-    async noteTrouble(endpointId: string, error: string, restMs: number): Promise<boolean> {
-      await pool.execute(
-        `UPDATE webhook_endpoints SET failing_since = COALESCE(failing_since, UTC_TIMESTAMP(3)), last_error = ?,
-            failures = failures + 1, available_at = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND WHERE id = CAST(? AS UNSIGNED)`,
-        [error.slice(0, ERROR_MAX), restMs * 1000, endpointId],
-      );
-      const paused = `UPDATE webhook_endpoints SET state = 'failed', state_since = UTC_TIMESTAMP(3)
-        WHERE id = CAST(? AS UNSIGNED) AND state = 'active' AND failing_since < UTC_TIMESTAMP(3) - ${FAILING_MAX}`;
-      return (await pool.execute(paused, [endpointId])).affectedRows > 0;
+    async noteTrouble(endpointId: string, lastError: string, restMs: number): Promise<boolean> {
+      const since = knex.raw('COALESCE(failing_since, UTC_TIMESTAMP(3))');
+      const failing = { failing_since: since, failures: knex.raw('failures + 1'), last_error: lastError };
+      await execute(pool, endpoint(endpointId).update({ ...failing, available_at: inMs(restMs) }));
+      const failed = endpoint(endpointId).where({ state: 'active' }).where('failing_since', '<', msAgo(FAILING_MAX_MS));
+      return (await execute(pool, failed.update({ state: 'failed', state_since: now() }))).affectedRows > 0;
     },
 
     /** Forgets secrets that have signed long enough beside their successors. */
-    async forgetSecrets(): Promise<void> {
-      const over = knex('webhook_endpoints').where('secret_before_until', '<=', now());
-      await execute(pool, over.update({ secret_before: null, secret_before_until: null }));
-    },
+    forgetSecrets: () => forgetSecrets(pool),
   };
 }
 
@@ -104,34 +99,47 @@ async function find(on: Statements, endpointId: string): Promise<WebhookEndpoint
   return row ?? null;
 }
 
-/** Writes the audit entry of a change. @returns the endpoint as it is now; null: it was removed */
-async function audited(
-  tx: Transaction,
-  endpointId: string,
-  { action, ...entry }: { actor: string; action: string; before: object | null; after: object | null },
-  withSecret = false,
-): Promise<Webhook | null> {
-  await insertAudit(tx, { ...entry, action: `webhook.${action}`, subject: `webhook:${endpointId}` });
-  const row = await find(tx, endpointId);
-  return row === null ? null : webhookOf(row, withSecret);
+async function forgetSecrets(on: Statements): Promise<void> {
+  const over = knex('webhook_endpoints').where('secret_before_until', '<=', now());
+  await execute(on, over.update({ secret_before: null, secret_before_until: null }));
 }
 
+/** A third secret would end the first, which the receiver may still know alone. */
+const tooSoon = (until: Date): string =>
+  `The previous secret still signs, so no other secret can be made before ${until.toISOString()}.`;
+
+/** Returns an endpoint as it is after its change. */
+async function changed(tx: Transaction, endpointId: string, withSecret: boolean): Promise<Webhook> {
+  const row = await find(tx, endpointId);
+  assert(row !== null, `endpoint ${endpointId} is gone`);
+  return webhookOf(row, withSecret);
+}
+
+/** Begins an entry of the audit log about an endpoint. */
+export const entryOf = (endpointId: string, actor: string, action: string) => ({
+  actor,
+  action: `webhook.${action}`,
+  subject: `webhook:${endpointId}`,
+});
+
 /** Makes waiting deliveries of an endpoint due. */
-const wake = (on: Statements, endpointId: string) =>
-  on.execute(
-    `UPDATE webhook_deliveries SET available_at = UTC_TIMESTAMP(3)
-      WHERE endpoint_id = CAST(? AS UNSIGNED) AND state = 'due' AND available_at > UTC_TIMESTAMP(3) LIMIT ${WOKEN_MAX}`,
-    [endpointId],
-  );
+function wake(on: Statements, endpointId: string) {
+  const waiting = knex('webhook_deliveries').where({ endpoint_id: endpointId, state: 'due' });
+  return execute(on, waiting.where('available_at', '>', now()).limit(WOKEN_MAX).update({ available_at: now() }));
+}
+
+const settings = ({ url, events, state }: WebhookEndpointRow) => ({
+  url,
+  events: events.split(',') as OrderEventType[],
+  state,
+});
 
 const webhookOf = (row: WebhookEndpointRow, withSecret = false): Webhook => ({
   endpointId: row.id,
-  url: row.url,
-  events: row.events.split(',') as OrderEventType[],
-  state: row.state,
-  failingSince: isoTimeOrNull(row.failing_since?.getTime() ?? null),
+  ...settings(row),
+  failingSince: row.failing_since?.toISOString() ?? null,
   lastError: row.last_error,
-  previousSecretUntil: isoTimeOrNull(row.secret_before_until?.getTime() ?? null),
-  createdAt: isoTime(row.created_at.getTime()),
+  previousSecretUntil: row.secret_before_until?.toISOString() ?? null,
+  createdAt: row.created_at.toISOString(),
   ...(withSecret ? { secret: row.secret } : {}),
 });

@@ -1,3 +1,4 @@
-export { createWebhookMetrics, planningWebhooks, webhookJobs, type WebhookMetrics } from './jobs.js';
+export { webhookJobs } from './jobs.js';
+export { createWebhookMetrics, type WebhookMetrics } from './metrics.js';
 export { webhookRoutes } from './routes.js';
-export { openSender, openWebhooks, type WebhookServices } from './services.js';
+export { openSender, openWebhooks, planningWebhooks, type WebhookServices } from './services.js';

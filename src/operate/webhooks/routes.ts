@@ -8,6 +8,7 @@ import {
   webhookChanges,
   webhookDeliveryPage,
   webhookList,
+  webhookResend,
   webhookTest,
 } from '../../contract/webhooks.js';
 import { fieldError } from '../../core/field-errors.js';
@@ -18,8 +19,6 @@ import type { WebhookServices } from './services.js';
 
 const ALL = { label: 'admin', endpoint: null, path: '/admin/v1/webhooks' } as const;
 const ONE = { ...ALL, path: `${ALL.path}/{endpointId}`, params: z.object({ endpointId: rowId }) } as const;
-const RESENT_MAX = 200;
-export const TOO_MANY = `There are ${ENDPOINTS_MAX} endpoints already. Remove one first.`;
 
 export const webhookRoutes: readonly Route<WebhookServices>[] = [
   defineRoute({
@@ -45,7 +44,7 @@ export const webhookRoutes: readonly Route<WebhookServices>[] = [
       const flaw = flawOfWebhook(body.url);
       if (flaw !== null) return badFields([fieldError('url', flaw)]);
       const made = await webhooks.create(body, actor);
-      return made === null ? problem('wrong_state', { detail: TOO_MANY }) : json(201, 'created', made);
+      return typeof made === 'string' ? problem('wrong_state', { detail: made }) : json(201, 'created', made);
     },
   }),
   defineRoute({
@@ -56,12 +55,13 @@ export const webhookRoutes: readonly Route<WebhookServices>[] = [
     access: 'admin',
     body: jsonBody(webhookChanges),
     answers: { 200: { description: 'the endpoint as it is now', schema: webhook } },
-    problems: ['webhook_not_found'],
+    problems: ['webhook_not_found', 'wrong_state'],
     async handle({ params: { endpointId }, body, userId: actor }, { webhooks, flawOfWebhook }: WebhookServices) {
       const flaw = body.url === undefined ? null : flawOfWebhook(body.url);
       if (flaw !== null) return badFields([fieldError('url', flaw)]);
       const edited = await webhooks.edit(endpointId, body, actor);
-      return edited === null ? problem('webhook_not_found') : json(200, 'edited', edited);
+      if (edited === null) return problem('webhook_not_found');
+      return typeof edited === 'string' ? problem('wrong_state', { detail: edited }) : json(200, 'edited', edited);
     },
   }),
   defineRoute({
@@ -112,9 +112,7 @@ export const webhookRoutes: readonly Route<WebhookServices>[] = [
     operationId: 'resendWebhooks',
     summary: 'Sends deliveries again. The receiver recognises an event that it already had by its id.',
     access: 'operator',
-    body: jsonBody(
-      z.strictObject({ deliveryIds: z.array(rowId).min(1).max(RESENT_MAX) }).meta({ id: 'WebhookResend' }),
-    ),
+    body: jsonBody(webhookResend),
     answers: { 200: { description: 'the number of deliveries that belong to this endpoint', schema: resentWebhooks } },
     problems: [],
     async handle({ params: { endpointId }, body, userId: actor }, { webhookDeliveries }: WebhookServices) {

@@ -1,6 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { NetworkSet } from '../../admission/lists/network-set.js';
 import type { Section } from '../../core/config/schema.js';
+import type { OrderEventChannel } from '../../core/ports/channels.js';
+import { recent } from '../../core/recent.js';
+import type { MysqlPool } from '../../mysql/pool.js';
+import { planDeliveries } from '../../mysql/webhook-queue.js';
 import type { Connections } from '../../process/connections.js';
 import { systemClock as clock } from '../../process/system-clock.js';
 import { flawOfUrl } from './addresses.js';
@@ -32,7 +36,21 @@ export function openWebhooks(connections: Connections<'mysql' | 'redis' | 'keepe
     async testWebhook(endpointId: string): Promise<Sent | null> {
       const endpoint = await webhooks.find(endpointId);
       const id = `test-${randomBytes(9).toString('base64url')}`;
-      return endpoint === null ? null : send(endpoint, { id, type: 'webhook.test', at: clock.nowMs() });
+      return endpoint && send(endpoint, { id, type: 'webhook.test', at: clock.nowMs() });
+    },
+  };
+}
+
+/** An endpoint gets all events from this time after its creation. */
+const ENDPOINTS_KEPT_MS = 1_000;
+
+/** Stores what each endpoint must get, before the events are published. A failure of either repeats both. */
+export function planningWebhooks(events: OrderEventChannel, mysql: MysqlPool): OrderEventChannel {
+  const endpoints = recent(createEndpointStore(mysql).list, ENDPOINTS_KEPT_MS, clock);
+  return {
+    async publish(published, traceparent) {
+      await planDeliveries(mysql, published, await endpoints());
+      await events.publish(published, traceparent);
     },
   };
 }

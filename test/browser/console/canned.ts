@@ -14,6 +14,7 @@ import type {
   Me,
   MqList,
   MqStatus,
+  FoundCoupon,
   FoundOrder,
   PlannedSale,
   Trace,
@@ -548,6 +549,24 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     updatedAt: iso(nowMs - 900_000),
   });
 
+  const coupon = (index: number): FoundCoupon => ({
+    code: pick(['7KQ2MZP4WX', 'M3XW9RT2QA'], index),
+    saleId: '41',
+    orderId: orderId(6 + index),
+    userId: 'buyer-1006',
+    currency: 'EUR',
+    valueCents: index === 0 ? 500 : null,
+    percent: index === 0 ? null : 10,
+    minCents: 2_000,
+    state: pick(['free', 'redeemed'] as const, index),
+    usedOrderId: index === 0 ? null : orderId(6),
+    discountCents: index === 0 ? null : 200,
+    reference: null,
+    createdAt: iso(nowMs - 900_000),
+    expiresAt: iso(nowMs + 900_000_000),
+    redeemedAt: index === 0 ? null : iso(nowMs - 60_000),
+  });
+
   const webhook = (index: number): Webhook => ({
     endpointId: String(3 + index),
     url: `https://shop.example/events/${index}`,
@@ -795,6 +814,7 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
               { state: 'failed', refunds: 3, amountCents: 5_997 },
             ],
           },
+    coupons: list(Math.min(rows, 2), coupon),
     paymentCases: list(Math.min(rows, 3), paymentCase),
     webhooks: list(Math.min(rows, 3), webhook),
     webhookDeliveries: list(rows, webhookDelivery),

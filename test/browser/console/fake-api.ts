@@ -162,6 +162,7 @@ function answerOf(method: string, path: string, query: URLSearchParams, canned: 
     '/admin/v1/mq/consumers': canned.clients,
     '/admin/v1/mq/messages': canned.messages,
     '/admin/v1/dead-letters': { deadLetters: canned.deadLetters, next: null },
+    '/admin/v1/coupons': { coupons: canned.coupons, next: null },
     '/admin/v1/refunds': { refunds: canned.refunds, next: null },
     '/admin/v1/witness/findings': { findings: [], next: null },
     '/admin/v1/payment-cases': { cases: canned.paymentCases, next: null },

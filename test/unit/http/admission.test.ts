@@ -123,9 +123,12 @@ describe('admission before the routes', () => {
     });
   }
 
-  it('notes the answer to a purchase for a canary, and no other answer', async () => {
+  it('notes the answer to a purchase for a canary when the rules judged its user, and no other answer', async () => {
     admission.buyerVerdict = NO;
     await serve();
+    fake.early = 'sold_out';
+    await ask(PURCHASE).expect(409);
+    fake.early = null;
     for (const route of BUYERS) await ask(route).expect(403);
     admission.buyerVerdict = null;
     await ask(PURCHASE).expect(202);

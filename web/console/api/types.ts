@@ -28,7 +28,7 @@ export type {
   PurchaseOfBatch,
 } from '../../../src/contract/dead-letters.js';
 export type { Condition, LiveSale, RunningProgram, Snapshot } from '../../../src/contract/live.js';
-export type { FoundCoupon } from '../../../src/contract/coupons.js';
+export type { FoundCoupon, RevokedStep } from '../../../src/contract/coupons.js';
 export type { FoundOrder, OrderRefund, VoidStep } from '../../../src/contract/orders.js';
 export type { ListedRefund, PaymentCase, RefundCounts } from '../../../src/contract/payments.js';
 export type { Readiness } from '../../../src/contract/probes.js';

@@ -719,6 +719,12 @@ export const en = {
       used: 'Used by this order',
       expires: 'Valid until',
       states: { free: 'Free', reserved: 'Reserved', redeemed: 'Redeemed', expired: 'Expired', revoked: 'Revoked' },
+      revoke: 'Revoke',
+      revokeTitle: 'Revoke this coupon',
+      revokeText: 'Nobody can use this coupon any more. This cannot be undone.',
+      revoked: 'The coupon is revoked.',
+      held: 'An open payment holds this coupon, so it was not revoked. Try again after half an hour.',
+      notFree: 'This coupon is no longer free, so it was not revoked.',
     },
     failedText:
       'The provider refused a refund. Try it again, or pay it by hand: claim it first. Then close its case on the screen Refunds.',

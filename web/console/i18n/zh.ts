@@ -696,6 +696,12 @@ export const zh: Dictionary = {
       used: '用于此订单',
       expires: '有效期至',
       states: { free: '可用', reserved: '占用中', redeemed: '已使用', expired: '已过期', revoked: '已作废' },
+      revoke: '作废',
+      revokeTitle: '作废此优惠券',
+      revokeText: '此后任何人都不能再使用此优惠券。此操作无法撤销。',
+      revoked: '优惠券已作废。',
+      held: '有进行中的支付占用此优惠券，因此未作废。请半小时后重试。',
+      notFree: '此优惠券已不可用，因此未作废。',
     },
     failedText: '支付方拒绝了一笔退款。请重试，或先接手再人工退款。然后在“退款”页面关闭对应事项。',
     void: {

@@ -1,4 +1,4 @@
-import type { FoundOrder, Role, Sale } from '../api/types.js';
+import type { FoundCoupon, FoundOrder, Role, Sale } from '../api/types.js';
 
 const RANKS: Readonly<Record<Role, number>> = { viewer: 0, operator: 1, admin: 2 };
 
@@ -64,3 +64,7 @@ export const actionsOnRefund = (
   if (state === 'due') return ['done'];
   return state === 'failed' && followedBy === null ? ['retry', 'done'] : [];
 };
+
+/** Whether this role may revoke a coupon in its current state. */
+export const mayRevoke = ({ state }: Pick<FoundCoupon, 'state'>, role: Role): boolean =>
+  state === 'free' && may(role, 'admin');

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { FoundCoupon, FoundOrder, OrderRefund } from '../api/types.js';
+import type { FoundOrder, OrderRefund } from '../api/types.js';
 import { newKey } from '../../client/buy.js';
 import { inMainUnit } from '../../../src/core/currency.js';
 import { actionsOnOrder, actionsOnRefund } from '../logic/permissions.js';
@@ -11,6 +11,7 @@ import { Failure, Freshness, Note } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
 import { PurchaseState } from '../parts/words.js';
 import { useApp, useResource, useWords } from '../shell/hooks.js';
+import { OrderCoupons } from './order-coupons.js';
 import { RefundButtons, RefundDialog, RefundState, type PickedRefund } from './refund-actions.js';
 
 const [REFUNDING_EVERY_MS, EVERY_MS] = [3_000, 15_000];
@@ -30,10 +31,6 @@ export function OrderPanel({ orderId, onDone }: { readonly orderId: string; read
   const order = useResource<FoundOrder>(path, { everyMs });
   const refunds = useResource<{ refunds: readonly OrderRefund[] }>(
     order.data === null || order.data.paidAt === null ? null : `${path}/refunds`,
-    { everyMs },
-  );
-  const coupons = useResource<{ coupons: readonly FoundCoupon[] }>(
-    order.data === null ? null : `/admin/v1/coupons?order=${order.data.orderId}`,
     { everyMs },
   );
   const [asked, setAsked] = useState<'cancel' | 'refund' | null>(null);
@@ -74,22 +71,6 @@ export function OrderPanel({ orderId, onDone }: { readonly orderId: string; read
       phoneWidth: '140px',
       cell: (refund) => <RefundButtons refund={{ ...refund, currency }} onPick={setPicked} />,
     },
-  ];
-  const couponColumns: readonly Column<FoundCoupon>[] = [
-    { name: t.till.coupon.code, cell: ({ code }) => <Id text={code} /> },
-    { name: t.common.state, width: '96px', cell: ({ state }) => t.till.coupon.states[state] },
-    {
-      name: t.till.coupon.value,
-      isNumber: true,
-      width: '100px',
-      cell: ({ valueCents, percent, currency: of }) => (valueCents === null ? `${percent}%` : f.money(valueCents, of)),
-    },
-    {
-      name: t.till.coupon.role,
-      hides: 'phone',
-      cell: ({ orderId }) => (orderId === data.orderId ? t.till.coupon.brought : t.till.coupon.used),
-    },
-    { name: t.till.coupon.expires, hides: 'narrow', width: '160px', cell: ({ expiresAt }) => <Time at={expiresAt} /> },
   ];
   const rows = refunds.data?.refunds ?? [];
   const isFailed = rows.some((refund) => refund.state === 'failed' && actionsOnRefund(refund, 'admin').length > 0);
@@ -132,18 +113,7 @@ export function OrderPanel({ orderId, onDone }: { readonly orderId: string; read
           />
         </Panel>
       )}
-      {coupons.data !== null && coupons.data.coupons.length > 0 && (
-        <Panel title={t.till.coupons} flush actions={<Freshness {...coupons} />}>
-          <Table
-            label={t.till.coupons}
-            columns={couponColumns}
-            rows={coupons.data.coupons}
-            keyOf={({ code }) => code}
-            error={coupons.error}
-            onRetry={coupons.reload}
-          />
-        </Panel>
-      )}
+      <OrderCoupons orderId={data.orderId} everyMs={everyMs} />
       {asked === 'cancel' && <CancelDialog order={data} onClose={() => setAsked(null)} onDone={done} />}
       {asked === 'refund' && <OrderRefundDialog order={data} onClose={() => setAsked(null)} onDone={done} />}
       {picked && <RefundDialog picked={picked} onClose={() => setPicked(null)} onDone={done} />}

@@ -31,10 +31,13 @@ describe('admin webhooks', () => {
       new FakeServices({
         webhooks: partial({
           list: async () => [ENDPOINT],
-          create: async (...args) => (calls.push(args), args[0].url.endsWith('/full') ? null : WITH_SECRET),
+          create: async (...args) => (
+            calls.push(args),
+            args[0].url.endsWith('/full') ? 'There are too many.' : WITH_SECRET
+          ),
           edit: async (...args) => (
             calls.push(args),
-            found(args[0]) ? (args[1].newSecret ? WITH_SECRET : ENDPOINT) : null
+            !found(args[0]) ? null : args[1].url ? 'It is too soon.' : args[1].newSecret ? WITH_SECRET : ENDPOINT
           ),
           remove: async (...args) => (calls.push(args), found(args[0])),
         }),
@@ -70,7 +73,9 @@ describe('admin webhooks', () => {
     const full = await ask('post')
       .send({ url: 'https://shop.example/full', events: ['order.paid'] })
       .expect(409);
-    expect(full.body).to.include({ code: 'wrong_state' });
+    expect(full.body).to.include({ code: 'wrong_state', detail: 'There are too many.' });
+    const refused = await ask('patch', '/3').send({ newSecret: true, url: ENDPOINT.url }).expect(409);
+    expect(refused.body).to.include({ code: 'wrong_state', detail: 'It is too soon.' });
   });
 
   it('answers 404 for an unknown endpoint', async () => {

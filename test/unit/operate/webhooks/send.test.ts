@@ -1,7 +1,10 @@
 import { expect } from 'chai';
 import { createSocket, type Socket } from 'node:dgram';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { NetworkSet } from '../../../../src/admission/lists/network-set.js';
 import { createWebhookVerifier } from '../../../../src/http/webhook-signature.js';
 import { createWebhookSender, type Sent } from '../../../../src/operate/webhooks/send.js';
@@ -21,9 +24,13 @@ describe('send a webhook', () => {
   /** IPv4 address by name; null: no answer. Unknown names do not exist. */
   let names: Record<string, string | null>;
   let questions: string[];
+  const dir = mkdtempSync(join(tmpdir(), 'webhooks-'));
+  const hostsFile = join(dir, 'hosts');
+  after(() => rmSync(dir, { recursive: true }));
 
   beforeEach(async () => {
     [requests, questions, names] = [[], [], {}];
+    writeFileSync(hostsFile, '');
     dns = createSocket('udp4', (message, { port }) => {
       const reply = replyTo(message, names, questions);
       if (reply !== null) dns.send(reply, port, '127.0.0.1');
@@ -46,8 +53,10 @@ describe('send a webhook', () => {
     server.close();
   });
   const urlOf = (host = '127.0.0.1'): string => `http://${host}:${(server.address() as AddressInfo).port}/hook`;
+  const senderTo = (allowed: NetworkSet) =>
+    createWebhookSender(allowed, () => NOW_MS, { callMaxMs: SHORT_MS, nameServers, hostsFile });
   const send = (url = urlOf(), allowed = HERE, secret_before: string | null = null): Promise<Sent> =>
-    createWebhookSender(allowed, () => NOW_MS, SHORT_MS, nameServers)({ url, secret: SECRET, secret_before }, EVENT);
+    senderTo(allowed)({ url, secret: SECRET, secret_before }, EVENT);
   const status = (code: number, headers = {}): void => {
     answer = (_, res) => void res.writeHead(code, headers).end();
   };
@@ -159,11 +168,22 @@ describe('send a webhook', () => {
     expect(requests).to.have.length(2);
   });
 
+  it('finds a name of the hosts file when the name server is silent, and checks its address', async () => {
+    status(204);
+    writeFileSync(hostsFile, '# ours\n127.0.0.1 localhost Receiver.example # a comment\n10.0.0.1\tother.example\n');
+    names = { 'receiver.example': null, 'other.example': null };
+    expect((await send(urlOf('receiver.example'))).outcome).to.equal('delivered');
+    expect((await send(urlOf('other.example'))).detail).to.equal(
+      'the host has the address 10.0.0.1, which may only be called with https',
+    );
+    expect(questions).to.deep.equal([]);
+  });
+
   it('ends within its time when a name server is silent, and asks once for all calls of a host', async () => {
     status(204);
     names['silent.example'] = null;
     names['shop.example'] = '127.0.0.1';
-    const sender = createWebhookSender(HERE, () => NOW_MS, SHORT_MS, nameServers);
+    const sender = senderTo(HERE);
     const to = (host: string) => sender({ url: urlOf(host), secret: SECRET, secret_before: null }, EVENT);
     const silent = Array.from({ length: 8 }, () => to('silent.example'));
     expect((await to('shop.example')).outcome, 'another host').to.equal('delivered');

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { FoundOrder, VoidStep } from '../../../../web/console/api/types.js';
-import { actionsOnOrder, actionsOnRefund } from '../../../../web/console/logic/permissions.js';
+import { actionsOnOrder, actionsOnRefund, mayRevoke } from '../../../../web/console/logic/permissions.js';
 import { typedAmount } from '../../../../web/console/logic/typed-amount.js';
 import { NOTHING_VOIDED, ordersIn, takeVoidSteps, type Voided } from '../../../../web/console/logic/void-steps.js';
 
@@ -25,6 +25,14 @@ describe('rights on orders and refunds', () => {
     expect(actionsOnRefund({ state: 'failed', followedBy: null }, 'admin')).to.deep.equal(['retry', 'done']);
     expect(actionsOnRefund({ state: 'failed', followedBy: '8' }, 'admin')).to.deep.equal([]);
     expect(actionsOnRefund({ state: 'refunded', followedBy: null }, 'admin')).to.deep.equal([]);
+  });
+
+  it('let an admin revoke a free coupon, and no other', () => {
+    expect(mayRevoke({ state: 'free' }, 'operator')).to.equal(false);
+    expect(mayRevoke({ state: 'free' }, 'admin')).to.equal(true);
+    for (const state of ['reserved', 'redeemed', 'expired', 'revoked'] as const) {
+      expect(mayRevoke({ state }, 'admin'), state).to.equal(false);
+    }
   });
 });
 
