@@ -14,7 +14,7 @@ import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
 
 /** The documentation page with the embedding examples. */
-const DOCS = readFileSync(join(REPO_DIR, 'docs/buyer-page.md'), 'utf8');
+const DOCS = readFileSync(join(REPO_DIR, 'docs/buying.md'), 'utf8');
 const BUY = readFileSync(join(REPO_DIR, 'examples/shop-page/buy.mjs'), 'utf8');
 const exampleWith = (text: string): string => {
   const found = [...DOCS.matchAll(/```(?:js|html)\n([\s\S]*?)```/g)].map(([, code]) => code as string);

@@ -162,8 +162,8 @@ describe('guard: alerts and boards', () => {
     ]);
   });
 
-  it('match docs/waiting-states.md: the same table, and an existing setting for each deadline in capitals', () => {
-    const page = read('docs/waiting-states.md');
+  it('match docs/recovery.md: the same table, and an existing setting for each deadline in capitals', () => {
+    const page = read('docs/recovery.md');
     const keys = settingsOf(Object.keys(SCHEMA) as SectionName[]);
     for (const [state, { waits, deadline, endedBy, watchedAs }] of Object.entries(WAITING_STATES)) {
       expect(page).to.contain(`| \`${state}\` | ${waits} | ${deadline} | ${endedBy} | \`${watchedAs}\` |`);

@@ -1,6 +1,6 @@
 import type { PageState } from './state.js';
 
-/** Messages between this page in a frame and the page of the shop around it: docs/buyer-page.md. */
+/** Messages between this page in a frame and the page of the shop around it: docs/buying.md. */
 const READY = 'seckill:ready';
 const TOKEN = 'seckill:token';
 const SIGN_IN_ENDED = 'seckill:sign-in-ended';

@@ -98,7 +98,7 @@ export const shop = {
   }),
   origins: origins({
     env: 'SHOP_ORIGINS',
-    doc: 'Origins whose pages may call the API of buyers (CORS) and show a sale page in a frame ([buyer page](buyer-page.md)). Not set: no other origin may do so.',
+    doc: 'Origins whose pages may call the API of buyers (CORS) and show a sale page in a frame ([sale page](buying.md#the-sale-page)). Not set: no other origin may do so.',
     optional: true,
   }),
 } as const satisfies Keys;
