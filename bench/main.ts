@@ -3,8 +3,6 @@ import { loadavg } from 'node:os';
 import { ConfigError } from '../src/core/config/load.js';
 import { assertNever, OperationalError } from '../src/core/errors.js';
 import { StackError } from '../deploy/local/stack/stack-error.js';
-import { attack } from './attack/attack-scenario.js';
-import { CAPTURED } from './attack/attackers.js';
 import { BenchError } from './bench-error.js';
 import { BuyerPool, prepareBuyers } from './load/buyers.js';
 import { parseOptions, type BenchOptions, type ScenarioName } from './options.js';
@@ -16,7 +14,6 @@ import { flash } from './scenarios/flash.js';
 import { fleet } from './scenarios/fleet.js';
 import { limits } from './scenarios/limits.js';
 import { paired, WARM_UP_SLICE_SECONDS } from './scenarios/paired.js';
-import { rebuild } from './scenarios/rebuild.js';
 import { reshard } from './scenarios/reshard.js';
 import { soldOut } from './scenarios/sold-out.js';
 import { buckets, memory, noGroupCommit, WARM_UP_ROUND_SECONDS, warmUp, warmUpSeconds, win } from './scenarios/win.js';
@@ -110,8 +107,6 @@ function runScenario(scenario: ScenarioName, context: Context): Promise<Scenario
       return limits(context);
     case 'crowd':
       return crowd(context);
-    case 'attack':
-      return attack(context);
     case 'paired':
       return paired(context);
     case 'fleet':
@@ -120,8 +115,6 @@ function runScenario(scenario: ScenarioName, context: Context): Promise<Scenario
       return buckets(context);
     case 'reshard':
       return reshard(context);
-    case 'rebuild':
-      return rebuild(context);
     case 'memory':
       return memory(context);
     default:
@@ -139,12 +132,10 @@ function buyersNeeded(options: BenchOptions, warmUpFor: number): number {
     flash: secondsOf({ options }, 'flash') * dueRateOf({ options }, 'flash'),
     limits: secondsOf({ options }, 'limits') * soldOutRate,
     crowd: 1,
-    attack: secondsOf({ options }, 'attack') * dueRateOf({ options }, 'attack') + CAPTURED,
     paired: Math.max(WARM_UP_SLICE_SECONDS, secondsOf({ options }, 'paired')) * winRate,
     fleet: secondsOf({ options }, 'fleet') * winRate,
     buckets: secondsOf({ options }, 'buckets') * winRate,
     reshard: secondsOf({ options }, 'reshard') * dueRateOf({ options }, 'reshard'),
-    rebuild: 0,
     memory: secondsOf({ options }, 'memory') * winRate,
   };
   const warmUpRound = Math.min(warmUpFor, WARM_UP_ROUND_SECONDS);

@@ -8,15 +8,13 @@ import { dueAtMs, RequestSender } from './request-sender.js';
 export interface OpenLoopPlan extends LoadPlan {
   /** Requests per second. */
   readonly rate: number;
-  /** Local addresses of the connections, used in turn. Default: 127.0.0.1 for all. */
-  readonly addresses?: readonly string[];
 }
 
 /** The outcome of a purchase according to its answer. 0 stands for a buyer who sent nothing. */
 export const OUTCOME_CODE = { ok: 1, fail: 2, unknown: 3 } as const;
 
 /** Classifies a status: 4xx means that no units are held, and 503 leaves that open. */
-export const outcomeCodeOf = (status: number): number =>
+const outcomeCodeOf = (status: number): number =>
   status < 300 ? OUTCOME_CODE.ok : status < 500 ? OUTCOME_CODE.fail : OUTCOME_CODE.unknown;
 
 export interface OpenLoopResult extends LoadResult {
@@ -32,7 +30,7 @@ export interface OpenLoopResult extends LoadResult {
 
 /** Sends purchases at a fixed rate. If a request must wait for a free connection, its latency includes the wait. */
 export const runOpenLoop = inChildProcess<OpenLoopPlan, OpenLoopResult>(import.meta.url, async (plan) => {
-  const { port, path, buyers, connections, seconds, rate, addresses } = plan;
+  const { port, path, buyers, connections, seconds, rate } = plan;
   const records = readRecords(buyers);
   const frame = requestFrame({ port, path });
   const [head, tail] = [Buffer.from(frame.head, 'latin1'), Buffer.from(frame.tail, 'latin1')];
@@ -48,8 +46,6 @@ export const runOpenLoop = inChildProcess<OpenLoopPlan, OpenLoopResult>(import.m
     connections,
     rate,
     total,
-    inTurn: addresses !== undefined,
-    ...(addresses === undefined ? {} : { addressOf: (turn) => addresses[turn % addresses.length] as string }),
     request: (place) => {
       outcomes[place] = OUTCOME_CODE.unknown;
       sendDelay.record(dueAtMs(place, rate), elapsedMs());
