@@ -8,13 +8,12 @@ import { BuyerPool, prepareBuyers } from './load/buyers.js';
 import { parseOptions, type BenchOptions, type ScenarioName } from './options.js';
 import { judgeGoals, reportNotes, reportTable, type Report } from './report.js';
 import { isBad, type ScenarioResult } from './results.js';
-import { BUYERS_PER_SECOND, dueRateOf, secondsOf, type Context } from './scenarios/context.js';
+import { BUYERS_PER_SECOND, flashRateOf, secondsOf, type Context } from './scenarios/context.js';
 import { crowd } from './scenarios/crowd.js';
 import { flash } from './scenarios/flash.js';
 import { fleet } from './scenarios/fleet.js';
 import { limits } from './scenarios/limits.js';
 import { paired, WARM_UP_SLICE_SECONDS } from './scenarios/paired.js';
-import { reshard } from './scenarios/reshard.js';
 import { soldOut } from './scenarios/sold-out.js';
 import { buckets, memory, noGroupCommit, WARM_UP_ROUND_SECONDS, warmUp, warmUpSeconds, win } from './scenarios/win.js';
 import { describeMachine } from './session/machine.js';
@@ -113,8 +112,6 @@ function runScenario(scenario: ScenarioName, context: Context): Promise<Scenario
       return fleet(context);
     case 'buckets':
       return buckets(context);
-    case 'reshard':
-      return reshard(context);
     case 'memory':
       return memory(context);
     default:
@@ -129,13 +126,12 @@ function buyersNeeded(options: BenchOptions, warmUpFor: number): number {
     win: secondsOf({ options }, 'win') * winRate,
     'no-group-commit': Math.max(4, secondsOf({ options }, 'no-group-commit')) * single,
     'sold-out': (secondsOf({ options }, 'sold-out') + 4) * soldOutRate,
-    flash: secondsOf({ options }, 'flash') * dueRateOf({ options }, 'flash'),
+    flash: secondsOf({ options }, 'flash') * flashRateOf({ options }),
     limits: secondsOf({ options }, 'limits') * soldOutRate,
     crowd: 1,
     paired: Math.max(WARM_UP_SLICE_SECONDS, secondsOf({ options }, 'paired')) * winRate,
     fleet: secondsOf({ options }, 'fleet') * winRate,
     buckets: secondsOf({ options }, 'buckets') * winRate,
-    reshard: secondsOf({ options }, 'reshard') * dueRateOf({ options }, 'reshard'),
     memory: secondsOf({ options }, 'memory') * winRate,
   };
   const warmUpRound = Math.min(warmUpFor, WARM_UP_ROUND_SECONDS);

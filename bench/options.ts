@@ -12,7 +12,6 @@ const SCENARIOS = [
   'paired',
   'fleet',
   'buckets',
-  'reshard',
   'memory',
 ] as const;
 export type ScenarioName = (typeof SCENARIOS)[number];
@@ -25,7 +24,7 @@ export interface BenchOptions {
   readonly connections: number;
   /** Load before the first measurement. Null: 80 s for a fresh broker, else 10 s. */
   readonly warmUpSeconds: number | null;
-  /** Requests per second of `flash` and `reshard`. Null: each has its own. */
+  /** Requests per second of `flash`. Null: its default. */
   readonly rate: number | null;
   /** Batches in flight that `no-group-commit` tries. */
   readonly inFlight: readonly number[];
@@ -35,7 +34,7 @@ export interface BenchOptions {
   readonly against: string | null;
   /** How often `paired` measures both builds. */
   readonly pairs: number;
-  /** Buckets of the sales of `buckets` and `fleet`, and number that `reshard` makes. */
+  /** Buckets of the sales of `buckets` and `fleet`. */
   readonly buckets: number;
   /** Apis of `fleet`. */
   readonly apis: number;
@@ -67,7 +66,6 @@ const ABOUT: Record<ScenarioName, string> = {
   paired: 'CPU of the api per purchase, measured beside another build (--against)',
   fleet: 'win on one api, then on --apis apis, with one bucket, --buckets buckets, and by lanes of buyers',
   buckets: 'win on a sale with --buckets buckets, and with one bucket before and after',
-  reshard: 'splits a sale into --buckets buckets at --rate requests/s, and measures how long buyers get 503',
   memory: 'win for 60 s, with a sample of the memory of the api every second (--memory)',
 };
 
@@ -108,14 +106,14 @@ function benchCommand(): Command {
     .option('--seconds <s>', 'duration of each load (default: depends on the scenario)', whole(1, 600))
     .option('--connections <n>', 'keep-alive connections', whole(1, 4096), 512)
     .option('--warm-up <s>', 'load before measuring (default: 80 for a fresh broker, else 10)', whole(0, 120))
-    .option('--rate <n>', 'requests per second of flash (10000) and reshard (5000)', whole(10, 50_000))
+    .option('--rate <n>', 'requests per second of flash (default: 10000)', whole(10, 50_000))
     .option('--in-flight <list>', 'values for no-group-commit to try', inFlightList, [32, 64, 128])
     .addOption(
       new Option('--admission <state>', 'run sold-out with all admission layers').choices(['off', 'on']).default('off'),
     )
     .option('--against <folder>', 'other checkout for paired; run `npm run build` in it first')
     .option('--pairs <n>', 'number of slices of paired', whole(1, 100), 10)
-    .option('--buckets <n>', 'number of buckets for the scenarios buckets, fleet and reshard', whole(2, 64), 8)
+    .option('--buckets <n>', 'number of buckets for the scenarios buckets and fleet', whole(2, 64), 8)
     .option('--apis <n>', 'number of apis for the scenario fleet', whole(2, 16), 4)
     .option('--memory', 'win for 60 s, with the memory of the api sampled each second')
     .addOption(

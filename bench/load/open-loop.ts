@@ -20,8 +20,6 @@ const outcomeCodeOf = (status: number): number =>
 export interface OpenLoopResult extends LoadResult {
   /** Latency of accepted purchases only. */
   readonly acceptedLatency: Latency;
-  /** Number of answers with 503, and when the first and the last came, in ms after the start. */
-  readonly unavailable: { readonly count: number; readonly firstMs: number; readonly lastMs: number };
   /** OUTCOME_CODE of each buyer of the slice as one byte, in base64. */
   readonly outcomes: string;
   /** How late the client sent, in ms. Every latency includes this delay. */
@@ -38,7 +36,6 @@ export const runOpenLoop = inChildProcess<OpenLoopPlan, OpenLoopResult>(import.m
   const outcomes = new Uint8Array(buyers.count);
   const [all, accepted, sendDelay] = [new LatencyHistogram(), new LatencyHistogram(), new LatencyHistogram()];
   let [startedAt, lastAnswerAt] = [0, 0];
-  const unavailable = { count: 0, firstMs: 0, lastMs: 0 };
   const elapsedMs = (): number => performance.now() - startedAt;
 
   const sender = new RequestSender({
@@ -55,10 +52,6 @@ export const runOpenLoop = inChildProcess<OpenLoopPlan, OpenLoopResult>(import.m
     onAnswer: (place, status) => {
       lastAnswerAt = elapsedMs();
       outcomes[place] = outcomeCodeOf(status);
-      if (status === 503) {
-        if (unavailable.count++ === 0) unavailable.firstMs = lastAnswerAt;
-        unavailable.lastMs = lastAnswerAt;
-      }
       all.record(dueAtMs(place, rate), lastAnswerAt);
       if (outcomes[place] === OUTCOME_CODE.ok) accepted.record(dueAtMs(place, rate), lastAnswerAt);
       sender.sendDue(lastAnswerAt);
@@ -80,7 +73,6 @@ export const runOpenLoop = inChildProcess<OpenLoopPlan, OpenLoopResult>(import.m
     latency: all.summary(),
     acceptedLatency: accepted.summary(),
     sendDelay: sendDelay.summary(),
-    unavailable,
     ranOutOfBuyers: total < Math.round(rate * seconds),
     cpuSeconds: ownCpuSeconds() - cpuBefore,
     outcomes: Buffer.from(outcomes).toString('base64'),
