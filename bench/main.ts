@@ -15,7 +15,7 @@ import { fleet } from './scenarios/fleet.js';
 import { limits } from './scenarios/limits.js';
 import { paired, WARM_UP_SLICE_SECONDS } from './scenarios/paired.js';
 import { soldOut } from './scenarios/sold-out.js';
-import { buckets, memory, noGroupCommit, WARM_UP_ROUND_SECONDS, warmUp, warmUpSeconds, win } from './scenarios/win.js';
+import { memory, noGroupCommit, WARM_UP_ROUND_SECONDS, warmUp, warmUpSeconds, win } from './scenarios/win.js';
 import { describeMachine } from './session/machine.js';
 import { withSession, type Progress } from './session/session.js';
 
@@ -110,8 +110,6 @@ function runScenario(scenario: ScenarioName, context: Context): Promise<Scenario
       return paired(context);
     case 'fleet':
       return fleet(context);
-    case 'buckets':
-      return buckets(context);
     case 'memory':
       return memory(context);
     default:
@@ -131,7 +129,6 @@ function buyersNeeded(options: BenchOptions, warmUpFor: number): number {
     crowd: 1,
     paired: Math.max(WARM_UP_SLICE_SECONDS, secondsOf({ options }, 'paired')) * winRate,
     fleet: secondsOf({ options }, 'fleet') * winRate,
-    buckets: secondsOf({ options }, 'buckets') * winRate,
     memory: secondsOf({ options }, 'memory') * winRate,
   };
   const warmUpRound = Math.min(warmUpFor, WARM_UP_ROUND_SECONDS);

@@ -11,7 +11,6 @@ const SCENARIOS = [
   'crowd',
   'paired',
   'fleet',
-  'buckets',
   'memory',
 ] as const;
 export type ScenarioName = (typeof SCENARIOS)[number];
@@ -34,7 +33,7 @@ export interface BenchOptions {
   readonly against: string | null;
   /** How often `paired` measures both builds. */
   readonly pairs: number;
-  /** Buckets of the sales of `buckets` and `fleet`. */
+  /** Buckets of the sales of `fleet`. */
   readonly buckets: number;
   /** Apis of `fleet`. */
   readonly apis: number;
@@ -65,7 +64,6 @@ const ABOUT: Record<ScenarioName, string> = {
   crowd: 'each kind of read alone: the sale, an own purchase, pages, the waiting room',
   paired: 'CPU of the api per purchase, measured beside another build (--against)',
   fleet: 'win on one api, then on --apis apis, with one bucket, --buckets buckets, and by lanes of buyers',
-  buckets: 'win on a sale with --buckets buckets, and with one bucket before and after',
   memory: 'win for 60 s, with a sample of the memory of the api every second (--memory)',
 };
 
@@ -113,7 +111,7 @@ function benchCommand(): Command {
     )
     .option('--against <folder>', 'other checkout for paired; run `npm run build` in it first')
     .option('--pairs <n>', 'number of slices of paired', whole(1, 100), 10)
-    .option('--buckets <n>', 'number of buckets for the scenarios buckets and fleet', whole(2, 64), 8)
+    .option('--buckets <n>', 'number of buckets for the scenario fleet', whole(2, 64), 8)
     .option('--apis <n>', 'number of apis for the scenario fleet', whole(2, 16), 4)
     .option('--memory', 'win for 60 s, with the memory of the api sampled each second')
     .addOption(

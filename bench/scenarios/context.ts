@@ -28,7 +28,6 @@ const DEFAULT_SECONDS: Record<ScenarioName, number> = {
   crowd: 4,
   paired: 10, // CPU is counted in steps of 10 ms
   fleet: 10,
-  buckets: 15,
   memory: 60,
 };
 
