@@ -3,23 +3,19 @@ import { loadavg } from 'node:os';
 import { ConfigError } from '../src/core/config/load.js';
 import { assertNever, OperationalError } from '../src/core/errors.js';
 import { StackError } from '../deploy/local/stack/stack-error.js';
-import { attack } from './attack/attack-scenario.js';
-import { CAPTURED } from './attack/attackers.js';
 import { BenchError } from './bench-error.js';
 import { BuyerPool, prepareBuyers } from './load/buyers.js';
 import { parseOptions, type BenchOptions, type ScenarioName } from './options.js';
 import { judgeGoals, reportNotes, reportTable, type Report } from './report.js';
 import { isBad, type ScenarioResult } from './results.js';
-import { BUYERS_PER_SECOND, dueRateOf, secondsOf, type Context } from './scenarios/context.js';
+import { BUYERS_PER_SECOND, flashRateOf, secondsOf, type Context } from './scenarios/context.js';
 import { crowd } from './scenarios/crowd.js';
 import { flash } from './scenarios/flash.js';
 import { fleet } from './scenarios/fleet.js';
 import { limits } from './scenarios/limits.js';
 import { paired, WARM_UP_SLICE_SECONDS } from './scenarios/paired.js';
-import { rebuild } from './scenarios/rebuild.js';
-import { reshard } from './scenarios/reshard.js';
 import { soldOut } from './scenarios/sold-out.js';
-import { buckets, memory, noGroupCommit, WARM_UP_ROUND_SECONDS, warmUp, warmUpSeconds, win } from './scenarios/win.js';
+import { memory, noGroupCommit, WARM_UP_ROUND_SECONDS, warmUp, warmUpSeconds, win } from './scenarios/win.js';
 import { describeMachine } from './session/machine.js';
 import { withSession, type Progress } from './session/session.js';
 
@@ -110,18 +106,10 @@ function runScenario(scenario: ScenarioName, context: Context): Promise<Scenario
       return limits(context);
     case 'crowd':
       return crowd(context);
-    case 'attack':
-      return attack(context);
     case 'paired':
       return paired(context);
     case 'fleet':
       return fleet(context);
-    case 'buckets':
-      return buckets(context);
-    case 'reshard':
-      return reshard(context);
-    case 'rebuild':
-      return rebuild(context);
     case 'memory':
       return memory(context);
     default:
@@ -136,15 +124,11 @@ function buyersNeeded(options: BenchOptions, warmUpFor: number): number {
     win: secondsOf({ options }, 'win') * winRate,
     'no-group-commit': Math.max(4, secondsOf({ options }, 'no-group-commit')) * single,
     'sold-out': (secondsOf({ options }, 'sold-out') + 4) * soldOutRate,
-    flash: secondsOf({ options }, 'flash') * dueRateOf({ options }, 'flash'),
+    flash: secondsOf({ options }, 'flash') * flashRateOf({ options }),
     limits: secondsOf({ options }, 'limits') * soldOutRate,
     crowd: 1,
-    attack: secondsOf({ options }, 'attack') * dueRateOf({ options }, 'attack') + CAPTURED,
     paired: Math.max(WARM_UP_SLICE_SECONDS, secondsOf({ options }, 'paired')) * winRate,
     fleet: secondsOf({ options }, 'fleet') * winRate,
-    buckets: secondsOf({ options }, 'buckets') * winRate,
-    reshard: secondsOf({ options }, 'reshard') * dueRateOf({ options }, 'reshard'),
-    rebuild: 0,
     memory: secondsOf({ options }, 'memory') * winRate,
   };
   const warmUpRound = Math.min(warmUpFor, WARM_UP_ROUND_SECONDS);

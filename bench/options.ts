@@ -9,12 +9,8 @@ const SCENARIOS = [
   'flash',
   'limits',
   'crowd',
-  'attack',
   'paired',
   'fleet',
-  'buckets',
-  'reshard',
-  'rebuild',
   'memory',
 ] as const;
 export type ScenarioName = (typeof SCENARIOS)[number];
@@ -27,7 +23,7 @@ export interface BenchOptions {
   readonly connections: number;
   /** Load before the first measurement. Null: 80 s for a fresh broker, else 10 s. */
   readonly warmUpSeconds: number | null;
-  /** Requests per second of `flash`, `reshard` and `attack`, honest and hostile together. Null: each has its own. */
+  /** Requests per second of `flash`. Null: its default. */
   readonly rate: number | null;
   /** Batches in flight that `no-group-commit` tries. */
   readonly inFlight: readonly number[];
@@ -37,12 +33,10 @@ export interface BenchOptions {
   readonly against: string | null;
   /** How often `paired` measures both builds. */
   readonly pairs: number;
-  /** Buckets of the sales of `buckets` and `fleet`, and number that `reshard` makes. */
+  /** Buckets of the sales of `fleet`. */
   readonly buckets: number;
   /** Apis of `fleet`. */
   readonly apis: number;
-  /** Orders of the sale of `rebuild`. */
-  readonly orders: number;
   readonly keepStack: boolean;
   /** Writes to disk that the servers make before they answer. */
   readonly durability: Durability;
@@ -68,12 +62,8 @@ const ABOUT: Record<ScenarioName, string> = {
   flash: 'requests at --rate against 5,000 units, sent on time even if answers are late',
   limits: 'measures each part alone: node:http, deduct, half message + commit, batch insert',
   crowd: 'each kind of read alone: the sale, an own purchase, pages, the waiting room',
-  attack: 'honest buyers alone, then with attackers; a fifth of --rate is honest',
   paired: 'CPU of the api per purchase, measured beside another build (--against)',
   fleet: 'win on one api, then on --apis apis, with one bucket, --buckets buckets, and by lanes of buyers',
-  buckets: 'win on a sale with --buckets buckets, and with one bucket before and after',
-  reshard: 'splits a sale into --buckets buckets at --rate requests/s, and measures how long buyers get 503',
-  rebuild: 'rebuilds a sale of --orders orders among 20 times as many others, and measures how long it is locked',
   memory: 'win for 60 s, with a sample of the memory of the api every second (--memory)',
 };
 
@@ -114,20 +104,15 @@ function benchCommand(): Command {
     .option('--seconds <s>', 'duration of each load (default: depends on the scenario)', whole(1, 600))
     .option('--connections <n>', 'keep-alive connections', whole(1, 4096), 512)
     .option('--warm-up <s>', 'load before measuring (default: 80 for a fresh broker, else 10)', whole(0, 120))
-    .option(
-      '--rate <n>',
-      'requests per second of flash (10000), reshard (5000) and attack (2000, honest and hostile)',
-      whole(10, 50_000),
-    )
+    .option('--rate <n>', 'requests per second of flash (default: 10000)', whole(10, 50_000))
     .option('--in-flight <list>', 'values for no-group-commit to try', inFlightList, [32, 64, 128])
     .addOption(
       new Option('--admission <state>', 'run sold-out with all admission layers').choices(['off', 'on']).default('off'),
     )
     .option('--against <folder>', 'other checkout for paired; run `npm run build` in it first')
     .option('--pairs <n>', 'number of slices of paired', whole(1, 100), 10)
-    .option('--buckets <n>', 'number of buckets for the scenarios buckets, fleet and reshard', whole(2, 64), 8)
+    .option('--buckets <n>', 'number of buckets for the scenario fleet', whole(2, 64), 8)
     .option('--apis <n>', 'number of apis for the scenario fleet', whole(2, 16), 4)
-    .option('--orders <n>', 'number of orders for the scenario rebuild', whole(1_000, 10_000_000), 1_000_000)
     .option('--memory', 'win for 60 s, with the memory of the api sampled each second')
     .addOption(
       new Option('--durability <level>', 'failure that an answer of the servers survives')

@@ -1,16 +1,8 @@
 import { renderTable } from '../test/helpers/render-table.js';
-import {
-  HONEST_P99_ROW,
-  HONEST_SHARE_ROW,
-  HONEST_UNITS_ROW,
-  SLOW_LIMIT_ROW,
-  SLOW_LONGEST_ROW,
-} from './attack/attack-figures.js';
 import type { CpuUser } from './measure.js';
 import { problemsIn, type LoadFigures, type ScenarioResult } from './results.js';
 import type { FleetFigures } from './scenarios/fleet.js';
 import { ratioOf, type Comparison, type Slice } from './scenarios/paired.js';
-import type { RebuildFigures } from './scenarios/rebuild.js';
 import type { Machine } from './session/machine.js';
 
 /** The result of a run. --json prints it, and the table is built from it. */
@@ -83,7 +75,6 @@ export function reportTable(results: readonly ScenarioResult[]): string {
 function ownTable(result: ScenarioResult): string[] {
   if (result.kind === 'paired') return [pairedTable(result.comparison)];
   if (result.kind === 'fleet') return [fleetTable(result)];
-  if (result.kind === 'rebuild') return [rebuildTable(result)];
   return [];
 }
 
@@ -112,18 +103,12 @@ export function reportNotes(report: Report): string {
     `versions: ${pairs(versions)}`,
     `durability: ${pairs(machine.durability)}`,
     `settings: ${pairs(machine.settings)}; warm-up ${report.warmUpSeconds} s`,
-    'CPU µs each: per accepted purchase; sold-out, flash and attack: per answer',
+    'CPU µs each: per accepted purchase; sold-out and flash: per answer',
   ];
   for (const result of results) {
     if (result.kind === 'load') {
       const early = result.ranOutOfBuyers ? '; ended early: no buyer was left' : '';
       lines.push(`${result.scenario}: ${result.about}${early}`);
-    }
-    if (result.kind === 'rebuild') {
-      const { orders, others, fillSeconds, rebuilt } = result;
-      const filled = `${formatNumber(orders)} orders among ${formatNumber(others)}, filled in ${formatNumber(fillSeconds)} s`;
-      lines.push(`${result.scenario}: ${filled}`);
-      lines.push(...rebuilt.map(({ title, steps }) => `${result.scenario}: ${title}: steps, s: ${steps}`));
     }
     for (const problem of problemsIn(result)) lines.push(`${result.scenario}: FAILED: ${problem}`);
   }
@@ -162,14 +147,6 @@ function fleetTable({ rows }: FleetFigures): string {
   return renderTable(['fleet', 'landed/s', 'batches/s', 'batch size', 'CPU µs each', ...users], cells);
 }
 
-/** Returns how long buyers would get 503 during each rebuild, and its CPU, in seconds. */
-function rebuildTable({ rebuilt }: RebuildFigures): string {
-  const rows = rebuilt.map(({ title, lockedSeconds, cpu }) =>
-    [title, ...[lockedSeconds, cpu.keeper, cpu.redis, cpu.mariadb].map((value) => formatNumber(value))].map(String),
-  );
-  return renderTable(['rebuild, s', 'locked', 'CPU keeper', 'CPU Redis', 'CPU MariaDB'], rows);
-}
-
 /** Formats large figures like 12,345 and small figures like 12.3 and 0.71. */
 function formatNumber(value: number): string {
   const digits = Math.abs(value) >= 100 || Number.isInteger(value) ? 0 : Math.abs(value) >= 10 ? 1 : 2;
@@ -187,16 +164,11 @@ const LANDED_PER_SECOND = 10_000;
 const TIMES_NO_GROUP_COMMIT = 7;
 const SHARE_OF_BARE_HTTP = 0.7;
 const SHARE_OF_BARE_HTTP_BEHIND_ADMISSION = 0.5;
-/** Honest buyers under attack: share of their rate without the attack, and latency in ms. */
-const HONEST_SHARE = 0.8;
-const HONEST_P99_MS = 100;
 /** CPU per purchase with every layer off, compared with another build. */
 const PAIRED_RATIO = 1.02;
 /** Growth of the heap from the first to the last third of a minute of `win`. */
 const HEAP_GROWTH = 1.2;
 
-/** Longest lock of a sale of a million orders among twenty million others, in seconds. */
-const REBUILD = { orders: 1_000_000, lockedSecondsMax: 20 };
 /** Judges the goals of the scenarios that ran. Goals are only shown and fail nothing, because machines differ. */
 export function judgeGoals(results: readonly ScenarioResult[]): Goal[] {
   const find = (name: string): LoadFigures | undefined =>
@@ -222,21 +194,7 @@ export function judgeGoals(results: readonly ScenarioResult[]): Goal[] {
     const what = `sold-out${admissionIsOn ? ' with every layer on' : ''}, share of bare node:http`;
     goals.push(atLeast(what, share, admissionIsOn ? SHARE_OF_BARE_HTTP_BEHIND_ADMISSION : SHARE_OF_BARE_HTTP));
   }
-  return [...goals, ...attackGoals(find('attack')?.extra), ...pairedGoals(results), ...rebuildGoals(results)];
-}
-
-function attackGoals(extra: LoadFigures['extra'] = {}): Goal[] {
-  const [share, p99] = [extra[HONEST_SHARE_ROW], extra[HONEST_P99_ROW]];
-  const [longest, mayLast] = [extra[SLOW_LONGEST_ROW], extra[SLOW_LIMIT_ROW]];
-  const units = extra[HONEST_UNITS_ROW];
-  if (typeof share !== 'number' || typeof units !== 'number' || typeof p99 !== 'number') return [];
-  if (typeof longest !== 'number' || typeof mayLast !== 'number') return [];
-  return [
-    // On a busy machine a load may take longer without the attack than with it, so the worse of the two counts.
-    atLeast('attack, honest buyers of their rate and units without it', Math.min(share, units), HONEST_SHARE),
-    { goal: `attack, p99 of honest winners in ms below ${HONEST_P99_MS}`, measured: p99, met: p99 < HONEST_P99_MS },
-    { goal: `attack, ms until slow headers are closed ≤ ${mayLast}`, measured: longest, met: longest <= mayLast },
-  ];
+  return [...goals, ...pairedGoals(results)];
 }
 
 function pairedGoals(results: readonly ScenarioResult[]): Goal[] {
@@ -245,16 +203,6 @@ function pairedGoals(results: readonly ScenarioResult[]): Goal[] {
     const measured = result.comparison.ratio.median;
     const goal = `paired, CPU per purchase of that of ${result.comparison.against} ≤ ${PAIRED_RATIO}`;
     return [{ goal, measured, met: measured <= PAIRED_RATIO }];
-  });
-}
-
-function rebuildGoals(results: readonly ScenarioResult[]): Goal[] {
-  return results.flatMap((result) => {
-    if (result.kind !== 'rebuild' || result.orders < REBUILD.orders) return [];
-    return result.rebuilt.map(({ title, lockedSeconds: measured }) => {
-      const goal = `rebuild ${title}, s that the sale is locked ≤ ${REBUILD.lockedSecondsMax}`;
-      return { goal, measured, met: measured <= REBUILD.lockedSecondsMax };
-    });
   });
 }
 

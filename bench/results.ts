@@ -4,7 +4,6 @@ import type { ScenarioName } from './options.js';
 import type { FleetFigures } from './scenarios/fleet.js';
 import type { LimitFigures } from './scenarios/limits.js';
 import type { PairedFigures } from './scenarios/paired.js';
-import type { RebuildFigures } from './scenarios/rebuild.js';
 import type { SaleVerdict } from './session/stores.js';
 
 /** The figures of a scenario that sells or refuses. */
@@ -34,7 +33,7 @@ export interface LoadFigures {
   readonly verdict: SaleVerdict;
 }
 
-export type ScenarioResult = LoadFigures | FleetFigures | LimitFigures | PairedFigures | RebuildFigures;
+export type ScenarioResult = LoadFigures | FleetFigures | LimitFigures | PairedFigures;
 
 /** Converts measurements into figures. CPU is divided by `per`. */
 export function loadFigures(

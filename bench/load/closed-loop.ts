@@ -27,7 +27,6 @@ export const runClosedLoop = inChildProcess<LoadPlan | RepeatPlan, LoadResult>(i
     connections,
     rate: RATE,
     total,
-    inTurn: false,
     endsAfterMs: seconds * 1000,
     request: (place) => {
       sentAt[place] = elapsedMs();

@@ -25,7 +25,7 @@ type HeadersOf = (userId: string, idempotencyKey: string) => string;
  * Signs each request when it is sent, because a timestamp is valid for five minutes and a nonce for one use.
  * @param keys `id:secret,id:secret`; the first one signs
  */
-export function signatureHeaders(keys: string, path: string): HeadersOf {
+function signatureHeaders(keys: string, path: string): HeadersOf {
   const [first] = readKeyring(keys);
   if (first === undefined) throw new RangeError('no signing key is set');
   const [keyId, key] = first;

@@ -8,22 +8,18 @@ import { dueAtMs, RequestSender } from './request-sender.js';
 export interface OpenLoopPlan extends LoadPlan {
   /** Requests per second. */
   readonly rate: number;
-  /** Local addresses of the connections, used in turn. Default: 127.0.0.1 for all. */
-  readonly addresses?: readonly string[];
 }
 
 /** The outcome of a purchase according to its answer. 0 stands for a buyer who sent nothing. */
 export const OUTCOME_CODE = { ok: 1, fail: 2, unknown: 3 } as const;
 
 /** Classifies a status: 4xx means that no units are held, and 503 leaves that open. */
-export const outcomeCodeOf = (status: number): number =>
+const outcomeCodeOf = (status: number): number =>
   status < 300 ? OUTCOME_CODE.ok : status < 500 ? OUTCOME_CODE.fail : OUTCOME_CODE.unknown;
 
 export interface OpenLoopResult extends LoadResult {
   /** Latency of accepted purchases only. */
   readonly acceptedLatency: Latency;
-  /** Number of answers with 503, and when the first and the last came, in ms after the start. */
-  readonly unavailable: { readonly count: number; readonly firstMs: number; readonly lastMs: number };
   /** OUTCOME_CODE of each buyer of the slice as one byte, in base64. */
   readonly outcomes: string;
   /** How late the client sent, in ms. Every latency includes this delay. */
@@ -32,7 +28,7 @@ export interface OpenLoopResult extends LoadResult {
 
 /** Sends purchases at a fixed rate. If a request must wait for a free connection, its latency includes the wait. */
 export const runOpenLoop = inChildProcess<OpenLoopPlan, OpenLoopResult>(import.meta.url, async (plan) => {
-  const { port, path, buyers, connections, seconds, rate, addresses } = plan;
+  const { port, path, buyers, connections, seconds, rate } = plan;
   const records = readRecords(buyers);
   const frame = requestFrame({ port, path });
   const [head, tail] = [Buffer.from(frame.head, 'latin1'), Buffer.from(frame.tail, 'latin1')];
@@ -40,7 +36,6 @@ export const runOpenLoop = inChildProcess<OpenLoopPlan, OpenLoopResult>(import.m
   const outcomes = new Uint8Array(buyers.count);
   const [all, accepted, sendDelay] = [new LatencyHistogram(), new LatencyHistogram(), new LatencyHistogram()];
   let [startedAt, lastAnswerAt] = [0, 0];
-  const unavailable = { count: 0, firstMs: 0, lastMs: 0 };
   const elapsedMs = (): number => performance.now() - startedAt;
 
   const sender = new RequestSender({
@@ -48,8 +43,6 @@ export const runOpenLoop = inChildProcess<OpenLoopPlan, OpenLoopResult>(import.m
     connections,
     rate,
     total,
-    inTurn: addresses !== undefined,
-    ...(addresses === undefined ? {} : { addressOf: (turn) => addresses[turn % addresses.length] as string }),
     request: (place) => {
       outcomes[place] = OUTCOME_CODE.unknown;
       sendDelay.record(dueAtMs(place, rate), elapsedMs());
@@ -59,10 +52,6 @@ export const runOpenLoop = inChildProcess<OpenLoopPlan, OpenLoopResult>(import.m
     onAnswer: (place, status) => {
       lastAnswerAt = elapsedMs();
       outcomes[place] = outcomeCodeOf(status);
-      if (status === 503) {
-        if (unavailable.count++ === 0) unavailable.firstMs = lastAnswerAt;
-        unavailable.lastMs = lastAnswerAt;
-      }
       all.record(dueAtMs(place, rate), lastAnswerAt);
       if (outcomes[place] === OUTCOME_CODE.ok) accepted.record(dueAtMs(place, rate), lastAnswerAt);
       sender.sendDue(lastAnswerAt);
@@ -84,7 +73,6 @@ export const runOpenLoop = inChildProcess<OpenLoopPlan, OpenLoopResult>(import.m
     latency: all.summary(),
     acceptedLatency: accepted.summary(),
     sendDelay: sendDelay.summary(),
-    unavailable,
     ranOutOfBuyers: total < Math.round(rate * seconds),
     cpuSeconds: ownCpuSeconds() - cpuBefore,
     outcomes: Buffer.from(outcomes).toString('base64'),

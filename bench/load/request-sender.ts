@@ -3,13 +3,6 @@ import { connect, type Socket } from 'node:net';
 export interface RequestSenderOptions {
   readonly port: number;
   readonly connections: number;
-  /** Returns the local address of the n-th connection. Default: 127.0.0.1 for all. */
-  readonly addressOf?: (turn: number) => string;
-  /**
-   * True: connections take turns, so that each address sends its share. False: the connection used last is the next,
-   * which costs least.
-   */
-  readonly inTurn: boolean;
   /** Requests per second. */
   readonly rate: number;
   /** Maximum number of requests. */
@@ -61,16 +54,16 @@ export class RequestSender {
 
   /** Opens the connections. @throws if the server does not accept a connection */
   async start(): Promise<void> {
-    await Promise.all(Array.from({ length: this.#options.connections }, (_, turn) => this.#connect(turn)));
+    await Promise.all(Array.from({ length: this.#options.connections }, () => this.#connect()));
   }
 
   /** Sends the requests that are due as long as connections are free. The rest waits for the next call. */
   sendDue(elapsedMs: number): void {
-    const { rate, total, inTurn, request, endsAfterMs = Infinity } = this.#options;
+    const { rate, total, request, endsAfterMs = Infinity } = this.#options;
     if (elapsedMs > endsAfterMs) return;
     const due = Math.min(total, dueCount(elapsedMs, rate));
     while (this.#sent < due) {
-      const connection = inTurn ? this.#idle.shift() : this.#idle.pop();
+      const connection = this.#idle.pop(); // the connection used last costs least
       if (connection === undefined) return;
       connection.place = this.#sent++;
       this.#open++;
@@ -111,10 +104,10 @@ export class RequestSender {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  #connect(turn: number): Promise<void> {
-    const { port, addressOf } = this.#options;
+  #connect(): Promise<void> {
+    const { port } = this.#options;
     return new Promise((resolve, reject) => {
-      const socket = connect({ port, host: '127.0.0.1', localAddress: addressOf?.(turn), noDelay: true });
+      const socket = connect({ port, host: '127.0.0.1', noDelay: true });
       const connection: Connection = { socket, answers: new AnswerReader(), place: -1 };
       this.#sockets.add(socket);
       socket.setTimeout(CONNECT_TIMEOUT_MS, () => reject(new Error('a connection was not opened in time')));
@@ -130,7 +123,7 @@ export class RequestSender {
         this.#removeIdle(connection);
         if (connection.place !== -1) this.#open--;
         if (this.#ended || this.#sent >= this.#options.total) return;
-        this.#connect(turn).catch(() => undefined); // the other connections continue
+        this.#connect().catch(() => undefined); // the other connections continue
       });
     });
   }

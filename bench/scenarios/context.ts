@@ -26,23 +26,15 @@ const DEFAULT_SECONDS: Record<ScenarioName, number> = {
   flash: 5,
   limits: 4,
   crowd: 4,
-  attack: 20,
   paired: 10, // CPU is counted in steps of 10 ms
   fleet: 10,
-  buckets: 15,
-  reshard: 8,
-  rebuild: 0,
   memory: 60,
 };
 
 export const secondsOf = ({ options }: Pick<Context, 'options'>, scenario: ScenarioName): number =>
   options.seconds ?? DEFAULT_SECONDS[scenario];
 
-/** Requests per second of an open-loop load without --rate. Two cores can serve 2,000 of `attack` and its clients. */
-const DEFAULT_RATES = { flash: 10_000, attack: 2000, reshard: 5000 };
-
-export const dueRateOf = ({ options }: Pick<Context, 'options'>, scenario: keyof typeof DEFAULT_RATES): number =>
-  options.rate ?? DEFAULT_RATES[scenario];
+export const flashRateOf = ({ options }: Pick<Context, 'options'>): number => options.rate ?? 10_000;
 
 /** Number of buyers prepared per second of load, more than two cores can serve. A load that needs more ends early. */
 export const BUYERS_PER_SECOND = { win: 18_000, single: 6_000, soldOut: 45_000 } as const;

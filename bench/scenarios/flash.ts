@@ -1,7 +1,7 @@
 import { runOpenLoop } from '../load/open-loop.js';
 import { measure } from '../measure.js';
 import { loadFigures, type LoadFigures } from '../results.js';
-import { checkSaleOf, dueRateOf, opLogOf, secondsOf, type Context } from './context.js';
+import { checkSaleOf, flashRateOf, opLogOf, secondsOf, type Context } from './context.js';
 
 const STOCK = 5000;
 
@@ -13,7 +13,7 @@ export async function flash(context: Context): Promise<LoadFigures> {
   const { session, options } = context;
   const seconds = secondsOf(context, 'flash');
   const { connections } = options;
-  const rate = dueRateOf(context, 'flash');
+  const rate = flashRateOf(context);
   const buyers = context.buyers.take(rate * seconds);
   const sale = await session.stores.openSale('flash', STOCK);
   session.progress(`flash: ${rate} requests/s for ${seconds} s against ${STOCK} units`);

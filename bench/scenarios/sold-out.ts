@@ -1,6 +1,6 @@
 import { join } from 'node:path';
+import { readKeyring } from '../../src/core/hmac.js';
 import type { Sale } from '../../src/core/sale.js';
-import { keyIdsOf } from '../attack/attackers.js';
 import { BenchError } from '../bench-error.js';
 import { captureAnswer, startBareServer, type BareAnswer } from '../load/bare-http.js';
 import { headersAt, readRecords, splitSlice, type BuyerSlice } from '../load/buyers.js';
@@ -106,7 +106,7 @@ function allLayersOn({ sign }: AdmissionKeys): object {
       purchase: { ip: wide, user: wide, global, subjectsMax: 1_000_000 },
       leaky: { ratePerSecond: 1_000_000, waitMaxMs: 1000 },
     },
-    sign: { mode: 'on', keys: keyIdsOf(sign), tokens: { mode: 'on' } },
+    sign: { mode: 'on', keys: [...readKeyring(sign).keys()], tokens: { mode: 'on' } },
     queue: { mode: 'on' },
     breaker: { mode: 'on' },
     degrade: { mode: 'on' },

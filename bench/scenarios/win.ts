@@ -28,18 +28,16 @@ interface WinLoad {
   readonly title: string;
   readonly seconds: number;
   readonly perSecond: number;
-  /** Buckets of the sale. Default: one. */
-  readonly buckets?: number;
 }
 
 /** Runs one load of winners on a new sale and checks the sale afterwards. */
 async function winLoad(
   context: Context,
-  { title, seconds, perSecond, buckets }: WinLoad,
+  { title, seconds, perSecond }: WinLoad,
 ): Promise<{ measured: Measured; verdict: SaleVerdict }> {
   const { session } = context;
   const buyers = context.buyers.take(seconds * perSecond);
-  const sale = await session.stores.openSale(title, buyers.count, buckets);
+  const sale = await session.stores.openSale(title, buyers.count);
   session.progress(`${title}: ${seconds} s of load`);
   const measured = await closedLoop(context, sale.saleId, { buyers, seconds });
   session.progress(
@@ -85,37 +83,6 @@ async function landedPerSecond(context: Context, title: string, seconds: number)
   const { measured, verdict } = await winLoad(context, { title, seconds, perSecond: BUYERS_PER_SECOND.single });
   assertPassed(verdict, title);
   return measured.landed / measured.landedSeconds;
-}
-
-/** Runs the same load on a sale of one bucket just before and after, so that a busy moment affects both. */
-export async function buckets(context: Context): Promise<LoadFigures> {
-  const { session, options } = context;
-  const seconds = secondsOf(context, 'buckets');
-  const load = { seconds, perSecond: BUYERS_PER_SECOND.win };
-  const onOne = async (): Promise<number> => {
-    const { measured, verdict } = await winLoad(context, { title: 'one bucket', ...load });
-    assertPassed(verdict, 'one bucket');
-    await session.stores.empty();
-    return measured.landed / measured.landedSeconds;
-  };
-  const before = await onOne();
-  const { measured, verdict } = await winLoad(context, {
-    title: `${options.buckets} buckets`,
-    ...load,
-    buckets: options.buckets,
-  });
-  const figures = (extra: LoadFigures['extra'] = {}): LoadFigures => {
-    const about = `a sale of ${options.buckets} buckets; ${options.connections} connections, ${seconds} s`;
-    return loadFigures('buckets', about, { measured, verdict, per: 'accepted' }, extra);
-  };
-  if (verdict.problems.length > 0) return figures(); // its data is kept
-  await session.stores.empty();
-  const after = await onOne();
-  const one = (before + after) / 2;
-  return figures({
-    'one bucket, landed/s': one,
-    'share of one bucket': measured.landed / measured.landedSeconds / one,
-  });
 }
 
 const SAMPLE_MS = 1000;

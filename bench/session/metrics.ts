@@ -28,26 +28,6 @@ export function sumOf(samples: Samples, name: string, ...labels: readonly string
 export const growth = (before: Samples, after: Samples, name: string, ...labels: readonly string[]): number =>
   sumOf(after, name, ...labels) - sumOf(before, name, ...labels);
 
-/**
- * Returns by how much each series of a counter grew, by the values of these labels: `lists forbidden` → 12. Omits
- * series that did not grow.
- */
-export function growthBy(
-  before: Samples,
-  after: Samples,
-  name: string,
-  labels: readonly string[],
-): Record<string, number> {
-  const grown: Record<string, number> = {};
-  for (const [series, value] of after) {
-    if (!series.startsWith(`${name}{`)) continue;
-    const more = value - (before.get(series) ?? 0);
-    const key = labels.map((label) => new RegExp(`[{,]${label}="([^"]*)"`).exec(series)?.[1] ?? '').join(' ');
-    if (more > 0) grown[key] = (grown[key] ?? 0) + more;
-  }
-  return grown;
-}
-
 /** @throws BenchError if the program does not answer */
 export async function scrape(port: number): Promise<Samples> {
   try {

@@ -33,6 +33,16 @@ const OPERATORS = ['operators'] as const;
 /** The prefix of every buyer address, so that a comparison rules out any other request. */
 export const API_PREFIX = '/v1/';
 
+const forOperators = <R extends Role>(role: R) =>
+  ({
+    listeners: OPERATORS,
+    signed: false,
+    proofs: false,
+    token: true,
+    role,
+    codes: ['misdirected', 'unauthorized', 'role_needed', 'denied', 'rate_limited'],
+  }) as const;
+
 /**
  * The requirements of a route: its listeners, and the proofs and the role that its callers need, with the problems that
  * these may cause. The pipeline reads this table. The `endpoint` of a route determines whether the admission layers
@@ -105,30 +115,9 @@ const ACCESS = {
    * For callers whose token has this role or a higher one. Of the admission layers, only the list of denied users
    * applies.
    */
-  viewer: {
-    listeners: OPERATORS,
-    signed: false,
-    proofs: false,
-    token: true,
-    role: 'viewer',
-    codes: ['misdirected', 'unauthorized', 'role_needed', 'denied', 'rate_limited'],
-  },
-  operator: {
-    listeners: OPERATORS,
-    signed: false,
-    proofs: false,
-    token: true,
-    role: 'operator',
-    codes: ['misdirected', 'unauthorized', 'role_needed', 'denied', 'rate_limited'],
-  },
-  admin: {
-    listeners: OPERATORS,
-    signed: false,
-    proofs: false,
-    token: true,
-    role: 'admin',
-    codes: ['misdirected', 'unauthorized', 'role_needed', 'denied', 'rate_limited'],
-  },
+  viewer: forOperators('viewer'),
+  operator: forOperators('operator'),
+  admin: forOperators('admin'),
 } as const satisfies Record<string, AccessRow>;
 
 interface AccessRow {
@@ -179,17 +168,13 @@ export interface HeaderSpec {
 type CommonCode = (typeof ALWAYS)[number];
 type CodeOf<A extends Access> = (typeof ACCESS)[A]['codes'][number];
 
-interface RouteSpec<P, Q, B, S extends number, C extends ProblemCode, A extends Access, X> {
+interface OperatorRouteSpec<P, Q, B, S extends number, C extends ProblemCode, A extends Access, X> {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   /** Parameters as `{name}`, as in OpenAPI. */
   readonly path: string;
-  /** The label under which the answers are counted. */
-  readonly label: HttpRoute;
   readonly operationId: string;
   readonly summary: string;
   readonly access: A;
-  /** The name of the endpoint in the admission rules. Null if the admission layers do not apply. */
-  readonly endpoint: Endpoint | null;
   readonly params?: z.ZodType<P>;
   readonly query?: z.ZodType<Q>;
   readonly headers?: readonly HeaderSpec[];
@@ -212,6 +197,20 @@ interface RouteSpec<P, Q, B, S extends number, C extends ProblemCode, A extends 
     call: Call<P, Q, B>,
     services: RouteServices & X,
   ) => Reply<NoInfer<S | C> | CodeOf<A>> | Promise<Reply<NoInfer<S | C> | CodeOf<A>>>;
+}
+interface RouteSpec<P, Q, B, S extends number, C extends ProblemCode, A extends Access, X> extends OperatorRouteSpec<
+  P,
+  Q,
+  B,
+  S,
+  C,
+  A,
+  X
+> {
+  /** The label under which the answers are counted. */
+  readonly label: HttpRoute;
+  /** The name of the endpoint in the admission rules. Null if the admission layers do not apply. */
+  readonly endpoint: Endpoint | null;
 }
 /** Null if the handler has written the answer itself. */
 type Reply<K extends number | ProblemCode> = Answer<K | CommonCode> | null;
@@ -254,6 +253,11 @@ export function defineRoute<P, Q, B, S extends number, C extends ProblemCode, A 
     handle: handle as Route<X>['handle'],
   };
 }
+
+/** Defines a route for operators. The admission layers do not apply, and its answers are counted as `admin`. */
+export const operatorRoute = <P, Q, B, S extends number, C extends ProblemCode, A extends Role, X = unknown>(
+  spec: OperatorRouteSpec<P, Q, B, S, C, A, X>,
+): Route<X> => defineRoute<P, Q, B, S, C, A, X>({ ...spec, label: 'admin', endpoint: null });
 
 /** The routes that listeners serve, and the services of all of them. */
 export interface Api {

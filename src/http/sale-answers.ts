@@ -102,12 +102,6 @@ export class SaleAnswers {
 
 const SECOND_MS = 1000;
 
-export interface RememberAnswersPorts {
-  readonly history: AnswerHistory;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /**
  * Adds the answers of this process to the history after each second, until the signal aborts. Adds nothing while there
  * are no purchases. If Redis does not confirm a second, or a bug occurs, that second is lost: it must not be added
@@ -115,7 +109,7 @@ export interface RememberAnswersPorts {
  */
 export async function rememberAnswers(
   answers: SaleAnswers,
-  { history, clock, log }: RememberAnswersPorts,
+  { history, clock, log }: { readonly history: AnswerHistory; readonly clock: Clock; readonly log: Log },
   signal: AbortSignal,
 ): Promise<void> {
   const onBug = bugLog('the answers of a second were not stored', { clock, log });

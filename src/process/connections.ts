@@ -142,9 +142,8 @@ export async function withConnections<S extends SectionName, T>(
   config: Config<S>,
   log: Log,
   work: (connections: Connections<S>) => Promise<T>,
-  given: GivenConnections = {},
 ): Promise<T> {
-  const connections = new Connections(config, log, given);
+  const connections = new Connections(config, log);
   try {
     return await work(connections);
   } finally {

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
-import { Buyers, isAccepted } from '../chaos/harness/buyers.js';
+import { Buyers } from '../chaos/harness/buyers.js';
 import { ask } from '../chaos/harness/http.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { ACTOR, draftSale, openSale, type SaleParts } from '../chaos/harness/sales.js';
@@ -213,26 +213,6 @@ describe('the sale page in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 1, sold: 1 });
   });
 
-  it('sells a returned unit on a page that stayed open after the sale was sold out', async () => {
-    const saleId = await newSale({ stock: 1 });
-    const buyers = buyersOf(saleId);
-    const bob = await visit({ saleId, userId: 'bob', before: NO_CHANCE });
-    await bob.sees('ready');
-    expect(isAccepted(await buyers.buy('ann', { tries: 10 }))).to.equal(true);
-    await bob.button.click();
-    await bob.sees('sold_out');
-    const bought = await buyers.status('ann', 'k1', 20);
-    expect((await buyers.move('cancel', 'ann', String(bought.json.orderId)))?.status).to.equal(200);
-    await bob.seesSoon('ready');
-    expect(await bob.page.locator('.chip').textContent()).to.equal('Back in stock');
-    expect(await bob.page.locator('#said').textContent()).to.equal('Back in stock. You can buy now.');
-    await bob.button.click();
-    await bob.sees('to_pay');
-    expect(await bob.keys(), 'the refused attempt and the successful attempt').to.have.length(1);
-    await bob.leave();
-    expect(await figuresOf(saleId)).to.include({ rows: 2, sold: 1, unitsLeft: 0 });
-  });
-
   it('retries by itself with the same key after the API is killed, until another API answers', async () => {
     const saleId = await newSale();
     const ann = await visit({ saleId, before: NO_CHANCE });
@@ -278,37 +258,13 @@ describe('the sale page in a browser', () => {
     }
   });
 
-  it('asks before it gives up an order, offers the unit again, and uses a new key for the next purchase', async () => {
-    const saleId = await newSale({ stock: 1 });
-    const ann = await visit({ saleId, context: { viewport: { width: 390, height: 700 } } });
-    await ann.sees('ready');
-    await ann.button.click();
-    await ann.sees('to_pay');
-    await ann.page.locator('#cancel').click();
-    const { y, height } = (await ann.page.locator('#cancel-yes').boundingBox()) ?? { y: 0, height: 0 };
-    expect(y + height, 'both answers are seen').to.be.within(1, 700);
-    await ann.page.locator('#cancel-no').click();
-    expect(ann.sent('POST', /\/cancel$/), 'not yet').to.deep.equal([]);
-    await ann.page.locator('#cancel').click();
-    await ann.page.locator('#cancel-yes').click();
-    await ann.sees('cancelled');
-    await figuresOf(saleId); // once the sale is at rest, her unit is back
-    await ann.page.locator('#again').click();
-    await ann.seesSoon('ready');
-    await ann.button.click();
-    await ann.sees('to_pay');
-    expect(await ann.keys()).to.have.length(2);
-    await ann.leave();
-    expect(await figuresOf(saleId)).to.include({ rows: 2, sold: 1 });
-  });
-
   describe('proofs that a sale may require', () => {
-    let [room, background, signed] = ['', '', ''];
+    let [room, background] = ['', ''];
     before(async () => {
-      [room, background, signed] = (await Promise.all([newSale(), newSale(), newSale()])) as [string, string, string];
+      [room, background] = (await Promise.all([newSale(), newSale()])) as [string, string];
       const version = await publishRules(system.stack.env.JWT_SECRET, api.operatorsUrl, {
         queue: { mode: 'on', sales: [room, background], admitPerSecond: 1, pollMs: 500, idleMs: 3000 },
-        sign: { mode: 'on', sales: [signed], keys: ['local'], tokens: { mode: 'on', sales: [room] } },
+        sign: { mode: 'on', sales: [], keys: ['local'], tokens: { mode: 'on', sales: [room] } },
       });
       await untilInForce(api.operatorsUrl, version);
     });
@@ -368,39 +324,6 @@ describe('the sale page in a browser', () => {
       await Promise.all([waitsInRoom(), waitsInBackground()]);
       expect(await figuresOf(room)).to.include({ rows: 1 });
     });
-
-    it('shows a sale that needs signatures, and says why it cannot be bought here', async () => {
-      const ann = await visit({ saleId: signed });
-      await ann.sees('app_only');
-      expect(await ann.page.locator('.panel').textContent()).to.contain('a web page cannot keep the key');
-      expect(await ann.button.count()).to.equal(0);
-      await ann.leave();
-    });
-  });
-
-  it('says that it is offline, waits, and continues when it is back', async () => {
-    const saleId = await newSale({ stock: 2 });
-    const ann = await visit({ saleId });
-    await ann.sees('ready');
-    await ann.page.context().setOffline(true);
-    const headline = ann.page.locator('.headline');
-    await headline.filter({ hasText: 'You are offline' }).waitFor();
-    await ann.press();
-    expect(ann.sent('POST', PURCHASES), 'nothing is sent').to.deep.equal([]);
-    await ann.page.context().setOffline(false);
-    await headline.filter({ hasText: 'On sale now' }).waitFor();
-    worker.signal('SIGSTOP');
-    await ann.button.click();
-    await ann.sees('held');
-    await ann.page.context().setOffline(true);
-    await ann.page.locator('.offline').waitFor();
-    worker.signal('SIGCONT');
-    await until('the order is written', async () => (await statesOf(system.stack, saleId)).pending_payment === 1);
-    expect(await ann.page.locator('.page').getAttribute('data-screen')).to.equal('held');
-    await ann.page.context().setOffline(false);
-    await ann.sees('to_pay');
-    await ann.leave();
-    expect(await figuresOf(saleId)).to.include({ rows: 1 });
   });
 
   it('works with a keyboard alone (choose, buy, give up, buy again, pay) and never loses the focus', async () => {
@@ -504,26 +427,5 @@ describe('the sale page in a browser', () => {
     await guest.sees('to_pay');
     await guest.leave();
     expect(await figuresOf(saleId)).to.include({ rows: 1 });
-  });
-
-  it('shows the signed-in buyer, and asks before a link changes the buyer', async () => {
-    const saleId = await newSale();
-    const ann = await visit({ saleId, userId: 'buyer-1042' });
-    await ann.sees('ready');
-    const who = ann.page.locator('.who');
-    expect(await who.textContent()).to.equal('Signed in as bu…42');
-    const followsLink = (): Promise<unknown> =>
-      ann.page.evaluate(`location.hash = 'token=${buyersOf(saleId).token('mallory')}'`);
-    await followsLink();
-    await ann.sees('other_buyer');
-    expect(await who.textContent()).to.contain('bu…42');
-    await ann.page.locator('#stay').click();
-    await ann.sees('ready');
-    await followsLink();
-    await ann.sees('other_buyer');
-    await ann.page.locator('#change').click();
-    await ann.sees('ready');
-    expect(await who.textContent()).to.contain('ma…ry');
-    await ann.leave();
   });
 });

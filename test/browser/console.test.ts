@@ -1,31 +1,23 @@
 import { expect } from 'chai';
-import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import { createOrderRefunds } from '../../src/mysql/order-refunds.js';
 import { createOrderTransitions } from '../../src/mysql/order-transitions.js';
 import { systemClock } from '../../src/process/system-clock.js';
-import { createDeadLetterStore } from '../../src/operate/dead-letters/dead-letter-store.js';
 import { createTokenSigner } from '../../src/http/token.js';
 import type { Role } from '../../src/core/roles.js';
-import { deductBatch } from '../chaos/harness/batches.js';
 import { Buyers } from '../chaos/harness/buyers.js';
 import { ask } from '../chaos/harness/http.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { openSale } from '../chaos/harness/sales.js';
-import { found, until } from '../chaos/harness/wait.js';
+import { found } from '../chaos/harness/wait.js';
 import { accessibilityFaults } from '../helpers/accessibility.js';
 import { startChromium, type StartedBrowser } from '../helpers/chromium.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
-import { parkBatch } from '../integration/park-batches.js';
 import { openConsole, type Opened } from './console/looks.js';
 import { takePicture, TAKES_PICTURES } from './pictures.js';
 import { publishRules, untilInForce } from './visitor.js';
-
-/** The broker asks about half messages that are ten seconds old, every five seconds. */
-const CHECKED_BACK_WITHIN_MS = 60_000;
 
 describe('the console on a running system', () => {
   let api: Program;
@@ -122,112 +114,6 @@ describe('the console on a running system', () => {
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     expect(await page.evaluate('sessionStorage.length')).to.equal(0);
-  });
-
-  it('finds interrupted purchases until the check-back ends them', async () => {
-    const { stack, programs } = system;
-    /** Makes a purchase whose API dies at the fail point. */
-    const lost = async (failPoint: string, user: string, requestId: string): Promise<string> => {
-      const { saleId } = await openSale(stack, { stock: 5 });
-      const dying = await programs.start('api', { failPoint });
-      await new Buyers(saleId, stack.env.JWT_SECRET, () => [dying.url]).buy(user, { requestId }).catch(() => undefined);
-      await dying.ended();
-      expect(dying.hasReached(failPoint)).to.equal(true);
-      return saleId;
-    };
-    const requestId = `lost-${randomBytes(4).toString('hex')}`;
-
-    /**
-     * Finds a deducted but uncommitted purchase by its id in three clicks. The check-back commits it, and a worker
-     * writes the row.
-     */
-    const isRecorded = async (saleId: string, page: Page): Promise<void> => {
-      await page.getByRole('link', { name: 'Purchase', exact: true }).click(); // first click
-      await page.getByLabel('Request, batch, order, trace or dead letter, or a user').fill(requestId);
-      await page.getByRole('button', { name: 'Find', exact: true }).click(); // second click
-      await page.getByText('What happens next').waitFor();
-      await page.locator('.timeline').getByText('Half message', { exact: true }).waitFor();
-      await page.locator('.timeline .done').getByText('Deduct', { exact: true }).waitFor();
-      await page // the screen updates by itself
-        .locator('.timeline .done')
-        .getByText('Order row', { exact: true })
-        .waitFor({ timeout: CHECKED_BACK_WITHIN_MS });
-      await page.locator('.badge').getByText('Waits for payment').first().waitFor();
-      await page.getByRole('link', { name: saleId, exact: true }).first().click(); // third click: its sale
-      await page.waitForURL(`**/console/sales/${saleId}`);
-      expect(await expectInvariants(stack, saleId)).to.include({ rows: 1, sold: 1, unitsLeft: 4 });
-    };
-    /** Finds a stored but not deducted purchase: an open half message, which the check-back rolls back. */
-    const isRolledBack = async (saleId: string, page: Page): Promise<void> => {
-      const half = page.getByRole('row').filter({ has: page.getByRole('link', { name: saleId, exact: true }) });
-      await half.waitFor({ timeout: 20_000 });
-      await half.waitFor({ state: 'detached', timeout: CHECKED_BACK_WITHIN_MS });
-      expect(await expectInvariants(stack, saleId)).to.include({ rows: 0, sold: 0, unitsLeft: 5 });
-    };
-    const pages = await Promise.all([open('viewer'), open('viewer', 'messages/halves')]);
-    await Promise.all([
-      lost('after_deduct', 'ann', requestId).then((saleId) => isRecorded(saleId, pages[0])),
-      lost('after_half', 'bob', `${requestId}-2`).then((saleId) => isRolledBack(saleId, pages[1])),
-    ]);
-  });
-
-  it('saves dead letters as CSV, and replays a dead letter after a dialog that shows its purchases beside their orders', async () => {
-    const { stack } = system;
-    const { saleId } = await openSale(stack, { stock: 5 });
-    const deadLetterId = await parkedLetter(saleId, ['carl', 'dora']);
-    const page = await open('operator', `dead-letters?saleId=${saleId}`);
-    const row = page.getByRole('row').filter({ hasText: 'the consumer group gave up on it' });
-    await row.waitFor();
-    const [saved] = await Promise.all([
-      page.waitForEvent('download'),
-      page.getByRole('button', { name: 'CSV' }).click(),
-    ]);
-    const lines = readFileSync(await saved.path(), 'utf8')
-      .trim()
-      .split('\n');
-    expect([saved.suggestedFilename(), lines.length]).to.deep.equal(['dead-letters.csv', 2]);
-    await row.click();
-    const letter = page.getByRole('dialog', { name: `Dead letter ${deadLetterId}`, exact: true });
-    await letter.getByRole('row').filter({ hasText: 'carl' }).getByText('Replay writes it').waitFor();
-    await letter.getByRole('button', { name: 'Replay', exact: true }).click();
-    const question = page.getByRole('dialog', { name: `Replay: Dead letter ${deadLetterId}` });
-    await question.getByText('Publishes each batch again').waitFor();
-    expect(await audited(`dead_letter:${deadLetterId}`), 'nothing happens before the answer').to.deep.equal([]);
-    await question.getByRole('button', { name: 'Replay', exact: true }).click();
-    // or a keeper sees the order first
-    await question
-      .getByText(/Replayed: every purchase has its row\.|It was already done\./)
-      .waitFor({ timeout: 20_000 });
-    await question.getByRole('button', { name: 'Close' }).last().click();
-    await letter.getByRole('row').filter({ hasText: 'dora' }).getByText('Recorded by this batch').waitFor();
-    expect(await audited(`dead_letter:${deadLetterId}`)).to.include('dead_letter.replayed');
-    expect(await expectInvariants(stack, saleId)).to.include({ rows: 2, liveRows: 2, unitsLeft: 3 });
-  });
-
-  it('asks before it pauses and resumes a sale, and audits both', async () => {
-    const { stack } = system;
-    const { saleId } = await openSale(stack, { stock: 5 });
-    const page = await open('operator', `sales/${saleId}`);
-    await page.getByRole('button', { name: 'Pause' }).click();
-    const question = page.getByRole('dialog');
-    await question.getByText('Every purchase is answered').waitFor();
-    await question.getByRole('button', { name: 'Cancel' }).click();
-    expect(await audited(`sale:${saleId}`), 'whoever cancels does nothing').to.deep.equal([]);
-
-    await page.getByRole('button', { name: 'Pause' }).click();
-    await question.getByRole('button', { name: 'Pause' }).click();
-    await question.getByText('The sale is Paused now.').waitFor();
-    await question.getByRole('button', { name: 'Close' }).last().click();
-    const buyers = new Buyers(saleId, stack.env.JWT_SECRET, () => [api.url]);
-    await until('buyers hear it', async () => (await buyers.buy('hal'))?.json.code === 'paused');
-    await page.getByRole('button', { name: 'Resume' }).click();
-    await question.getByRole('button', { name: 'Resume' }).click();
-    await question.getByText('The sale is Open now.').waitFor();
-    await question.getByRole('link', { name: 'See it in the audit log' }).click();
-    await page.getByRole('row').filter({ hasText: 'sale.resumed' }).filter({ hasText: 'test-operator' }).waitFor();
-    await page.getByRole('row').filter({ hasText: 'sale.paused' }).filter({ hasText: 'test-operator' }).waitFor();
-    expect(await audited(`sale:${saleId}`)).to.deep.equal(['sale.resumed', 'sale.paused']);
-    await expectInvariants(stack, saleId);
   });
 
   it('steers a waiting room after a preview: pauses and resumes it, sets its rate, admits buyers and empties it', async () => {
@@ -434,12 +320,4 @@ describe('the console on a running system', () => {
     await page.locator('.totals').getByText('Sold out').waitFor();
     expect(await expectInvariants(stack, saleId)).to.include({ rows: 3, unitsLeft: 0 });
   });
-
-  /** Deducts a batch and parks it. @returns the number of its dead letter */
-  async function parkedLetter(saleId: string, users: readonly string[]): Promise<string> {
-    const batch = await deductBatch(system.stack, saleId, users);
-    await parkBatch(system.stack, batch);
-    const [found] = await createDeadLetterStore(system.stack.mysql).list({ batchId: batch.batchId }, { max: 1 });
-    return String(found?.deadLetterId);
-  }
 });

@@ -19,13 +19,13 @@ import type { Sale } from '../../src/core/sale.js';
 import { reacquiringStore } from '../helpers/memory/memory-redis.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { silentLog } from '../helpers/silent-log.js';
-import { MOVES_WORLDS, ordersIn, paymentOf, type MovesWorld, type OrdersParts } from './order-transitions-worlds.js';
-import type { MysqlWorld } from './repository-worlds.js';
-import { onEachWorld } from './on-each-world.js';
+import { mysqlMoves, ordersIn, paymentOf, type MysqlMoves, type OrdersParts } from './order-transitions-worlds.js';
+import { useWorld } from './on-each-world.js';
 
 const OPTIONS = { paymentWindowMs: 900_000 };
 
-onEachWorld<MovesWorld>('contract OrderArchive', MOVES_WORLDS, (world, name) => {
+describe('contract: OrderArchive on MySQL', () => {
+  const world = useWorld(mysqlMoves);
   /** A retired sale. Its first order is paid, and the others are cancelled unless a test leaves them. */
   async function retiredSale(texts: readonly string[], parts: OrdersParts & { readonly unpaid?: number } = {}) {
     const { sale, orders } = await ordersIn(world, texts, parts);
@@ -191,7 +191,7 @@ onEachWorld<MovesWorld>('contract OrderArchive', MOVES_WORLDS, (world, name) => 
     const again: Batch = batchOf(sale, purchasesOf('ann', 'bob'), batchId);
     const minter = createOrderIdMinter(
       { slots: world.slots, clock: world.clock, log: silentLog },
-      { owner: `archive-${name}`, leaseMs: 60_000 },
+      { owner: 'archive', leaseMs: 60_000 },
     );
     await minter.renew();
     const ports = { repository: world.orders, minter, clock: world.clock, store: reacquiringStore };
@@ -229,10 +229,10 @@ onEachWorld<MovesWorld>('contract OrderArchive', MOVES_WORLDS, (world, name) => 
 });
 
 describe('order archive in MySQL', () => {
-  let world: MovesWorld & MysqlWorld;
+  let world: MysqlMoves;
   let pool: MysqlPool;
   before(async () => {
-    world = (await MOVES_WORLDS[1][1]()) as MovesWorld & MysqlWorld;
+    world = await mysqlMoves();
     ({ pool } = world);
   });
   after(() => world?.close());

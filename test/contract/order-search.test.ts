@@ -1,35 +1,21 @@
 import { expect } from 'chai';
 import { composeOrderId } from '../../src/core/order-id.js';
 import type { Order } from '../../src/core/order.js';
-import type { OrderFilter, OrderSearch } from '../../src/core/ports/order-search.js';
+import type { OrderFilter } from '../../src/core/ports/order-search.js';
 import type { Purchase } from '../../src/core/purchase.js';
 import { createOrderSearch } from '../../src/mysql/order-search.js';
-import { MemoryOrderSearch } from '../helpers/memory/memory-order-search.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
-import { memoryWorld, newSale, ownMysqlWorld, type RepositoryWorld } from './repository-worlds.js';
-import { onEachWorld } from './on-each-world.js';
+import { newSale, ownMysqlWorld } from './repository-worlds.js';
+import { useWorld } from './on-each-world.js';
 
 /** Small enough that a page of the primary key ends before the matches do. */
 const READ_MAX = 3;
 
-const WORLDS = [
-  [
-    'memory',
-    async () => {
-      const world = await memoryWorld();
-      return { ...world, search: new MemoryOrderSearch(world.repositories) };
-    },
-  ],
-  [
-    'mysql',
-    async () => {
-      const world = await ownMysqlWorld();
-      return { ...world, search: createOrderSearch(world.pool, READ_MAX) };
-    },
-  ],
-] as const;
-
-onEachWorld<RepositoryWorld & { readonly search: OrderSearch }>('contract OrderSearch', WORLDS, (world) => {
+describe('contract OrderSearch on mysql', () => {
+  const world = useWorld(async () => {
+    const own = await ownMysqlWorld();
+    return { ...own, search: createOrderSearch(own.pool, READ_MAX) };
+  });
   const fromMs = Date.now() - 1_000_000;
   const all: Order[] = [];
   before(async () => {

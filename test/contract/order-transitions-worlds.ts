@@ -22,8 +22,6 @@ import { createPaymentCaseStore, type PaymentCaseStore } from '../../src/operate
 import { createRefundStore, type RefundStore } from '../../src/operate/refunds/refund-store.js';
 import type { RefundRepository } from '../../src/core/ports/refund-repository.js';
 import type { Release } from '../../src/core/ports/batch-store.js';
-import { MemoryOrderArchive } from '../helpers/memory/memory-order-archive.js';
-import { MemoryOrderSearch } from '../helpers/memory/memory-order-search.js';
 import { MemoryOrderTransitions } from '../helpers/memory/memory-order-transitions.js';
 import { MemoryPaymentCases } from '../helpers/memory/memory-payment-cases.js';
 import { MemoryPaymentAttempts } from '../helpers/memory/memory-payment-attempts.js';
@@ -56,9 +54,6 @@ export interface MovesWorld extends RepositoryWorld {
   leaveOpenAttempt(orderId: string, key: string): Promise<void>;
   /** Advances the clock. */
   elapse(ms: number): Promise<void>;
-  /** Moves orders of any age. */
-  readonly archive: OrderArchive;
-  readonly search: OrderSearch;
   /** Audit log of refunds, oldest first. */
   audited(): Promise<AuditEntry[]>;
   payments(): Promise<StoredPayment[]>;
@@ -66,8 +61,14 @@ export interface MovesWorld extends RepositoryWorld {
   releases(): Promise<Release[]>;
 }
 
+export interface MysqlMoves extends MovesWorld, MysqlWorld {
+  /** Moves orders of any age. */
+  readonly archive: OrderArchive;
+  readonly search: OrderSearch;
+}
+
 /** Own database, because a sweep expires every due order, even orders of other test files. */
-export async function mysqlMoves(opened?: MysqlWorld): Promise<MovesWorld & MysqlWorld> {
+export async function mysqlMoves(opened?: MysqlWorld): Promise<MysqlMoves> {
   const world = opened ?? (await ownMysqlWorld(8));
   const { pool } = world;
   const payloads = async (kind: string): Promise<unknown[]> =>
@@ -120,11 +121,6 @@ async function memoryMoves(): Promise<MovesWorld> {
   const refunds = new MemoryRefundRepository(transitions, world.clock);
   const attempts = new MemoryPaymentAttempts(world.clock, world.repositories);
   const cases = new MemoryPaymentCases(transitions, world.clock);
-  const isOpen = (orderId: string): boolean =>
-    [...attempts.rows.values()].some((row) => row.orderId === orderId && row.state === 'open') ||
-    [...transitions.payments.values()].some((payment) => {
-      return payment.orderId === orderId && payment.refund !== null && refunds.tries(payment.paymentId).state === 'due';
-    });
   const rows = () => world.repositories.outboxRows;
   return {
     ...world,
@@ -134,8 +130,6 @@ async function memoryMoves(): Promise<MovesWorld> {
     cases,
     leaveOpenAttempt: async (orderId, key) => attempts.put(orderId, key, 1),
     elapse: (ms) => world.clock.sleep(ms),
-    archive: new MemoryOrderArchive(world.repositories, isOpen),
-    search: new MemoryOrderSearch(world.repositories),
     audited: async () => [...refunds.audited, ...cases.audited],
     payments: async () => [...transitions.payments.values()],
     moved: async () => rows().flatMap((row) => (row.kind === 'orders_moved' ? [row.payload as OrdersMoved] : [])),

@@ -20,15 +20,15 @@ import { startPrivateMariadb, type PrivateMariadb } from '../helpers/private-mar
 import { replacing } from '../helpers/replacing.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { stackEnv } from '../helpers/stack-env.js';
-import { DUE_MS, mysqlMoves, ordersIn, paymentOf, type MovesWorld } from './order-transitions-worlds.js';
-import { mysqlWorld, type MysqlWorld } from './repository-worlds.js';
+import { DUE_MS, mysqlMoves, ordersIn, paymentOf, type MysqlMoves } from './order-transitions-worlds.js';
+import { mysqlWorld } from './repository-worlds.js';
 
 const VERSION = (process.env.SECKILL_MYSQL ?? 'mariadb-11.4') as Parameters<typeof startPrivateMariadb>[1];
 const WISH = { restock: false, reason: 'broken' };
 
 describe('contract witness on a MySQL with a binary log', () => {
   let server: PrivateMariadb;
-  let world: MovesWorld & MysqlWorld;
+  let world: MysqlMoves;
   let store: WitnessStore;
   before(async () => {
     server = await startPrivateMariadb(4711, VERSION);

@@ -4,6 +4,7 @@ import { GrantedTime } from '../../deploy/local/stack/granted-time.js';
 /** With a smaller share of the machine, a late answer proves nothing about the product. */
 const FAIR_SHARE = 0.8;
 const SAMPLE_EVERY_MS = 50;
+const TRIES = 3;
 
 /**
  * Asserts a promise about time: at least one of three attempts keeps it. One attempt can be late by chance, but a slow
@@ -14,11 +15,10 @@ export async function expectPromise(
   test: Pick<Mocha.Context, 'skip'>,
   promisedMs: number,
   measure: () => Promise<number>,
-  { tries = 3, startTime = () => new GrantedTime() } = {},
 ): Promise<void> {
   const seen: { readonly tookMs: number; readonly share: number }[] = [];
-  while (seen.length < tries) {
-    const time = startTime();
+  while (seen.length < TRIES) {
+    const time = new GrantedTime();
     const sampler = setInterval(() => time.readMs(), SAMPLE_EVERY_MS);
     const tookMs = await measure().finally(() => clearInterval(sampler));
     seen.push({ tookMs, share: time.share });
@@ -29,6 +29,6 @@ export async function expectPromise(
   }
   const fair = seen.filter(({ share }) => share >= FAIR_SHARE).map(({ tookMs }) => tookMs);
   if (fair.length > 0) expect(Math.min(...fair), 'ms').to.be.below(promisedMs);
-  console.log(`      · not judged: the machine was busy in each of ${tries} tries`);
+  console.log(`      · not judged: the machine was busy in each of ${TRIES} tries`);
   test.skip();
 }

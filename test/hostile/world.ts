@@ -61,8 +61,8 @@ import {
   MemoryRuleReports,
   MemoryRuleRepository,
 } from '../helpers/memory/memory-rule-repository.js';
-import { MemoryOrderSearch } from '../helpers/memory/memory-order-search.js';
 import { hmacAuth } from '../helpers/authenticator.js';
+import type { OrderSearch } from '../../src/core/ports/order-search.js';
 import { MemorySaleEdits } from '../helpers/memory/memory-sale-edits.js';
 import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
 import { MemoryTracing } from '../helpers/memory/memory-tracing.js';
@@ -208,7 +208,6 @@ export class HostileWorld extends ReconcileWorld {
         onError: (error) => this.#wrong('batcher', error),
       },
     );
-    const orderSearch = new MemoryOrderSearch(this.mysql);
     const rules = new RuleAdmin({
       repository: new MemoryRuleRepository(),
       broadcast: new MemoryRuleBroadcast(),
@@ -269,7 +268,7 @@ export class HostileWorld extends ReconcileWorld {
           faultOf: () => null,
         }),
       ),
-      orderSearch,
+      orderSearch: NO_ORDERS,
       cell: 0,
       addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
       addressLimit: { isOn: false, refuses: () => false },
@@ -337,7 +336,7 @@ export class HostileWorld extends ReconcileWorld {
         takeOnRefund: async () => ({ outcome: 'not_found' as const }),
         voidNext: async () => ({ outcome: 'not_found' as const }),
       }),
-      currenciesOf: (orderIds) => orderSearch.currenciesOf(orderIds),
+      currenciesOf: NO_ORDERS.currenciesOf,
       webhooks: this.#seen(
         partial({
           list: async () => [],
@@ -478,6 +477,12 @@ export class HostileWorld extends ReconcileWorld {
 }
 
 /** A RocketMQ cluster without messages. */
+const NO_ORDERS: OrderSearch = {
+  page: async () => ({ orders: [], next: null }),
+  detailsOf: async () => new Map(),
+  currenciesOf: async () => new Map(),
+};
+
 const NO_MESSAGES: MessageInspection = {
   status: async () => ({
     brokers: [],

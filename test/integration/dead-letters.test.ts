@@ -1,14 +1,8 @@
 import { expect } from 'chai';
-import { randomBytes } from 'node:crypto';
 import { userInfo } from 'node:os';
-import { encodeOrderEvents } from '../../src/core/order-event.js';
-import { encodePaymentDeadline } from '../../src/core/payment-deadline.js';
-import { GROUPS, TOPICS } from '../../src/core/topics.js';
-import { createDeadLetterParking } from '../../src/mysql/dead-letters.js';
 import { SYSTEM_ACTOR } from '../../src/core/ports/sale-repository.js';
 import { Buyers, userIds } from '../chaos/harness/buyers.js';
 import { runCommand, RunningCommand, type CommandEnd } from '../helpers/command.js';
-import { ask, type Answer } from '../chaos/harness/http.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { openSale } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
@@ -23,7 +17,6 @@ const PER_SECOND = '30';
 
 describe('compensation: replay and discard of dead letters', () => {
   let api: Program;
-  let admin: string;
   const system = useSystem(async ({ programs }) => {
     const keeper = programs.start('keeper', { env: { KEEPER_EVERY_MS: '500', REDRIVE_AFTER_MS: '600000' } });
     [api] = await Promise.all([
@@ -31,13 +24,10 @@ describe('compensation: replay and discard of dead letters', () => {
       programs.start('worker', { env: { WORKER_RETRY_FIRST_MS: '10' } }),
       keeper,
     ]);
-    admin = buyersOf('1').token('root', ['admin']);
   });
 
   const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
   const dlq = (...args: string[]): Promise<CommandEnd> => runCommand(['dlq', ...args], system.stack.env);
-  const onDeadLetter = (method: 'GET' | 'POST', path: string): Promise<Answer> =>
-    ask(`${api.operatorsUrl}/admin/v1/dead-letters${path}`, { method, token: admin, timeoutMs: 30_000 });
   const count = async (sql: string, ...values: string[]): Promise<number> => {
     const [row] = await system.stack.mysql.query<{ n: string | number }>(`SELECT COUNT(*) AS n FROM ${sql}`, values);
     return Number(row?.n);
@@ -89,45 +79,6 @@ describe('compensation: replay and discard of dead letters', () => {
     const [begun, end, given] = audit.map((row) => row.actor);
     expect([begun, given]).to.deep.equal([actor, actor]);
     expect(end).to.equal(line?.outcome === 'replayed' ? actor : SYSTEM_ACTOR);
-  });
-
-  it('ends the order and issues the coupon if dead letters of a deadline and an event are replayed [M8]', async () => {
-    const { stack } = system;
-    const { saleId } = await openSale(stack, { stock: 10 });
-    const buyers = buyersOf(saleId);
-    const orderIds: string[] = [];
-    for (const user of ['ann', 'bob']) {
-      expect((await buyers.buy(user))?.status).to.equal(202);
-      orderIds.push(String((await buyers.settled(user)).json.orderId));
-    }
-    const [unpaid, paid] = orderIds as [string, string];
-    await stack.mysql.execute("UPDATE orders SET state = 'paid', paid_at = UTC_TIMESTAMP(3) WHERE id = ?", [paid]);
-    await stack.mysql.execute('UPDATE orders SET expires_at = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND WHERE id = ?', [
-      unpaid,
-    ]);
-    const repository = createDeadLetterParking(stack.mysql);
-    const shared = { batchId: 'b1', saleId, reason: 'retries_exhausted', detail: 'given up', attempts: 17 } as const;
-    const deadline = encodePaymentDeadline({
-      batchId: 'b1',
-      saleId,
-      orders: [unpaid],
-      deadlineAtMs: Date.now() - 1000,
-    });
-    const event = encodeOrderEvents([{ eventId: '1-paid', type: 'order.paid', saleId, orders: [paid], atMs: 1 }]);
-    for (const [group, originTopic, body] of [
-      [GROUPS.expirer, TOPICS.paymentDeadline, deadline],
-      [GROUPS.coupon, TOPICS.orderEvent, event],
-    ] as const) {
-      await repository.park({ messageId: randomBytes(16).toString('hex'), group, originTopic, body, ...shared });
-    }
-    const page = await onDeadLetter('GET', `?saleId=${saleId}`);
-    const deadLetters = (page.json.deadLetters as { deadLetterId: string }[]).map(({ deadLetterId }) => deadLetterId);
-    const isReplayed = async (deadLetterId: string): Promise<boolean> =>
-      (await onDeadLetter('POST', `/${deadLetterId}/replay`)).json.outcome === 'replayed';
-    await Promise.all(deadLetters.map((deadLetterId) => until('it is replayed', () => isReplayed(deadLetterId))));
-    expect((await buyers.order('ann', unpaid)).json.state).to.equal('expired');
-    expect(await count('coupons WHERE order_id = ?', paid), 'replayed means that it is there').to.equal(1);
-    expect(await expectInvariants(stack, saleId)).to.include({ sold: 1, unitsLeft: 9 });
   });
 
   it(`turns each of ${DEAD_LETTERS} dead letters into one order although the replay is killed, resumed, stopped and resumed [M8]`, async () => {

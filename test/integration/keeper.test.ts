@@ -43,23 +43,4 @@ describe('keeper: recovery after a process dies', () => {
     expect(figures).to.include({ sold: 7, rows: 7, unitsLeft: 13 });
     await until('it counts the batch', async () => (await metric('seckill_redriven_batches_total')) > before);
   });
-
-  it('shows the contents of RocketMQ as one of two keepers reports them, and as the other does after the first dies', async () => {
-    await system.stack.mysql.execute('DELETE FROM job_leases', []); // removes the lease of a keeper from earlier tests
-    const other = await system.programs.start('keeper');
-    const isShown = async (one: Program): Promise<boolean> => {
-      const { text } = await ask(`${one.operatorsUrl}/metrics`);
-      return /^seckill_mq_half_open\b/m.test(text) && /^seckill_mq_lag\{/m.test(text);
-    };
-    const shownBy = async (): Promise<Program[]> => {
-      const shown = await Promise.all([keeper, other].map(isShown));
-      return [keeper, other].filter((_one, index) => shown[index]);
-    };
-    await until('one shows it', async () => (await shownBy()).length === 1);
-    const [first] = await shownBy();
-    await first?.crash();
-    await system.stack.mysql.execute('UPDATE job_leases SET leased_until = UTC_TIMESTAMP(3)', []);
-    const second = first === keeper ? other : keeper;
-    await until('the other one shows it', () => isShown(second));
-  });
 });

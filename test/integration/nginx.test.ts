@@ -145,48 +145,6 @@ describe('deploy/nginx in front of two APIs', () => {
     expect(await flood('127.0.0.43'), 'a network of our own').to.equal(null);
   });
 
-  it('keeps one waiting line for all buyers, whichever API nginx picks for each request', async () => {
-    const { saleId } = await openSale(system.stack);
-    await publishQueue({ mode: 'on', sales: [saleId], admitPerSecond: 0 }, apis);
-    const before = await answersOfRooms(apis);
-    try {
-      const users = Array.from({ length: 40 }, (_, nth) => `w${nth}`);
-      const room = `${nginx.url}/v1/sales/${saleId}/queue`;
-      const buyers = buyersOf(saleId);
-      const tokenOf = (userId: string): string => buyers.token(userId);
-      const join = (userId: string) => ask(room, { method: 'POST', token: tokenOf(userId) });
-      const positions = new Map<string, number>();
-      const tickets = new Map<string, string>();
-      for (const userId of [...users, ...users]) {
-        const { json } = await join(userId);
-        expect(json.status).to.equal('waiting');
-        expect(positions.get(userId) ?? json.position, 'the same place again').to.equal(json.position);
-        positions.set(userId, Number(json.position));
-        tickets.set(userId, String(json.ticket));
-      }
-      expect([...positions.values()]).to.deep.equal(users.map((_, nth) => nth + 1));
-      await publishQueue({ mode: 'on', sales: [saleId], admitPerSecond: 20 }, apis);
-      const admitted: string[] = [];
-      for (const userId of users) {
-        await until(`${userId} is admitted`, async () => {
-          const { json } = await ask(`${room}/${tickets.get(userId)}`, { token: tokenOf(userId) });
-          if (json.status === 'admitted') return admitted.push(userId) > 0;
-          expect(Number(json.position)).to.be.at.most(positions.get(userId) as number);
-          positions.set(userId, Number(json.position));
-          tickets.set(userId, String(json.ticket));
-          return false;
-        });
-      }
-      expect(admitted).to.deep.equal(users);
-      const answers = (await answersOfRooms(apis)).map((count, nth) => count - (before[nth] as number));
-      const all = answers.reduce((sum, count) => sum + count, 0);
-      expect(all).to.be.at.least(3 * users.length);
-      for (const count of answers) expect(count, `of ${all} answers`).to.be.within(0.4 * all, 0.6 * all);
-    } finally {
-      await publishQueue({ mode: 'off' }, apis);
-    }
-  });
-
   it('admits at the set rate and keeps every place while an API is killed and another is added', async () => {
     const own: Program[] = [];
     const start = async (): Promise<Program> => {

@@ -9,7 +9,7 @@ import type { StackControls } from '../chaos/harness/stack-controls.js';
 type Stores = Pick<StackControls, 'redis' | 'mysql'>;
 
 /** Parks a deducted batch, as a worker and the collector would leave it. */
-export async function parkBatch({ redis, mysql }: Stores, batch: Batch): Promise<void> {
+async function parkBatch({ redis, mysql }: Stores, batch: Batch): Promise<void> {
   await createDeadLetterParking(mysql).park({
     messageId: randomBytes(16).toString('hex'),
     group: GROUPS.writer,
@@ -26,7 +26,7 @@ export async function parkBatch({ redis, mysql }: Stores, batch: Batch): Promise
 }
 
 /** Deducts a batch of one for each buyer and parks it. */
-export async function parkBatches(stack: Stores, saleId: string, users: readonly string[]): Promise<Batch[]> {
+async function parkBatches(stack: Stores, saleId: string, users: readonly string[]): Promise<Batch[]> {
   const batches: Batch[] = [];
   for (const userId of users) {
     const batch = await deductBatch(stack, saleId, [userId]);

@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { SALE_CACHING } from '../../src/http/routes/sale-page.js';
 import { Buyers, userIds } from '../chaos/harness/buyers.js';
 import { ask, type Answer } from '../chaos/harness/http.js';
 import { expectInvariants } from '../helpers/invariants.js';
@@ -83,35 +82,6 @@ describe('sales run by operators and by schedule', () => {
     ]);
     const figures = await expectInvariants(system.stack, saleId, buyers.opLog);
     expect(figures).to.include({ stock: 5, sold: 1, unitsLeft: 4 });
-  });
-
-  it('announces a planned sale to buyers, and tells them when it opens even if both keepers are late', async () => {
-    for (const keeper of keepers) keeper.signal('SIGSTOP');
-    try {
-      const opensAt = iso(2_000);
-      const sale = { ...newSale(`announced-${Date.now()}`, 0, HOUR_MS), opensAt };
-      const planned = String((await call('POST', '/sales', { ...sale, warmBefore: '1s' })).json.saleId);
-      const manual = String((await call('POST', '/sales', { ...sale, sku: `${sale.sku}-by-hand` })).json.saleId);
-      const pageOf = (saleId: string): Promise<Answer> => ask(`${api.url}/v1/sales/${saleId}`);
-      const page = await pageOf(planned);
-      expect([page.status, page.headers['cache-control']]).to.deep.equal([200, SALE_CACHING]);
-      expect(page.json).to.include({ state: 'announced', stock: 'plenty', title: 'A thing', opensAt });
-      expect((await pageOf(manual)).json.code, 'an operator runs it').to.equal('not_found');
-
-      const buyers = buyersOf(planned);
-      const early = await buyers.buy('early', { tries: 1 });
-      expect(early?.json).to.include({ code: 'not_open', opensAt });
-      expect(Number(early?.headers['retry-after'])).to.be.within(1, 4);
-      await until('its time has come', () => Date.now() > Date.parse(opensAt));
-      for (let nth = 0; nth < 20; nth++)
-        expect((await buyers.buy(`late-${nth}`, { tries: 1 }))?.json.code).to.equal('not_open');
-      expect((await pageOf(planned)).json.state).to.equal('announced');
-      for (const keeper of keepers) keeper.signal('SIGCONT');
-      await until('buyers get in', async () => (await buyers.buy('ann', { tries: 1 }))?.status === 202);
-      await until('the page shows it', async () => (await pageOf(planned)).json.state === 'open');
-    } finally {
-      for (const keeper of keepers) keeper.signal('SIGCONT');
-    }
   });
 
   it('sells each unit once and strands none when stock rises and falls under load', async () => {

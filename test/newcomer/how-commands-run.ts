@@ -142,7 +142,7 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
     'seckill erase-buyer alice --dry-run',
     'seckill erase-buyer alice',
   ],
-  'test/integration/traces.test.ts': ['seckill trace 4bf92f3577b34da6a3ce929d0e0e4736'],
+  'test/integration/trace.test.ts': ['seckill trace 4bf92f3577b34da6a3ce929d0e0e4736'],
   'test/contract/mqadmin.test.ts': ['npm run stack -- mqadmin …'],
   'test/integration/order-life.test.ts': [
     'seckill refunds done pi_3MtwBwLkdIwHu7',

@@ -73,16 +73,11 @@ function git(...args: string[]): string[] {
 /**
  * Returns for each file that depends on a changed one the next file on the shortest path to it; null for the changed
  * files.
- * @param known every file below `root`, relative to it
  */
-export function dependents(
-  changed: readonly string[],
-  known: readonly string[],
-  root = REPO_DIR,
-): Map<string, string | null> {
+function dependents(changed: readonly string[], known: readonly string[]): Map<string, string | null> {
   const users = new Map<string, string[]>();
   for (const file of known.filter((name) => /\.(ts|mjs|cjs)$/.test(name))) {
-    for (const used of usedBy(root, file, known)) users.set(used, [...(users.get(used) ?? []), file]);
+    for (const used of usedBy(file, known)) users.set(used, [...(users.get(used) ?? []), file]);
   }
   const because = new Map<string, string | null>(changed.map((file) => [file, null]));
   for (const file of because.keys()) {
@@ -103,8 +98,8 @@ function chainOf(file: string, because: ReadonlyMap<string, string | null>): str
  * or below `PACKAGE_ROOT`: programs that it starts, files and folders that it reads. A program in `dist` stands for its
  * source.
  */
-function usedBy(root: string, file: string, known: readonly string[]): string[] {
-  const text = readFileSync(join(root, file), 'utf8');
+function usedBy(file: string, known: readonly string[]): string[] {
+  const text = readFileSync(join(REPO_DIR, file), 'utf8');
   const here = dirname(file);
   const imports = ts.preProcessFile(text, true, true).importedFiles.map(({ fileName }) => fileName);
   const urls = [...text.matchAll(/new URL\('(\.[^']*)', import\.meta\.url\)/g)].map(([, path]) => path as string);
@@ -114,9 +109,9 @@ function usedBy(root: string, file: string, known: readonly string[]): string[] 
   );
   const beside = [...imports.filter((name) => name.startsWith('.')), ...urls].map((name) => join(here, name));
   const found = [...beside, ...packaged].flatMap((name) => {
-    const path = relative(root, join(root, name));
+    const path = relative(REPO_DIR, join(REPO_DIR, name));
     if (path === '' || path === '..') return []; // the checkout as a whole
-    const full = join(root, path);
+    const full = join(REPO_DIR, path);
     if (existsSync(full) && statSync(full).isDirectory()) return known.filter((one) => one.startsWith(`${path}/`));
     return [path.replace(/\.js$/, '.ts'), path];
   });

@@ -10,15 +10,15 @@ const RUNS_KEPT = 10;
  * Records the files that passed only at their second attempt.
  * @returns the files that were also shaky in one of the nine runs before
  */
-export function noteShaky(files: readonly string[], path = HISTORY): string[] {
-  const before = readHistory(path).slice(-(RUNS_KEPT - 1));
-  writeFileSync(path, `${JSON.stringify([...before, files])}\n`);
+export function noteShaky(files: readonly string[]): string[] {
+  const before = readHistory().slice(-(RUNS_KEPT - 1));
+  writeFileSync(HISTORY, `${JSON.stringify([...before, files])}\n`);
   return files.filter((file) => before.flat().includes(file));
 }
 
-function readHistory(path: string): string[][] {
+function readHistory(): string[][] {
   try {
-    return JSON.parse(readFileSync(path, 'utf8')) as string[][];
+    return JSON.parse(readFileSync(HISTORY, 'utf8')) as string[][];
   } catch {
     return []; // the first run
   }

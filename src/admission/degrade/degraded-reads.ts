@@ -36,7 +36,7 @@ const emptyOf = (endpoint: ReadEndpoint, ids: Body): Body => ({ ...ids, ...NOTHI
  * The answer at L4. A page can do without its content. A buyer who waits for a purchase, its status or an order must
  * try again.
  */
-export const REFUSAL: Readonly<Record<Endpoint, 'degraded' | 'no_content'>> = {
+const REFUSAL: Readonly<Record<Endpoint, 'degraded' | 'no_content'>> = {
   purchase: 'degraded',
   status: 'degraded',
   sale: 'no_content',

@@ -1,16 +1,14 @@
 import { me } from '../../contract/access.js';
 import { includesRole, ROLES, type Role } from '../../core/roles.js';
 import { json } from '../answer.js';
-import { defineRoute } from '../route.js';
+import { operatorRoute } from '../route.js';
 
-export const readMe = defineRoute({
+export const readMe = operatorRoute({
   method: 'get',
   path: '/admin/v1/me',
-  label: 'admin',
   operationId: 'readMe',
   summary: 'Returns the user, the highest role and the expiry of the token.',
   access: 'viewer',
-  endpoint: null,
   answers: {
     200: {
       description: 'the caller',

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { queryWhole } from '../../contract/fields.js';
 import { problem, startPoll, text } from '../answer.js';
-import { defineRoute } from '../route.js';
+import { operatorRoute } from '../route.js';
 
 const SECONDS_MAX = 30;
 const SECONDS_DEFAULT = 10;
@@ -11,14 +11,12 @@ const SECONDS_DEFAULT = 10;
  * before the profile begins.
  */
 const profileOf = (kind: 'cpu' | 'heap', path: string, summary: string) =>
-  defineRoute({
+  operatorRoute({
     method: 'get',
     path,
-    label: 'admin',
     operationId: kind === 'cpu' ? 'profileCpu' : 'profileHeap',
     summary: `${summary} Only one profile at a time. It costs some percent of the CPU of the process.`,
     access: 'admin',
-    endpoint: null,
     query: z.strictObject({ seconds: queryWhole(1, SECONDS_MAX).default(SECONDS_DEFAULT) }),
     answers: { 200: { description: `the text of a .${kind}profile file`, schema: z.looseObject({}) } },
     problems: ['profile_running'],

@@ -4,19 +4,17 @@ import { isoTime, limit, nextOf, queryText, queryTime, rowId } from '../../contr
 import type { StoredAuditEntry } from '../../core/ports/audit-log.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { json } from '../../http/answer.js';
-import { defineRoute } from '../../http/route.js';
+import { operatorRoute } from '../../http/route.js';
 
 const name = queryText(128).optional();
 
 /** Lists the actions of operators, newest first. */
-export const listAudit = defineRoute({
+export const listAudit = operatorRoute({
   method: 'get',
   path: '/admin/v1/audit',
-  label: 'admin',
   operationId: 'listAudit',
   summary: 'Lists the audit log, newest first. Pass `next` as `before` to get the next page.',
   access: 'viewer',
-  endpoint: null,
   query: z.strictObject({
     subject: name,
     actor: name,

@@ -16,7 +16,7 @@ import { includesRole } from '../../core/roles.js';
 import { HALF_TOPICS, OWN_TOPICS, TOPICS } from '../../core/topics.js';
 import { roleNeededAnswer } from '../../http/admission-answers.js';
 import { json, problem, type Answer } from '../../http/answer.js';
-import { defineRoute, jsonBody, type Route } from '../../http/route.js';
+import { jsonBody, operatorRoute, type Route } from '../../http/route.js';
 import type { BrokerList, BrokerViews } from './broker-views.js';
 import { OWN_GROUPS, type BrowseFrom, type DiscardedHalf, type FoundMessage } from './message-inspection.js';
 import { resumableOf, resumeHalf } from './resume-halves.js';
@@ -55,14 +55,12 @@ async function ask<A extends Answer>(
 
 const found = (body: object): Answer<200> => json(200, 'found', body);
 
-const readMqStatus = defineRoute({
+const readMqStatus = operatorRoute({
   method: 'get',
   path: '/admin/v1/mq/status',
-  label: 'admin',
   operationId: 'readMqStatus',
   summary: 'Summarizes RocketMQ: brokers, consumer groups with their lag, dead letters, half messages and producers.',
   access: 'viewer',
-  endpoint: null,
   answers: {
     200: {
       description: 'data of the brokers that answer; `brokers[].down` says why the others do not',
@@ -73,15 +71,13 @@ const readMqStatus = defineRoute({
   handle: (_call, services: BrokerServices) => ask(services, async (views) => found(await views.status())),
 });
 
-const listMqGroups = defineRoute({
+const listMqGroups = operatorRoute({
   method: 'get',
   path: '/admin/v1/mq/groups',
-  label: 'admin',
   operationId: 'listMqGroups',
   summary:
     'Lists consumer groups and their lag, largest first. `all` includes groups of other systems and needs the role admin.',
   access: 'viewer',
-  endpoint: null,
   query: z.strictObject({ all: queryWord(['true', 'false']).default('false') }),
   answers: { 200: { description: 'the groups', schema: groups } },
   problems: PROBLEMS_OF_MQ,
@@ -92,14 +88,12 @@ const listMqGroups = defineRoute({
   },
 });
 
-const listMqTopics = defineRoute({
+const listMqTopics = operatorRoute({
   method: 'get',
   path: '/admin/v1/mq/topics',
-  label: 'admin',
   operationId: 'listMqTopics',
   summary: 'Lists topics and their number of messages.',
   access: 'viewer',
-  endpoint: null,
   answers: {
     200: {
       description: 'the topics',
@@ -110,14 +104,12 @@ const listMqTopics = defineRoute({
   handle: (_call, services: BrokerServices) => ask(services, async (views) => found(await views.topics())),
 });
 
-const listHalves = defineRoute({
+const listHalves = operatorRoute({
   method: 'get',
   path: '/admin/v1/mq/halves',
-  label: 'admin',
   operationId: 'listHalves',
   summary: 'Lists half messages without a commit or rollback, oldest first.',
   access: 'viewer',
-  endpoint: null,
   answers: {
     200: { description: 'the half messages', schema: halves },
   },
@@ -125,14 +117,12 @@ const listHalves = defineRoute({
   handle: (_call, services: BrokerServices) => ask(services, async (views) => found(await views.halves())),
 });
 
-const listDiscardedHalves = defineRoute({
+const listDiscardedHalves = operatorRoute({
   method: 'get',
   path: '/admin/v1/mq/halves/discarded',
-  label: 'admin',
   operationId: 'listDiscardedHalves',
   summary: 'Lists half messages that the broker has given up, newest first: those with a key, or the newest `limit`.',
   access: 'viewer',
-  endpoint: null,
   query: z.strictObject({
     key: queryText(NAME_MAX).optional(),
     limit: queryWhole(1, DISCARDED_MAX).default(MESSAGES_DEFAULT),
@@ -148,14 +138,12 @@ const listDiscardedHalves = defineRoute({
     ask(services, (views) => listed(views, () => views.discarded(key === undefined ? { max: limit } : { key }))),
 });
 
-const listMqProducers = defineRoute({
+const listMqProducers = operatorRoute({
   method: 'get',
   path: '/admin/v1/mq/producers',
-  label: 'admin',
   operationId: 'listMqProducers',
   summary: 'Lists clients that answer check-backs.',
   access: 'viewer',
-  endpoint: null,
   answers: {
     200: {
       description: 'the clients; `group` is the topic',
@@ -166,14 +154,12 @@ const listMqProducers = defineRoute({
   handle: (_call, services: BrokerServices) => ask(services, async (views) => found(await views.producers())),
 });
 
-const listMqConsumers = defineRoute({
+const listMqConsumers = operatorRoute({
   method: 'get',
   path: '/admin/v1/mq/consumers',
-  label: 'admin',
   operationId: 'listMqConsumers',
   summary: 'Lists clients of a consumer group. A group of another system needs the role admin.',
   access: 'viewer',
-  endpoint: null,
   query: z.strictObject({ group: queryText(NAME_MAX) }),
   answers: {
     200: {
@@ -189,17 +175,15 @@ const listMqConsumers = defineRoute({
   },
 });
 
-const listMessages = defineRoute({
+const listMessages = operatorRoute({
   method: 'get',
   path: '/admin/v1/mq/messages',
-  label: 'admin',
   operationId: 'listMessages',
   summary:
     'Lists messages of a topic with bodies and properties, oldest first: by key, by id, from a time, from a queue offset, or the' +
     ' newest. A topic of another system needs the role admin. All systems share the topic of half messages: other roles see' +
     ' only those of Seckill there.',
   access: 'viewer',
-  endpoint: null,
   query: z
     .strictObject({
       topic: queryText(NAME_MAX).default(TOPICS.purchase),
@@ -259,16 +243,14 @@ async function listed<T>(views: BrokerViews, look: () => Promise<BrokerList<T>>)
   return list === null ? problem('overloaded', { detail: TOO_MANY }) : found(list);
 }
 
-const resumeHalves = defineRoute({
+const resumeHalves = operatorRoute({
   method: 'post',
   path: '/admin/v1/mq/halves/resume',
-  label: 'admin',
   operationId: 'resumeHalves',
   summary:
     'Makes the broker check back again for half messages of a key that it had given up, as `seckill mq resume` does. The audit' +
     ' log records each first.',
   access: 'operator',
-  endpoint: null,
   body: jsonBody(z.strictObject({ key: z.string().min(1).max(NAME_MAX) })),
   answers: {
     200: { description: 'number of half messages that the broker will check within seconds', schema: resumedHalves },

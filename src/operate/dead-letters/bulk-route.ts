@@ -9,7 +9,7 @@ import type { ReplayAnswer } from './replay-dead-letter.js';
 import { roleNeededAnswer } from '../../http/admission-answers.js';
 import { json, nameTrace, problem, startPoll } from '../../http/answer.js';
 import { EventStream, isStillAllowed } from '../../http/event-stream.js';
-import { defineRoute, jsonBody, type Call, type RouteServices } from '../../http/route.js';
+import { jsonBody, operatorRoute, type Call, type RouteServices } from '../../http/route.js';
 import { deadLetterFilter, filterOf, REPLAY_WAIT_MS } from './routes.js';
 import type { DeadLetterServices } from './services.js';
 
@@ -47,16 +47,14 @@ const bulk = z
   .meta({ id: 'DeadLetterBulk', description: 'selects parked dead letters' });
 type Bulk = z.output<typeof bulk>;
 
-export const workOnDeadLetters = defineRoute({
+export const workOnDeadLetters = operatorRoute({
   method: 'post',
   path: '/admin/v1/dead-letters/bulk',
-  label: 'admin',
   operationId: 'workOnDeadLetters',
   summary:
     'Replays or discards many parked dead letters one by one, each with an entry in the audit log. Discarding needs the role' +
     ' admin. `dryRun` only shows the matches. Closing the connection stops the run after the current dead letter.',
   access: 'operator',
-  endpoint: null,
   body: jsonBody(bulk, BODY_BYTES_MAX),
   answers: {
     200: {

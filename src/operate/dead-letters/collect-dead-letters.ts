@@ -60,21 +60,18 @@ export interface CollectDeadLettersPorts {
   readonly metrics: RecoveryMetrics;
 }
 
-export interface CollectDeadLettersOptions {
-  /** The consumer group that gave up. */
-  readonly group: Group;
-  /** The topic of the group, for messages that do not name their topic. */
-  readonly topic: string;
-}
-
 const RECEIVE_MAX = 16;
 
 /**
  * Moves messages that the broker has given up into the `dead_letters` table. It first writes the row, then takes a
  * batch out of `pending` (its units stay held), then acknowledges the message. If the keeper dies in between, the
  * message is collected again, which changes nothing.
+ * @param group the consumer group that gave up @param topic for messages that do not name their topic
  */
-export function collectDeadLetters(ports: CollectDeadLettersPorts, options: CollectDeadLettersOptions): Job {
+export function collectDeadLetters(
+  ports: CollectDeadLettersPorts,
+  { group, topic }: { readonly group: Group; readonly topic: string },
+): Job {
   const { source, deadLetters, store, repository, log, metrics } = ports;
 
   /** Marks the batch as recorded in Redis if its last worker died after COMMIT. Such a batch is not a dead letter. */
@@ -85,13 +82,13 @@ export function collectDeadLetters(ports: CollectDeadLettersPorts, options: Coll
   };
 
   const collect = async (delivery: Delivery): Promise<void> => {
-    const body = BODY_READERS[options.group](delivery.body);
+    const body = BODY_READERS[group](delivery.body);
     const read = body.outcome === 'decoded' ? body : null;
     if (read?.batch && (await markLate(read.batch))) return void (await delivery.ack());
     const parked = await deadLetters.park({
       messageId: delivery.messageId,
-      group: options.group,
-      originTopic: delivery.properties.get('topic') ?? options.topic,
+      group,
+      originTopic: delivery.properties.get('topic') ?? topic,
       saleId: read?.saleId ?? delivery.properties.get('saleId') ?? null,
       batchId: read?.batchId ?? delivery.properties.get('batchId') ?? null,
       body: delivery.body,
@@ -109,11 +106,11 @@ export function collectDeadLetters(ports: CollectDeadLettersPorts, options: Coll
     if (parked === 'already_parked') return;
     metrics.parked(1);
     const named = read?.batch ? logFieldsOf(read.batch) : { batchId: read?.batchId };
-    log.warn({ messageId: delivery.messageId, ...named, group: options.group }, 'dead letter parked');
+    log.warn({ messageId: delivery.messageId, ...named, group }, 'dead letter parked');
   };
 
   return {
-    name: `collect-dead-letters:${options.group}`,
+    name: `collect-dead-letters:${group}`,
     async runOnce(): Promise<void> {
       const faults: unknown[] = [];
       for (const delivery of await source.receive(RECEIVE_MAX)) {

@@ -9,11 +9,6 @@ export interface DiscardPorts extends FailPorts {
   readonly store: Pick<BatchStore, 'markRecorded' | 'heldElsewhere'>;
 }
 
-export interface DiscardOptions {
-  /** The actor, for the audit log. */
-  readonly actor: string;
-}
-
 /**
  * - `discarded`: every purchase of the batch now has a row; the new rows are `failed`, and their units are on their way
  *   back
@@ -39,14 +34,14 @@ const NOTHING: FailedPurchases = { failed: 0, kept: 0, live: [] };
 export async function discardDeadLetter(
   deadLetterId: string,
   ports: DiscardPorts,
-  options: DiscardOptions,
+  { actor }: { readonly actor: string },
 ): Promise<DiscardAnswer> {
   const { deadLetters } = ports;
   const deadLetter = await deadLetters.find(deadLetterId);
   if (deadLetter === null) return { outcome: 'not_found' };
   if (deadLetter.state !== 'parked') return { outcome: 'already_closed', state: deadLetter.state };
   const close = async (note: string): Promise<DiscardAnswer> =>
-    (await closeDeadLetter(deadLetterId, 'discarded', note, deadLetters, options.actor)) ?? {
+    (await closeDeadLetter(deadLetterId, 'discarded', note, deadLetters, actor)) ?? {
       outcome: 'discarded',
       note,
     };

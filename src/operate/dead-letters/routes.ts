@@ -25,7 +25,7 @@ import { assertNever } from '../../core/errors.js';
 import { type Order } from '../../core/order.js';
 import { DEAD_LETTER_REASONS, DEAD_LETTER_STATES, type DeadLetterState } from '../../core/ports/dead-letters.js';
 import { json, problem, type Answer } from '../../http/answer.js';
-import { defineRoute, type RouteServices } from '../../http/route.js';
+import { operatorRoute, type RouteServices } from '../../http/route.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { EXPORT_FORMATS, EXPORT_MAX, exportLine, headingOf, type ExportFormat } from '../../http/export-lines.js';
 import { EXPORT_ANSWER, sendExport } from '../../http/send-export.js';
@@ -60,14 +60,12 @@ export const filterOf = ({
   ...names
 }: FilterQuery): DeadLetterFilter => withoutUndefined({ ...names, originTopic, sinceMs, untilMs });
 
-export const listDeadLetters = defineRoute({
+export const listDeadLetters = operatorRoute({
   method: 'get',
   path: '/admin/v1/dead-letters',
-  label: 'admin',
   operationId: 'listDeadLetters',
   summary: 'Lists dead letters, oldest first. Pass `next` as `after` to get the next page.',
   access: 'viewer',
-  endpoint: null,
   query: filterObject({
     ...deadLetterFilter,
     state: queryWord(DEAD_LETTER_STATES).optional(),
@@ -89,14 +87,12 @@ export const listDeadLetters = defineRoute({
   },
 });
 
-export const readDeadLetter = defineRoute({
+export const readDeadLetter = operatorRoute({
   method: 'get',
   path: '/admin/v1/dead-letters/{deadLetterId}',
-  label: 'admin',
   operationId: 'readDeadLetter',
   summary: 'Returns a dead letter with its body and the order of each purchase.',
   access: 'viewer',
-  endpoint: null,
   params,
   answers: {
     200: {
@@ -112,14 +108,12 @@ export const readDeadLetter = defineRoute({
   },
 });
 
-export const replayDeadLetter = defineRoute({
+export const replayDeadLetter = operatorRoute({
   method: 'post',
   path: '/admin/v1/dead-letters/{deadLetterId}/replay',
-  label: 'admin',
   operationId: 'replayDeadLetter',
   summary: 'Sends the batch to the workers again and waits for its orders. Safe to repeat.',
   access: 'operator',
-  endpoint: null,
   params,
   answers: {
     200: { description: 'done, by this request or an earlier one', schema: movedDeadLetter },
@@ -149,14 +143,12 @@ export const replayDeadLetter = defineRoute({
   },
 });
 
-export const discardDeadLetter = defineRoute({
+export const discardDeadLetter = operatorRoute({
   method: 'post',
   path: '/admin/v1/dead-letters/{deadLetterId}/discard',
-  label: 'admin',
   operationId: 'discardDeadLetter',
   summary: 'Gives up the batch: writes its orders as failed and returns its units. Safe to repeat.',
   access: 'admin',
-  endpoint: null,
   params,
   answers: { 200: { description: 'done, by this request or an earlier one', schema: movedDeadLetter } },
   problems: ['dead_letter_not_found', 'wrong_state'],
@@ -253,14 +245,12 @@ async function* deadLetterPages(
 }
 
 /** Exports the same data as `seckill dlq export`, which prints JSON lines. */
-export const exportDeadLetters = defineRoute({
+export const exportDeadLetters = operatorRoute({
   method: 'get',
   path: '/admin/v1/dead-letters/export',
-  label: 'admin',
   operationId: 'exportDeadLetters',
   summary: 'Exports dead letters with their bodies, oldest first. A response that breaks off is incomplete.',
   access: 'viewer',
-  endpoint: null,
   query: filterObject({
     ...deadLetterFilter,
     state: queryWord(DEAD_LETTER_STATES).optional(),

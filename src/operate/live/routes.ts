@@ -5,20 +5,18 @@ import { OperationalError } from '../../core/errors.js';
 import type { AnswerCounts } from '../../core/ports/answer-history.js';
 import { json, nameTrace, problem, startPoll } from '../../http/answer.js';
 import { answerStreamHead, EventStream, isStillAllowed } from '../../http/event-stream.js';
-import { defineRoute, type RouteServices } from '../../http/route.js';
+import { operatorRoute, type RouteServices } from '../../http/route.js';
 import { acceptedOf, answersAt, refusalsOf } from './live-sales.js';
 import type { LiveServices } from './services.js';
 
 const TOO_MANY = 'Too many consoles are connected to this api. Close some, or use another api.';
 
-export const followLive = defineRoute({
+export const followLive = operatorRoute({
   method: 'get',
   path: '/admin/v1/live',
-  label: 'admin',
   operationId: 'followLive',
   summary: 'Streams active sales, running programs and current problems, one event per second.',
   access: 'viewer',
-  endpoint: null,
   answers: {
     200: {
       description:
@@ -54,15 +52,13 @@ const SECOND_MS = 1000;
 /** Maximum number of seconds in one answer. */
 const SECONDS_MAX = 3600;
 
-export const readSaleSeconds = defineRoute({
+export const readSaleSeconds = operatorRoute({
   method: 'get',
   path: '/admin/v1/sales/{saleId}/seconds',
-  label: 'admin',
   operationId: 'readSaleSeconds',
   summary:
     'Returns accepted purchases, refusals and written orders of a sale per second, over all apis, for at most an hour.',
   access: 'viewer',
-  endpoint: null,
   params: saleParams,
   query: filterObject({ from: queryTime.optional(), to: queryTime.optional() }),
   answers: {

@@ -7,7 +7,7 @@ import type { OrderRefund, RefundRefused } from '../../core/ports/order-refunds.
 import { whyNoRefund } from '../../core/why-no-refund.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { json, problem, type Answer } from '../../http/answer.js';
-import { defineRoute, jsonBody, type RouteServices } from '../../http/route.js';
+import { jsonBody, operatorRoute, type RouteServices } from '../../http/route.js';
 import { foundOrderBodies } from './order-pages.js';
 import type { OrderServices } from './services.js';
 
@@ -16,14 +16,12 @@ import type { OrderServices } from './services.js';
 const params = z.object({ orderId });
 const reason = text.trim().min(1).max(500).meta({ description: 'for the audit log' });
 
-export const cancelAnyOrder = defineRoute({
+export const cancelAnyOrder = operatorRoute({
   method: 'post',
   path: '/admin/v1/orders/{orderId}/cancel',
-  label: 'admin',
   operationId: 'cancelAnyOrder',
   summary: 'Cancels an unpaid order of any buyer. Its units are for sale again. Safe to repeat.',
   access: 'operator',
-  endpoint: null,
   params,
   body: jsonBody(z.strictObject({ reason })),
   answers: { 200: { description: 'the cancelled order', schema: foundOrder } },
@@ -42,15 +40,13 @@ export const cancelAnyOrder = defineRoute({
   },
 });
 
-export const refundOrder = defineRoute({
+export const refundOrder = operatorRoute({
   method: 'post',
   path: '/admin/v1/orders/{orderId}/refunds',
-  label: 'admin',
   operationId: 'refundOrder',
   summary:
     'Orders a refund of a paid order. The keeper makes it. Without an amount, all that is left is refunded, once. Send an Idempotency-Key with an amount: a repeat with it is the same refund.',
   access: 'admin',
-  endpoint: null,
   params,
   headers: [{ name: 'Idempotency-Key', required: false, description: 'the id of this refund', schema: id }],
   body: jsonBody(
@@ -103,14 +99,12 @@ const KEY_NEEDED = 'Send the header Idempotency-Key with an amount, so that a re
 const refused = (answer: RefundRefused, currency: string): Answer<'wrong_state'> =>
   problem('wrong_state', { detail: whyNoRefund(answer, currency) });
 
-export const listOrderRefunds = defineRoute({
+export const listOrderRefunds = operatorRoute({
   method: 'get',
   path: '/admin/v1/orders/{orderId}/refunds',
-  label: 'admin',
   operationId: 'listOrderRefunds',
   summary: 'Lists the refunds of a paid order, oldest first.',
   access: 'viewer',
-  endpoint: null,
   params,
   answers: { 200: { description: 'all of them', schema: orderRefunds } },
   problems: [],
@@ -124,15 +118,13 @@ export const orderRefundBody = ({ createdAtMs, ...refund }: OrderRefund): Refund
   createdAt: isoTime(createdAtMs),
 });
 
-export const voidSale = defineRoute({
+export const voidSale = operatorRoute({
   method: 'post',
   path: '/admin/v1/sales/{saleId}/void',
-  label: 'admin',
   operationId: 'voidSale',
   summary:
     'Cancels unpaid orders or orders refunds of paid orders of a paused or closed sale, up to 500 per call. Pass `next` as `after` until it is null. Safe to repeat.',
   access: 'admin',
-  endpoint: null,
   params: saleParams,
   body: jsonBody(
     z.strictObject({

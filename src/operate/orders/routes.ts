@@ -15,7 +15,7 @@ import { isServed, ORDER_FILTER_NEEDS, type OrderFilter } from '../../core/ports
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { json, problem } from '../../http/answer.js';
 import { EXPORT_FORMATS, EXPORT_MAX } from '../../http/export-lines.js';
-import { defineRoute } from '../../http/route.js';
+import { operatorRoute } from '../../http/route.js';
 import { after, NO_PLACE } from '../../http/routes/orders.js';
 import { EXPORT_ANSWER, sendExport } from '../../http/send-export.js';
 import { foundOrderBodies, orderPages } from './order-pages.js';
@@ -44,15 +44,13 @@ export const filterOf = ({ user, sale, state, from, to, paidFrom, paidTo }: Filt
     paidToMs: paidTo,
   });
 
-export const findOrders = defineRoute({
+export const findOrders = operatorRoute({
   method: 'get',
   path: '/admin/v1/orders',
-  label: 'admin',
   operationId: 'findOrders',
   summary:
     'Finds orders by user, sale or time, and by state; with `paidFrom` in the order in which they were paid. A page may be short or empty. Pass `next` as `after` until it is null.',
   access: 'viewer',
-  endpoint: null,
   query: filterObject({ ...orderFilter, after, limit }),
   answers: {
     200: { description: 'a page', schema: foundOrders },
@@ -68,15 +66,13 @@ export const findOrders = defineRoute({
 });
 
 /** Exports the same data as `seckill orders export`. */
-export const exportOrders = defineRoute({
+export const exportOrders = operatorRoute({
   method: 'get',
   path: '/admin/v1/orders/export',
-  label: 'admin',
   operationId: 'exportOrders',
   summary:
     'Exports orders by user, sale or time, and by state; with `paidFrom` in the order in which they were paid. A response that breaks off is incomplete.',
   access: 'viewer',
-  endpoint: null,
   query: filterObject({
     ...orderFilter,
     limit: queryWhole(1, EXPORT_MAX).default(EXPORT_MAX),
@@ -92,14 +88,12 @@ export const exportOrders = defineRoute({
 });
 
 /** For a service that receives order events and looks up the order. */
-export const readAnyOrder = defineRoute({
+export const readAnyOrder = operatorRoute({
   method: 'get',
   path: '/admin/v1/orders/{orderId}',
-  label: 'admin',
   operationId: 'readAnyOrder',
   summary: 'Returns an order of any buyer.',
   access: 'viewer',
-  endpoint: null,
   params: z.object({ orderId }),
   answers: { 200: { description: 'the order', schema: foundOrder } },
   problems: ['order_not_found'],

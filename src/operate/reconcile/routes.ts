@@ -13,7 +13,7 @@ import { COMPENSATED_KINDS } from '../../core/sale-finding.js';
 import { JOB_STATES, type CompensationJob } from '../../core/ports/compensation-repository.js';
 import { type ReconcileRun } from '../../core/ports/reconcile-runs.js';
 import { json, problem } from '../../http/answer.js';
-import { defineRoute, type RouteServices } from '../../http/route.js';
+import { operatorRoute, type RouteServices } from '../../http/route.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { RESOLVE_MODES, type ResolvedOrder } from './resolve-lost.js';
 import type { SaleResult } from './sale-report.js';
@@ -24,14 +24,12 @@ import type { ReconcileServices, Resolves } from './services.js';
 /** How long the answer waits for repairs before it shows their current state. The keeper finishes the rest. */
 const APPLY_WAIT_MS = 10_000;
 
-export const reconcileSale = defineRoute({
+export const reconcileSale = operatorRoute({
   method: 'post',
   path: '/admin/v1/reconcile/sales/{saleId}',
-  label: 'admin',
   operationId: 'reconcileSale',
   summary: 'Compares Redis and MySQL for a sale. `apply` repairs the differences. Safe while the sale runs.',
   access: 'operator',
-  endpoint: null,
   params: saleParams,
   query: z.strictObject({ apply: queryWord(['true', 'false']).default('false') }),
   answers: {
@@ -67,16 +65,14 @@ const RESOLVED_MAX = 500;
 /** How long to wait for the repair of a closed sale, which a keeper does on request. */
 const REBUILT_WAIT_MS = 10_000;
 
-export const resolveLostOrders = defineRoute({
+export const resolveLostOrders = operatorRoute({
   method: 'post',
   path: '/admin/v1/reconcile/sales/{saleId}/lost-orders',
-  label: 'admin',
   operationId: 'resolveLostOrders',
   summary:
     'After a restore of MySQL: writes the orders that only Redis still knows, or fails them and returns their units. Up to' +
     ' 500 per request; repeat it while `more` is true. Safe to repeat.',
   access: 'admin',
-  endpoint: null,
   params: saleParams,
   query: z.strictObject({ mode: queryWord(RESOLVE_MODES), dryRun: queryWord(['true', 'false']).default('false') }),
   answers: { 200: { description: 'the orders', schema: resolvedSale } },
@@ -111,14 +107,12 @@ export const resolveLostOrders = defineRoute({
 
 const TOO_MANY = 'This api already works through many orders or dead letters. Wait, or use another api.';
 
-export const listReconcileRuns = defineRoute({
+export const listReconcileRuns = operatorRoute({
   method: 'get',
   path: '/admin/v1/reconcile/runs',
-  label: 'admin',
   operationId: 'listReconcileRuns',
   summary: 'Lists reconcile runs, newest first. Pass `next` as `before` to get the next page.',
   access: 'viewer',
-  endpoint: null,
   query: z.strictObject({ saleId: saleId.optional(), before: rowId.optional(), limit }),
   answers: {
     200: {
@@ -133,14 +127,12 @@ export const listReconcileRuns = defineRoute({
   },
 });
 
-export const listCompensationJobs = defineRoute({
+export const listCompensationJobs = operatorRoute({
   method: 'get',
   path: '/admin/v1/reconcile/jobs',
-  label: 'admin',
   operationId: 'listCompensationJobs',
   summary: 'Lists compensation jobs, oldest first. Pass `next` as `after` to get the next page.',
   access: 'viewer',
-  endpoint: null,
   query: z.strictObject({
     saleId: saleId.optional(),
     limit,
@@ -158,14 +150,12 @@ export const listCompensationJobs = defineRoute({
   },
 });
 
-export const retryCompensationJob = defineRoute({
+export const retryCompensationJob = operatorRoute({
   method: 'post',
   path: '/admin/v1/reconcile/jobs/{jobId}/retry',
-  label: 'admin',
   operationId: 'retryCompensationJob',
   summary: 'Retries a job with a fresh set of attempts. Safe to repeat.',
   access: 'operator',
-  endpoint: null,
   params: z.object({ jobId: rowId }),
   answers: {
     200: {

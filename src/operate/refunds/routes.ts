@@ -28,7 +28,7 @@ import { whyNoRefund } from '../../core/why-no-refund.js';
 import { assertNever } from '../../core/errors.js';
 import { CASE_STATES } from '../../core/ports/payment-cases.js';
 import { json, problem } from '../../http/answer.js';
-import { defineRoute, jsonBody, type Route } from '../../http/route.js';
+import { jsonBody, operatorRoute, type Route } from '../../http/route.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import type { PaymentCase as StoredCase } from './payment-case-store.js';
 import { refundName, REFUND_NAME, storedOrderRefund, type StoredRefund } from './refund-store.js';
@@ -38,15 +38,13 @@ import type { RefundServices } from './services.js';
 
 const PLACE = new RegExp(`${PAYMENT_ID.source}|${REFUND_NAME.source}`);
 
-const listRefunds = defineRoute({
+const listRefunds = operatorRoute({
   method: 'get',
   path: '/admin/v1/refunds',
-  label: 'admin',
   operationId: 'listRefunds',
   summary:
     'Lists refunds: first those of payments that paid no order, then those that operators ordered, each oldest first. Pass `next` as `after` to get the next page.',
   access: 'viewer',
-  endpoint: null,
   query: z.strictObject({
     state: queryWord(ORDER_REFUND_STATES).optional(),
     sale: saleId.optional(),
@@ -74,14 +72,12 @@ function nextRefund(found: readonly StoredRefund[], max: number): string | null 
   return found.length < max || last === undefined ? null : refundName(last);
 }
 
-const countRefunds = defineRoute({
+const countRefunds = operatorRoute({
   method: 'get',
   path: '/admin/v1/sales/{saleId}/refunds',
-  label: 'admin',
   operationId: 'countRefunds',
   summary: 'Counts the refunds of paid orders of a sale by state, as after a void.',
   access: 'viewer',
-  endpoint: null,
   params: saleParams,
   answers: { 200: { description: 'the states that occur', schema: refundCounts } },
   problems: [],
@@ -94,14 +90,12 @@ const ALREADY = 'The refund is done, by the provider or by hand. Pay nothing. Th
 
 const BEING_ASKED = 'A keeper is making this refund now. Pay nothing, and try again in a minute.';
 
-const takeOnRefund = defineRoute({
+const takeOnRefund = operatorRoute({
   method: 'post',
   path: '/admin/v1/refunds/{paymentId}/done',
-  label: 'admin',
   operationId: 'takeOnRefund',
   summary: 'Claims a refund BEFORE you pay it by hand, so that the keeper does not pay it too. Pay only after a 200.',
   access: 'admin',
-  endpoint: null,
   params: z.object({ paymentId }),
   answers: {
     200: {
@@ -132,14 +126,12 @@ const why = jsonBody(
   z.strictObject({ reason: text.trim().min(1).max(500).meta({ description: 'for the audit log' }) }),
 );
 
-const retryRefund = defineRoute({
+const retryRefund = operatorRoute({
   method: 'post',
   path: '/admin/v1/order-refunds/{refundId}/retry',
-  label: 'admin',
   operationId: 'retryRefund',
   summary: 'Orders a failed refund of a paid order once more, as a new refund. Safe to repeat.',
   access: 'admin',
-  endpoint: null,
   params: refundParams,
   body: why,
   answers: { 200: { description: 'the new refund, which is due or done', schema: retriedRefund } },
@@ -154,15 +146,13 @@ const retryRefund = defineRoute({
   },
 });
 
-const takeOnOrderRefund = defineRoute({
+const takeOnOrderRefund = operatorRoute({
   method: 'post',
   path: '/admin/v1/order-refunds/{refundId}/done',
-  label: 'admin',
   operationId: 'takeOnOrderRefund',
   summary:
     'Claims a due or failed refund of a paid order BEFORE you pay it by hand, so that nobody else pays it. Pay only after a 200.',
   access: 'admin',
-  endpoint: null,
   params: refundParams,
   body: why,
   answers: { 200: { description: 'the refund is now yours to pay', schema: takenRefund } },
@@ -202,15 +192,13 @@ export const refundBody = ({ createdAtMs, updatedAtMs, ...refund }: StoredRefund
   updatedAt: isoTime(updatedAtMs),
 });
 
-const listPaymentCases = defineRoute({
+const listPaymentCases = operatorRoute({
   method: 'get',
   path: '/admin/v1/payment-cases',
-  label: 'admin',
   operationId: 'listPaymentCases',
   summary:
     'Lists failed refunds, refunds made at the provider, disputes, and payments that could not be recorded, oldest first.',
   access: 'viewer',
-  endpoint: null,
   query: z.strictObject({ state: queryWord(CASE_STATES).optional(), after: rowId.optional(), limit }),
   answers: {
     200: { description: 'a page', schema: paymentCasePage },
@@ -222,14 +210,12 @@ const listPaymentCases = defineRoute({
   },
 });
 
-const closePaymentCase = defineRoute({
+const closePaymentCase = operatorRoute({
   method: 'post',
   path: '/admin/v1/payment-cases/{caseId}/close',
-  label: 'admin',
   operationId: 'closePaymentCase',
   summary: 'Closes a case. A new report of the provider reopens it. Safe to repeat.',
   access: 'admin',
-  endpoint: null,
   params: z.object({ caseId: rowId }),
   answers: { 200: { description: 'the closed case', schema: paymentCase } },
   problems: ['case_not_found'],

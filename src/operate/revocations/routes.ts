@@ -4,7 +4,7 @@ import { isoTime, limit, nextOf, queryTime, queryWhole, tokenId, userId } from '
 import { fieldError } from '../../core/field-errors.js';
 import type { Revocation as StoredRevocation, RevocationRepository } from '../../core/ports/revocations.js';
 import { json } from '../../http/answer.js';
-import { badFields, defineRoute, jsonBody, type Route, type RouteServices } from '../../http/route.js';
+import { badFields, jsonBody, operatorRoute, type Route, type RouteServices } from '../../http/route.js';
 
 /** Revokes tokens, so that they are refused before they expire. */
 
@@ -15,14 +15,12 @@ export interface RevocationServices {
 
 const NUMBER_MAX = 999_999_999;
 
-const listRevocations = defineRoute({
+const listRevocations = operatorRoute({
   method: 'get',
   path: '/admin/v1/revocations',
-  label: 'admin',
   operationId: 'listRevocations',
   summary: 'Lists revoked tokens, newest first. Pass `next` as `before` to get the next page.',
   access: 'viewer',
-  endpoint: null,
   query: z.strictObject({ before: queryWhole(1, NUMBER_MAX).optional(), limit }),
   answers: {
     200: {
@@ -52,16 +50,14 @@ const newRevocation = z
   })
   .meta({ id: 'NewRevocation' });
 
-const addRevocation = defineRoute({
+const addRevocation = operatorRoute({
   method: 'post',
   path: '/admin/v1/revocations',
-  label: 'admin',
   operationId: 'addRevocation',
   summary:
     'Revokes all tokens that a user got before a time, or one token by its `jti`. Takes effect everywhere within a second, for' +
     ' admins too. Safe to repeat.',
   access: 'admin',
-  endpoint: null,
   body: jsonBody(newRevocation),
   answers: { 201: { description: 'revoked', schema: revocation } },
   problems: [],

@@ -7,21 +7,19 @@ import { must } from '../../core/field-errors.js';
 import { RESHARD_SENTENCES } from '../../core/sale-repair.js';
 import type { OrderedRepair } from '../../recovery/repair/repair-jobs.js';
 import { json, problem, type Answer } from '../../http/answer.js';
-import { defineRoute, jsonBody, optionalJsonBody, type RouteServices } from '../../http/route.js';
+import { jsonBody, operatorRoute, optionalJsonBody, type RouteServices } from '../../http/route.js';
 import type { SaleServices } from './services.js';
 
 /** The buckets of a sale: shows, splits and repairs them. */
 
 const bucketsError = { error: must(`a whole number from 2 to ${BUCKETS_MAX}`) };
 
-export const reshardSale = defineRoute({
+export const reshardSale = operatorRoute({
   method: 'post',
   path: '/admin/v1/sales/{saleId}/reshard',
-  label: 'admin',
   operationId: 'reshardSale',
   summary: 'Splits the stock of a running sale into more buckets. Purchases wait for a moment.',
   access: 'operator',
-  endpoint: null,
   params: saleParams,
   body: jsonBody(z.strictObject({ buckets: z.int(bucketsError).min(2, bucketsError).max(BUCKETS_MAX, bucketsError) })),
   answers: {
@@ -40,14 +38,12 @@ export const reshardSale = defineRoute({
   },
 });
 
-export const readBuckets = defineRoute({
+export const readBuckets = operatorRoute({
   method: 'get',
   path: '/admin/v1/sales/{saleId}/buckets',
-  label: 'admin',
   operationId: 'readBuckets',
   summary: 'Lists the buckets of a sale in Redis, with an error for each whose server does not answer.',
   access: 'viewer',
-  endpoint: null,
   params: saleParams,
   answers: {
     200: {
@@ -62,16 +58,14 @@ export const readBuckets = defineRoute({
   },
 });
 
-export const repairSale = defineRoute({
+export const repairSale = operatorRoute({
   method: 'post',
   path: '/admin/v1/sales/{saleId}/repair',
-  label: 'admin',
   operationId: 'repairSale',
   summary:
     'Rebuilds a sale in Redis from MySQL, as the keeper does when needed. `force` rebuilds it in any case. Purchases are refused' +
     ' until it ends, which takes seconds, or longer with very many orders.',
   access: 'operator',
-  endpoint: null,
   params: saleParams,
   body: optionalJsonBody(z.strictObject({ force: z.boolean().optional() }), {}),
   answers: {

@@ -3,7 +3,7 @@ import { endedSale, saleSchema } from '../../contract/sales.js';
 import { assertNever } from '../../core/errors.js';
 import { readSaleChange, saleChange, type SaleCancelled } from '../../sales/edit-sale.js';
 import { json, problem, type Answer } from '../../http/answer.js';
-import { badFields, checkedBody, defineRoute } from '../../http/route.js';
+import { badFields, checkedBody, operatorRoute } from '../../http/route.js';
 import { saleBody } from './routes.js';
 import type { SaleServices } from './services.js';
 
@@ -12,15 +12,13 @@ import type { SaleServices } from './services.js';
 const EARLIER_WAITS =
   'An earlier change of the sale waits until its stock is rebuilt. This change was not made. Try again later.';
 
-export const editSale = defineRoute({
+export const editSale = operatorRoute({
   method: 'patch',
   path: '/admin/v1/sales/{saleId}',
-  label: 'admin',
   operationId: 'editSale',
   summary:
     'Changes title, closing time or stock of a sale that is not closed, and the price of a draft. A lower stock takes free units, all or none. Safe to repeat.',
   access: 'admin',
-  endpoint: null,
   params: saleParams,
   body: checkedBody(saleChange.meta({ id: 'SaleChange', minProperties: 1 }), (json) => {
     const read = readSaleChange(json);
@@ -51,14 +49,12 @@ export const editSale = defineRoute({
   },
 });
 
-export const deleteSale = defineRoute({
+export const deleteSale = operatorRoute({
   method: 'delete',
   path: '/admin/v1/sales/{saleId}',
-  label: 'admin',
   operationId: 'deleteSale',
   summary: 'Deletes a draft.',
   access: 'admin',
-  endpoint: null,
   params: saleParams,
   answers: { 200: { description: 'the deleted draft', schema: endedSale } },
   problems: ['not_found', 'wrong_state'],
@@ -66,14 +62,12 @@ export const deleteSale = defineRoute({
     endAnswer('delete', await editor.remove(params.saleId, userId)),
 });
 
-export const cancelSale = defineRoute({
+export const cancelSale = operatorRoute({
   method: 'post',
   path: '/admin/v1/sales/{saleId}/cancel',
-  label: 'admin',
   operationId: 'cancelSale',
   summary: 'Cancels a sale that has not begun: deletes a draft, closes any other sale.',
   access: 'admin',
-  endpoint: null,
   params: saleParams,
   answers: { 200: { description: 'the outcome', schema: endedSale } },
   problems: ['not_found', 'wrong_state'],

@@ -27,20 +27,18 @@ import { newSale, readNewSale } from '../../sales/new-sale.js';
 import type { SaleAdminAnswer } from '../../sales/sale-admin.js';
 import type { PlannedSale } from '../../sales/schedule/plan-sales.js';
 import { json, problem, type Answer } from '../../http/answer.js';
-import { checkedBody, defineRoute, type RouteServices } from '../../http/route.js';
+import { checkedBody, operatorRoute, type RouteServices } from '../../http/route.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import type { SaleServices } from './services.js';
 
 /** Lets operators create sales and move them through their states. */
 
-export const createSale = defineRoute({
+export const createSale = operatorRoute({
   method: 'post',
   path: '/admin/v1/sales',
-  label: 'admin',
   operationId: 'createSale',
   summary: 'Creates a sale as a draft.',
   access: 'admin',
-  endpoint: null,
   body: checkedBody(newSale.meta({ id: 'NewSale' }), (json, { clock, prices }) => {
     const read = readNewSale(json, clock.nowMs(), prices);
     return 'sale' in read ? { value: read.sale } : read;
@@ -63,14 +61,12 @@ export const createSale = defineRoute({
   },
 });
 
-export const listSales = defineRoute({
+export const listSales = operatorRoute({
   method: 'get',
   path: '/admin/v1/sales',
-  label: 'admin',
   operationId: 'listSales',
   summary: 'Lists sales, newest first. Pass `next` as `before` to get the next page.',
   access: 'viewer',
-  endpoint: null,
   query: filterObject({
     state: queryWord(SALE_STATES).optional(),
     sku: queryText(64).optional(),
@@ -92,14 +88,12 @@ export const listSales = defineRoute({
 const WEEK_MS = 7 * 86_400_000;
 
 /** Lists the sales of the coming week, with what each of them still lacks. */
-export const readSalePlan = defineRoute({
+export const readSalePlan = operatorRoute({
   method: 'get',
   path: '/admin/v1/sale-plan',
-  label: 'admin',
   operationId: 'readSalePlan',
   summary: 'Lists sales that open within a week or are open, with what each still lacks.',
   access: 'viewer',
-  endpoint: null,
   answers: {
     200: {
       description: 'ordered by opening time',
@@ -113,14 +107,12 @@ export const readSalePlan = defineRoute({
   },
 });
 
-export const readSale = defineRoute({
+export const readSale = operatorRoute({
   method: 'get',
   path: '/admin/v1/sales/{saleId}',
-  label: 'admin',
   operationId: 'readSale',
   summary: 'Returns a sale as stored in MySQL.',
   access: 'viewer',
-  endpoint: null,
   params: saleParams,
   answers: { 200: { description: 'the sale', schema: saleSchema } },
   problems: ['not_found'],
@@ -133,14 +125,12 @@ export const readSale = defineRoute({
 type Move = (sales: RouteServices['sales'], saleId: string, actor: string) => Promise<SaleAdminAnswer>;
 
 const move = (verb: string, access: 'operator' | 'admin', summary: string, make: Move) =>
-  defineRoute({
+  operatorRoute({
     method: 'post',
     path: `/admin/v1/sales/{saleId}/${verb}`,
-    label: 'admin',
     operationId: `${verb}Sale`,
     summary: `${summary} Safe to repeat.`,
     access,
-    endpoint: null,
     params: saleParams,
     answers: { 200: { description: 'the changed sale', schema: movedSale } },
     problems: ['not_found', 'wrong_state'],

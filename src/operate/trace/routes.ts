@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { foundTraces, type Trace } from '../../contract/traces.js';
 import { id, isoTimeOrNull, saleId, userId } from '../../contract/fields.js';
 import { json, problem } from '../../http/answer.js';
-import { defineRoute, type RouteServices } from '../../http/route.js';
+import { operatorRoute, type RouteServices } from '../../http/route.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import type { TraceServices } from './services.js';
 import type { PurchaseTrace } from './trace-purchase.js';
@@ -12,16 +12,14 @@ const TOO_MANY = 'This api already handles other trace requests. Try again.';
 /**
  * Traces the whole life of a purchase, which is found by its request id, batch id, order id, trace id or dead letter.
  */
-export const tracePurchase = defineRoute({
+export const tracePurchase = operatorRoute({
   method: 'get',
   path: '/admin/v1/requests/{id}',
-  label: 'admin',
   operationId: 'tracePurchase',
   summary:
     'Traces a purchase by its request id, batch id, order id, trace id or dead letter. Returns all purchases that match; `more`' +
     ' is true if there are others.',
   access: 'viewer',
-  endpoint: null,
   params: z.object({ id }),
   query: z.strictObject({ saleId: saleId.optional(), userId: userId.optional() }),
   answers: {

@@ -3,7 +3,7 @@ import { OperationalError } from '../../core/errors.js';
 import { repairNeedOf, type NotResharded, type Resharded } from '../../core/sale-repair.js';
 import type { Sale } from '../../core/sale.js';
 import type { SaleSnapshotCache } from '../../core/ports/sale-repository.js';
-import { repairSale, type RepairOptions, type RepairPorts, type RepairStep } from './repair-sale.js';
+import { repairSale, type RepairOptions, type RepairPorts } from './repair-sale.js';
 
 export interface ReshardPorts extends RepairPorts {
   readonly forgetSnapshot: SaleSnapshotCache['forget'];
@@ -14,7 +14,6 @@ export interface ReshardOrder {
   readonly actor: string;
   /** Number of buckets that the sale is to have. */
   readonly buckets: number;
-  readonly onStep?: (step: RepairStep) => void;
 }
 
 /**
@@ -25,7 +24,7 @@ export interface ReshardOrder {
  */
 export async function reshardSale(
   saleId: string,
-  { actor, buckets, ...order }: ReshardOrder,
+  { actor, buckets }: ReshardOrder,
   ports: ReshardPorts,
   options: RepairOptions,
 ): Promise<Resharded> {
@@ -39,7 +38,7 @@ export async function reshardSale(
   if (no !== null) return { outcome: no };
   if (repairNeedOf(sale, statuses.slice(0, sale.buckets)) !== null) return { outcome: 'in_repair' };
   const seenEpochs = statuses.map(({ epoch }) => epoch);
-  const end = await repairSale(sale, ports, options, { actor, buckets, seenEpochs, ...order });
+  const end = await repairSale(sale, ports, options, { actor, buckets, seenEpochs });
   if (end.outcome === 'busy') return { outcome: 'in_repair' };
   if (end.outcome === 'retired') return { outcome: 'closed' };
   if (end.outcome !== 'repaired') return { outcome: end.outcome };

@@ -62,8 +62,6 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
   readonly #forgotten = new Set<string>();
   #orders = new Map<string, Order>();
   readonly #metadata = new Map<string, Metadata>();
-  /** Orders that the unique keys no longer see. */
-  readonly archived = new Set<string>();
   readonly #faults: RepositoryFault[] = [];
   #nextSaleId = 1;
 
@@ -346,17 +344,13 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
     this.#forgotten.add(saleId);
   }
 
-  hasForgotten(saleId: string): boolean {
-    return this.#forgotten.has(saleId);
-  }
-
   #closed(isWanted: (sale: Sale) => boolean, max: number): Sale[] {
     const found = [...this.#sales.values()].filter((sale) => sale.state === 'closed' && isWanted(sale));
     return found.sort((a, b) => a.closesAtMs - b.closesAtMs).slice(0, max);
   }
 
   #takenKey({ orders, terms }: WritePlan): 'order_id_taken' | 'row_exists' | null {
-    const live = this.allOrders.filter(({ orderId }) => !this.archived.has(orderId));
+    const live = this.allOrders;
     const requests = new Set(live.map((order) => `${order.saleId}/${purchaseKey(order)}`));
     const active = new Set(live.filter(({ state }) => isLive(state)).map((o) => `${o.saleId}/${o.userId}`));
     const ids = new Set(this.#orders.keys());

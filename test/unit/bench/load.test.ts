@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { until } from '../../chaos/harness/wait.js';
-import { addressIn } from '../../../bench/attack/attackers.js';
 import { runClosedLoop } from '../../../bench/load/closed-loop.js';
 import { LatencyHistogram } from '../../../bench/load/latency.js';
 import { dueAtMs, dueCount, RequestSender } from '../../../bench/load/request-sender.js';
@@ -92,30 +91,11 @@ describe('clients on raw sockets', () => {
     expect(accepted).to.equal(0);
   });
 
-  it('sends only due requests, from each address in turn', async () => {
-    const asked = new Map<string, number>();
-    const port = await serve((req, res) => {
-      const address = req.socket.remoteAddress ?? '';
-      asked.set(address, (asked.get(address) ?? 0) + 1);
-      res.writeHead(address === addressIn('flood', 0) ? 403 : 429, { 'Content-Length': 0 }).end();
-    });
-    const addressOf = (place: number): string => addressIn('flood', place % 4);
+  it('sends only due requests, and each once', async () => {
+    const port = await serve((_req, res) => void res.writeHead(429, { 'Content-Length': 0 }).end());
     const answered: number[] = [];
-    const statuses: number[] = [];
-    const note = (place: number, status: number): void => {
-      answered.push(place);
-      statuses.push(status);
-    };
-    const sender = new RequestSender({
-      port,
-      connections: 8,
-      addressOf,
-      inTurn: true,
-      rate: 1000,
-      total: 40,
-      request,
-      onAnswer: note,
-    });
+    const onAnswer = (place: number): void => void answered.push(place);
+    const sender = new RequestSender({ port, connections: 8, rate: 1000, total: 40, request, onAnswer });
     await sender.start();
     const sendUntil = async (elapsedMs: number, count: number): Promise<void> => {
       const done = (): boolean => {
@@ -127,12 +107,9 @@ describe('clients on raw sockets', () => {
     // one request is due at once
     for (let elapsedMs = 0; elapsedMs < 8; elapsedMs++) await sendUntil(elapsedMs, elapsedMs + 1);
     expect(answered).to.have.length(8);
-    expect([...asked.values()], 'two connections of each address').to.deep.equal([2, 2, 2, 2]);
     await sendUntil(60_000, 40);
-    const denied = asked.get(addressIn('flood', 0)) ?? 0;
     sender.end();
     expect(sender).to.include({ sent: 40, answered: 40 });
-    expect(statuses.filter((status) => status === 403)).to.have.length(denied);
     expect(answered.sort((a, b) => a - b)).to.deep.equal(Array.from({ length: 40 }, (_, place) => place));
   });
 });

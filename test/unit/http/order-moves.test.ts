@@ -44,17 +44,19 @@ describe('orders and payments over HTTP', () => {
       });
     };
 
+    const pay = (url: string, body?: object | string, headers: Record<string, string> = {}): request.Test =>
+      request(url)
+        .post(path)
+        .set({ authorization: bearer(), ...headers })
+        .send(body);
+
     it('returns 200 with the paid order to the buyer of the token, with or without a key', async () => {
       const url = await paying({ outcome: 'paid', order: PAID });
-      const { body } = await request(url).post(path).set('authorization', bearer()).expect(200);
+      const { body } = await pay(url).expect(200);
       expect(body).to.deep.include({ orderId: '99', state: 'paid', paidAt: '2030-01-01T00:00:00.001Z' });
       expect(body).not.to.have.any.keys('userId', 'batchId');
-      await request(url)
-        .post(path)
-        .set('authorization', bearer('u2'))
-        .set('idempotency-key', 'k-1')
-        .send({ paymentMethod: 'pm_1' })
-        .expect(200);
+      const another = { authorization: bearer('u2'), 'idempotency-key': 'k-1' };
+      await pay(url, { paymentMethod: 'pm_1' }, another).expect(200);
       expect(asked).to.deep.equal([
         { orderId: '99', userId: 'u1', key: null, method: null },
         { orderId: '99', userId: 'u2', key: 'k-1', method: 'pm_1' },
@@ -64,20 +66,15 @@ describe('orders and payments over HTTP', () => {
 
     it('passes a coupon on, in capital letters, and returns 409 with the reason if it is refused', async () => {
       const url = await paying({ outcome: 'coupon_refused', why: 'in_use' });
-      const pay = (coupon: unknown) => request(url).post(path).set('authorization', bearer()).send({ coupon });
-      const { body } = await pay('7kq2mzp4wx').expect(409);
+      const { body } = await pay(url, { coupon: '7kq2mzp4wx' }).expect(409);
       expect(body).to.include({ code: 'coupon_refused', detail: 'Another payment is using the coupon.' });
-      for (const wrong of ['7KQ2MZP4W', '7KQ2MZP4W0', 7]) await pay(wrong).expect(400);
+      for (const coupon of ['7KQ2MZP4W', '7KQ2MZP4W0', 7]) await pay(url, { coupon }).expect(400);
       expect(asked).to.deep.equal([{ orderId: '99', userId: 'u1', key: null, method: null, coupon: '7KQ2MZP4WX' }]);
     });
 
     it('returns 202 with the client secret if the bank needs an action', async () => {
       const url = await paying({ outcome: 'action_needed', order: ORDER, clientSecret: 'pi_1_secret_2' });
-      const { body } = await request(url)
-        .post(path)
-        .set('authorization', bearer())
-        .send({ paymentMethod: 'pm_1' })
-        .expect(202);
+      const { body } = await pay(url, { paymentMethod: 'pm_1' }).expect(202);
       expect(body).to.deep.equal({ outcome: 'action_needed', orderId: '99', clientSecret: 'pi_1_secret_2' });
       expect(fake.counted).to.deep.equal(['order action_needed']);
     });
@@ -85,19 +82,9 @@ describe('orders and payments over HTTP', () => {
     it('returns 400 and does not call the payment service if the body is not JSON or the payment method is invalid', async () => {
       const url = await paying({ outcome: 'paid', order: PAID });
       for (const body of ['{', '{"paymentMethod":"4242 4242 4242 4242"}', '{"paymentMethod":7}']) {
-        await request(url)
-          .post(path)
-          .set('authorization', bearer())
-          .set('content-type', 'application/json')
-          .send(body)
-          .expect(400);
+        await pay(url, body, { 'content-type': 'application/json' }).expect(400);
       }
-      await request(url)
-        .post(path)
-        .set('authorization', bearer())
-        .set('content-type', 'text/plain')
-        .send('x')
-        .expect(415);
+      await pay(url, 'x', { 'content-type': 'text/plain' }).expect(415);
       expect(asked).to.deep.equal([]);
     });
 
@@ -115,10 +102,7 @@ describe('orders and payments over HTTP', () => {
     ] as const) {
       it(`answers ${answer.outcome} with ${status} ${code}`, async () => {
         const url = await paying(answer);
-        const { body } = await request(url)
-          .post(path)
-          .set('authorization', bearer())
-          .set('idempotency-key', 'k9')
+        const { body } = await pay(url, undefined, { 'idempotency-key': 'k9' })
           .expect(status)
           .expect('content-type', /problem\+json/);
         expect(body).to.include({ code, requestId: 'k9', retryable: RETRYABLE.includes(code) });
@@ -131,8 +115,7 @@ describe('orders and payments over HTTP', () => {
       const url = await paying({ outcome: 'not_found' });
       await request(url).post(path).expect(401).expect('www-authenticate', 'Bearer');
       await request(url).post('/v1/orders/9x/pay').set('authorization', bearer()).expect(400);
-      const odd = { authorization: bearer(), 'idempotency-key': 'a b' };
-      const { body } = await request(url).post(path).set(odd).expect(400);
+      const { body } = await pay(url, undefined, { 'idempotency-key': 'a b' }).expect(400);
       expect(body.detail).to.contain('Idempotency-Key');
       expect(asked).to.deep.equal([]);
       await request(url).get(path).expect(405).expect('allow', 'POST');
@@ -140,7 +123,7 @@ describe('orders and payments over HTTP', () => {
 
     it('returns 503 that names MySQL if MySQL is down', async () => {
       const url = await serve({ payOrder: () => Promise.reject(down) });
-      const { body } = await request(url).post(path).set('authorization', bearer()).expect(503);
+      const { body } = await pay(url).expect(503);
       expect(body).to.include({ code: 'unavailable', retryable: true });
       expect(fake.bugs).to.deep.equal([]);
     });

@@ -19,28 +19,6 @@ describe('insert orders', () => {
       execute: (sql: string) => Promise.resolve({ affectedRows: sql.startsWith('INSERT') ? affectedRows : 0 }),
     }) as never;
 
-  it('gives each row the deadline of its sale', async () => {
-    const other = { ...sale, saleId: freshSaleId() };
-    const late = batchOf(other, purchasesOf('cem'));
-    const orders = [...plan.orders, { orderId: '3', batch: late, purchase: late.purchases[0]!, failure: null }];
-    const own = { ...terms, saleId: other.saleId, paymentWindowMs: 5000 };
-    const sent: [string, unknown][] = [];
-    const execute = (sql: string, values: unknown) => {
-      sent.push([sql, values]);
-      return Promise.resolve({ affectedRows: 3 });
-    };
-    const both = { ...plan, terms: new Map<string, object>([...plan.terms, [other.saleId, own]]) };
-    await insertOrders({ execute } as never, orders, both as never);
-    const [[set = '', values] = [], [insert = ''] = []] = sent;
-    expect([...set.matchAll(/@`\w+`/g)].map(String)).to.deep.equal(['@`expires_in_60000`', '@`expires_in_5000`']);
-    expect((values as unknown[]).filter((value) => typeof value === 'number')).to.deep.equal([60_000_000, 5_000_000]);
-    expect([...insert.matchAll(/@`\w+`/g)].map(String)).to.deep.equal([
-      '@`expires_in_60000`',
-      '@`expires_in_60000`',
-      '@`expires_in_5000`',
-    ]);
-  });
-
   it('throws if MySQL writes fewer rows than there are purchases', async () => {
     await insertOrders(writing(2), plan.orders, plan as never);
     const thrown = await insertOrders(writing(1), plan.orders, plan as never).catch((error: Error) => error.message);

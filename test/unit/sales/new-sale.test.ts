@@ -157,6 +157,23 @@ describe('readNewSale', () => {
     }
   });
 
+  const WRONG: Record<string, unknown[]> = {
+    sku: ['', 'a b', 'x'.repeat(65), 7, null, undefined, '{7}'],
+    priceCents: [-1, 1.5, '9', null],
+    stock: [0, -1, 10_000_001, 1.5, '1'],
+    limitPerBuyer: [0, 1001, 11],
+    opensAt: ['tomorrow', '0000-01-01T00:00:00Z', '9999-12-31T23:59:59-14:00', '2030-01-01', '2030-01-01T00:00:00', 7],
+    closesAt: ['', '2030-13-01T00:00:00Z'],
+    buckets: [0, 65, 1.5, '2', null],
+    saleId: ['9'],
+    __proto__x: [{}],
+  };
+  for (const [field, values] of Object.entries(WRONG)) {
+    it(`names ${field} if it is wrong`, () => {
+      for (const value of values) expect(Object.keys(errorsOf({ [field]: value })), `${value}`).to.deep.equal([field]);
+    });
+  }
+
   it('names every wrong or unknown field at once', () => {
     expect(errorsOf({ stock: 0, priceCents: 1.5, colour: 'red' })).to.deep.equal({
       stock: 'stock must be a whole number from 1 to 10000000.',

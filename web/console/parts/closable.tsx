@@ -15,10 +15,11 @@ interface Words {
   readonly closed: string;
 }
 
-interface ClosableProps<T, Page> {
+interface ClosableProps<T> {
   /** A record is closed at `<path>/<id>/close`. */
   readonly path: string;
-  readonly rowsOf: (page: Page) => readonly T[];
+  /** The field of an answer that holds the records. */
+  readonly rows: string;
   readonly idOf: (row: T) => string;
   /** The subject in the audit log, without the id. */
   readonly subject: string;
@@ -32,22 +33,10 @@ interface ClosableProps<T, Page> {
 const OPEN = { state: 'open' };
 
 /** Shows records that are open until an operator closes them. */
-export function Closable<T, Page extends { readonly next: string | null }>({
-  path,
-  rowsOf,
-  idOf,
-  subject,
-  words,
-  columns,
-  facts,
-  empty,
-}: ClosableProps<T, Page>) {
+export function Closable<T>({ path, rows, idOf, subject, words, columns, facts, empty }: ClosableProps<T>) {
   const { api, me } = useApp();
   const { t } = useWords();
-  const pages = usePages<T, Page>(path, OPEN, {
-    place: 'after',
-    read: (page) => ({ rows: rowsOf(page), next: page.next }),
-  });
+  const pages = usePages<T>(path, OPEN, { rows, place: 'after' });
   const [picked, setPicked] = useState<T | null>(null);
   if (pages.rows.length === 0 && empty === undefined && picked === null) return null;
   const action: Column<T> = {

@@ -12,14 +12,7 @@ import { useFilter, usePages, useWords } from '../shell/hooks.js';
 export function AuditScreen() {
   const { t } = useWords();
   const [filter, setFilter] = useFilter(['subject', 'actor', 'action', 'since'] as const);
-  const entries = usePages<AuditEntry, { entries: readonly AuditEntry[]; next: string | null }>(
-    '/admin/v1/audit',
-    filter,
-    {
-      place: 'before',
-      read: (page) => ({ rows: page.entries, next: page.next }),
-    },
-  );
+  const entries = usePages<AuditEntry>('/admin/v1/audit', filter, { rows: 'entries', place: 'before' });
   const [open, setOpen] = useState<AuditEntry | null>(null);
   const columns: readonly Column<AuditEntry>[] = [
     {

@@ -31,15 +31,11 @@ export function DeadLettersScreen({ openId }: { readonly openId: string | null }
   const { search } = useAddress();
   const [filter, setFilter] = useFilter(FILTERS);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const letters = usePages<DeadLetter, { deadLetters: readonly DeadLetter[]; next: string | null }>(
-    '/admin/v1/dead-letters',
-    filter,
-    {
-      place: 'after',
-      read: (page) => ({ rows: page.deadLetters, next: page.next }),
-      isHeld: selected.size > 0,
-    },
-  );
+  const letters = usePages<DeadLetter>('/admin/v1/dead-letters', filter, {
+    rows: 'deadLetters',
+    place: 'after',
+    isHeld: selected.size > 0,
+  });
   const [bulk, setBulk] = useState<{ action: BulkAction; on: BulkOn } | null>(null);
   const [mayReplay, mayDiscard] = [may(me.role, 'operator'), may(me.role, 'admin')];
   const parked = letters.rows

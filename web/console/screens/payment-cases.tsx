@@ -11,9 +11,9 @@ export function PaymentCases() {
   const money = ({ amountCents, currency }: PaymentCase): string =>
     amountCents === null ? '–' : f.money(amountCents, currency);
   return (
-    <Closable<PaymentCase, { readonly cases: readonly PaymentCase[]; readonly next: string | null }>
+    <Closable<PaymentCase>
       path="/admin/v1/payment-cases"
-      rowsOf={({ cases }) => cases}
+      rows="cases"
       idOf={({ caseId }) => caseId}
       subject="payment_case"
       words={words}

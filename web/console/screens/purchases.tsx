@@ -374,11 +374,7 @@ function Evidence({ steps }: { readonly steps: readonly TraceStep[] }) {
 function OrdersOf({ user }: { readonly user: string }) {
   const { t, f } = useWords();
   const [{ saleId }] = useFilter(['saleId'] as const);
-  const orders = usePages<FoundOrder, { orders: readonly FoundOrder[]; next: string | null }>(
-    '/admin/v1/orders',
-    { user, sale: saleId },
-    { place: 'after', read: (page) => ({ rows: page.orders, next: page.next }) },
-  );
+  const orders = usePages<FoundOrder>('/admin/v1/orders', { user, sale: saleId }, { rows: 'orders', place: 'after' });
   // A page of a search may be short or empty while more pages follow.
   useEffect(() => {
     if (!orders.isLoading && orders.rows.length === 0 && orders.hasMore) orders.more();

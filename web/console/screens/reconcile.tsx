@@ -80,14 +80,7 @@ function Outcome({ outcome }: { readonly outcome: string | null }) {
 function Runs({ openId }: { readonly openId: string | null }) {
   const { t, f } = useWords();
   const [filter, setFilter] = useFilter(['saleId'] as const);
-  const runs = usePages<ReconcileRun, { runs: readonly ReconcileRun[]; next?: string | null }>(
-    '/admin/v1/reconcile/runs',
-    filter,
-    {
-      place: 'before',
-      read: (page) => ({ rows: page.runs, next: page.next ?? null }),
-    },
-  );
+  const runs = usePages<ReconcileRun>('/admin/v1/reconcile/runs', filter, { rows: 'runs', place: 'before' });
   const open = runs.rows.find((one) => one.runId === openId);
   const show = (runId: string | null): void =>
     navigate(pathOf({ screen: 'reconcile', tab: 'runs', runId }) + queryOf(filter));
@@ -341,14 +334,7 @@ function Jobs() {
   const { api, me } = useApp();
   const { t, f } = useWords();
   const [filter, setFilter] = useFilter(['state', 'kind', 'saleId'] as const);
-  const jobs = usePages<CompensationJob, { jobs: readonly CompensationJob[]; next: string | null }>(
-    '/admin/v1/reconcile/jobs',
-    filter,
-    {
-      place: 'after',
-      read: (page) => ({ rows: page.jobs, next: page.next }),
-    },
-  );
+  const jobs = usePages<CompensationJob>('/admin/v1/reconcile/jobs', filter, { rows: 'jobs', place: 'after' });
   const [picked, setPicked] = useState<CompensationJob | null>(null);
   const retry = async ({ jobId }: CompensationJob): Promise<string> => {
     const { outcome } = await api.ask<{ outcome: 'retried' | 'compensated' }>(

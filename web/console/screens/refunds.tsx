@@ -15,14 +15,7 @@ export function RefundsScreen() {
   const { me } = useApp();
   const { t, f } = useWords();
   const [filter, setFilter] = useFilter(['state', 'sale'] as const);
-  const refunds = usePages<ListedRefund, { refunds: readonly ListedRefund[]; next: string | null }>(
-    '/admin/v1/refunds',
-    filter,
-    {
-      place: 'after',
-      read: (page) => ({ rows: page.refunds, next: page.next }),
-    },
-  );
+  const refunds = usePages<ListedRefund>('/admin/v1/refunds', filter, { rows: 'refunds', place: 'after' });
   const [picked, setPicked] = useState<PickedRefund | null>(null);
   const columns: readonly Column<ListedRefund>[] = [
     { name: t.refunds.payment, cell: ({ paymentId }) => <Id text={paymentId} /> },

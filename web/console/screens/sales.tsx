@@ -160,10 +160,7 @@ function groupedByDay(sales: readonly PlannedSale[], dayKey: (atMs: number) => s
 function AllSales() {
   const { t, f } = useWords();
   const [filter, setFilter] = useFilter(['state', 'sku', 'opensFrom', 'opensTo'] as const);
-  const sales = usePages<Sale, { sales: readonly Sale[]; next: string | null }>('/admin/v1/sales', filter, {
-    place: 'before',
-    read: (answer) => ({ rows: answer.sales, next: answer.next }),
-  });
+  const sales = usePages<Sale>('/admin/v1/sales', filter, { rows: 'sales', place: 'before' });
   const columns: readonly Column<Sale>[] = [
     {
       name: '#',

@@ -114,10 +114,7 @@ function Undelivered({ endpointId }: { readonly endpointId: string }) {
   const { api, me } = useApp();
   const { t, f } = useWords();
   const path = `/admin/v1/webhooks/${endpointId}`;
-  const events = usePages<
-    WebhookDelivery,
-    { readonly deliveries: readonly WebhookDelivery[]; readonly next: string | null }
-  >(`${path}/deliveries`, {}, { place: 'before', read: ({ deliveries: rows, next }) => ({ rows, next }) });
+  const events = usePages<WebhookDelivery>(`${path}/deliveries`, {}, { rows: 'deliveries', place: 'before' });
   const [picked, setPicked] = useState<WebhookDelivery | null>(null);
   const columns: readonly Column<WebhookDelivery>[] = [
     { name: t.webhooks.event, cell: ({ type }) => <Cut text={type} /> },

@@ -8,9 +8,9 @@ export function WitnessFindings() {
   const { t } = useWords();
   const words = t.reconcile.witness;
   return (
-    <Closable<WitnessFinding, { readonly findings: readonly WitnessFinding[]; readonly next: string | null }>
+    <Closable<WitnessFinding>
       path="/admin/v1/witness/findings"
-      rowsOf={({ findings }) => findings}
+      rows="findings"
       idOf={({ findingId }) => findingId}
       subject="witness_finding"
       words={words}

@@ -220,21 +220,18 @@ interface PagesState<T> {
 
 /**
  * Reads a list of the API, page by page. While only the first page is shown, it is read again at an interval.
- * @param read returns the rows of an answer, and where the next page begins
+ * @param rows the field of an answer that holds the rows
+ * @param place the parameter of the API that names where a page begins
  * @param isHeld true while the user works with the shown rows, which then stay as they are
  */
-export function usePages<T, A>(
+export function usePages<T>(
   path: string,
   query: Query,
   {
+    rows: name,
     place,
-    read,
     isHeld = false,
-  }: {
-    readonly place: 'after' | 'before';
-    readonly read: (answer: A) => { readonly rows: readonly T[]; readonly next: string | null };
-    readonly isHeld?: boolean;
-  },
+  }: { readonly rows: string; readonly place: 'after' | 'before'; readonly isHeld?: boolean },
 ): Pages<T> {
   const { api } = useApp();
   const again = useStore(readAgain);
@@ -253,12 +250,12 @@ export function usePages<T, A>(
       setState((before) => ({ ...(before.key === key ? before : nothing), ...changes }));
     change({ isLoading: true });
     try {
-      const answer = await api.ask<A>(path, {
+      const answer = await api.ask<Readonly<Record<string, unknown>>>(path, {
         query: { ...query, limit: PAGE_ROWS, ...(from === null ? {} : { [place]: from }) },
         signal: ending.signal,
       });
       if (ending.signal.aborted) return;
-      const { rows, next } = read(answer);
+      const [rows, next] = [answer[name] as readonly T[], (answer.next ?? null) as string | null];
       const shown = from === null ? { rows, pages: 1 } : { rows: [...state.rows, ...rows], pages: state.pages + 1 };
       change({ ...shown, next, error: null, isLoading: false, readAtMs: Date.now() });
     } catch (error) {

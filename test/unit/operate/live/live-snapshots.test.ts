@@ -360,16 +360,6 @@ describe('GET /admin/v1/live', () => {
     expect(buyer.status).to.equal(403);
   });
 
-  it('sends the last snapshot at once to a client that arrives between two snapshots', async () => {
-    await serve(undefined, { ...systemClock, monotonicMs: () => 0 }); // snapshots never become old
-    const first = await listen();
-    await first.received('snapshot');
-    look = () => new Promise(() => undefined); // no further snapshot is made
-    const late = await listen();
-    await late.received('snapshot');
-    expect(late.events).to.deep.equal(first.events);
-  });
-
   it('returns 503 at the maximum number of listeners, and frees a place when a client leaves', async () => {
     await serve();
     const first = await listen();
