@@ -60,7 +60,10 @@ export const movedSale = saleSchema
   .extend({
     inRepair: z
       .boolean()
-      .meta({ description: 'true: its stock is being rebuilt. Nobody can buy until the repair ends in this state' }),
+      .meta({
+        description:
+          'true: its stock is being rebuilt, and nobody can buy. After the repair, the sale is in this state',
+      }),
   })
   .meta({ id: 'MovedSale' });
 

@@ -176,9 +176,9 @@ async function again(tx: Transaction, refundId: string, reason: string, actor: s
   const { state, orderId, amountCents, restock } = refund;
   if (state !== 'failed') return { outcome: state === 'due' ? 'refunding' : 'refunded', refund };
   const answer = await order(tx, orderId, { amountCents, restock, reason, key: keyAfter(refundId) }, actor);
-  assert(answer.outcome !== 'key_conflict', 'the refund after a failed refund has its amount');
+  assert(answer.outcome !== 'key_conflict', 'a refund that repeats a failed refund has the same amount');
   if (answer.outcome !== 'refunding' && answer.outcome !== 'refunded') return answer;
-  assert(answer.refund !== null, 'a refund with a key is known');
+  assert(answer.refund !== null, 'a refund with a key is always returned');
   return { outcome: answer.outcome, refund: answer.refund };
 }
 

@@ -90,7 +90,7 @@ export class SharedBreakers {
     this.#wasOn = this.isOn;
     this.#storeOutage = new OutageLog(parts.log, {
       begins: 'could not exchange breaker reports; this process judges by its own calls',
-      ends: 'exchanges breaker reports again',
+      ends: 'breaker reports are exchanged again',
     });
     const breakerOf = (dependency: Dependency): AdaptiveBreaker =>
       new AdaptiveBreaker({
@@ -99,7 +99,7 @@ export class SharedBreakers {
         random: parts.random,
         moved: (state) => {
           parts.metrics.breakerMoved(dependency, state);
-          parts.log.warn({ dependency, state }, 'breaker changed its state');
+          parts.log.warn({ dependency, state }, 'a breaker changed its state');
         },
         refused: (mode) => parts.metrics.breakerRefused(dependency, mode),
       });

@@ -170,7 +170,7 @@ export class FallbackLimitStore implements LimitStore {
     this.#retryAtMs = clock.monotonicMs() + this.#options().retryEveryMs;
     if (this.#isAway) return;
     this.#isAway = true;
-    log.warn({ why }, 'Redis does not count requests for limits; this process counts by itself');
+    log.warn({ why }, 'Redis does not count requests for limits; this process counts alone');
   }
 
   #comeBack(): void {

@@ -62,7 +62,7 @@ export function untriable(before: RuleSet, after: RuleSet): RuleReason[] {
   const [old, changed] = [untriedParts(before), untriedParts(after)];
   return Object.keys(old)
     .filter((path) => !isDeepStrictEqual(old[path], changed[path]))
-    .map((path) => ({ path, message: 'does not judge the purchases of one user: change it without a canary' }));
+    .map((path) => ({ path, message: 'cannot be tried on a share of users: change it without a canary' }));
 }
 
 /**

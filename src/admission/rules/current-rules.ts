@@ -78,7 +78,7 @@ export class CurrentRules {
     });
     this.#mysqlOutage = new OutageLog(parts.log, {
       begins: 'could not read new rules from MySQL; the current rules stay in force',
-      ends: 'reads new rules from MySQL again',
+      ends: 'new rules can be read from MySQL again',
     });
   }
 

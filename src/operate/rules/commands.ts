@@ -82,7 +82,7 @@ export function rulesCommand(): Command {
   rules
     .command('show')
     .description('print the newest rules with all defaults')
-    .argument('[version]', 'an older version, printed as published (a whole number)', parseWhole(1, VERSION_MAX))
+    .argument('[version]', 'number of an older version, which is printed as published', parseWhole(1, VERSION_MAX))
     .option('--json', 'print one JSON line')
     .action((version: number | undefined, flags: Flags) => run('rules', ({ rules }) => show(rules, version, flags)));
   rules

@@ -110,7 +110,7 @@ describe('a canary of rules', () => {
     const answer = await start({ ...denying('eve'), breaker: { mode: 'on' } });
     expect(answer).to.deep.equal({
       outcome: 'invalid',
-      reasons: [{ path: 'breaker', message: 'does not judge the purchases of one user: change it without a canary' }],
+      reasons: [{ path: 'breaker', message: 'cannot be tried on a share of users: change it without a canary' }],
     });
   });
 

@@ -81,7 +81,7 @@ describe('seckill sale create', () => {
   it('refuses a title that is too long, empty or contains escape codes', () => {
     expect(refusal({ title: 'x'.repeat(10_000) })).to.include('--title must be a text of 1 to 200 characters');
     expect(refusal({ title: ' ' })).to.include('--title must be a text of 1 to 200 characters');
-    expect(refusal({ title: '\u001b[2Jgone' })).to.include('--title must not hold control characters');
+    expect(refusal({ title: '\u001b[2Jgone' })).to.include('--title must not contain control characters');
   });
 
   it('refuses an ambiguous or impossible time', () => {
