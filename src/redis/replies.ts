@@ -38,7 +38,7 @@ function readAnswer(word: string, entry: string): StoreAnswer {
     return { outcome: 'replayed', entry: parsed };
   }
   const known = ANSWER_WORDS.find((candidate) => candidate === word);
-  if (known === undefined) throw new Bug(`a script returned the unknown word ${word}`);
+  if (known === undefined) throw new Bug(`a script returned the word ${word}`);
   return { outcome: known };
 }
 

@@ -166,7 +166,7 @@ describe('the local broker', () => {
     }
   });
 
-  it('makes a program with a wrong secret end at start with one sentence that names server and reason [S12]', async () => {
+  it('ends a program with a wrong secret at start, with one sentence that names server and reason [S12]', async () => {
     const env = { ...system.stack.env, ROCKETMQ_ACCESS_SECRET: 'a-wrong-secret' };
     const sentence = new RegExp(`RocketMQ at ${env.ROCKETMQ_ENDPOINT} refuses .*check signature failed`);
     for (const program of ['api', 'worker', 'keeper']) {

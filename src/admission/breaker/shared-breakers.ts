@@ -71,7 +71,7 @@ interface SharedBreakersOptions {
   readonly reportLifeMs: number;
 }
 
-/** The times for four exchanges per second. A process that misses eight exchanges no longer counts. */
+/** Processes exchange their reports four times per second. A process that misses eight exchanges no longer counts. */
 export const REPORT_TIMES = { pollMs: 250, reportLifeMs: 2000 } as const;
 
 /** The breakers of all dependencies in this process, and the quorum of all processes. */

@@ -150,7 +150,7 @@ describe('keeper: job that runs when its work is due', () => {
 });
 
 describe('keeper: buckets to read', () => {
-  it('are all buckets with a pending batch, but of no draft or retired sale', async () => {
+  it('are all buckets with a pending batch, except those of draft and retired sales', async () => {
     const world = new KeeperWorld();
     const states: SaleState[] = ['draft', 'warm', 'open', 'paused', 'closed'];
     const sales = states.map((state) => saleOf({ state, buckets: 2 }));
