@@ -35,8 +35,8 @@ export async function runCommandLine(program: Command, commands: readonly Comman
 }
 
 /**
- * Ignores a closed pipe. A reader such as `head` may leave early. The command still finishes its work, and its exit code
- * reports the result.
+ * Ignores a closed pipe. A reader such as `head` may leave early. The command still finishes its work, and its exit
+ * code reports the result.
  */
 export function ignoreClosedPipe(output: Writable): void {
   output.on('error', (error: NodeJS.ErrnoException) => {

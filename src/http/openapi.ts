@@ -71,7 +71,7 @@ type Tag = 'buyers' | 'payment provider' | 'admins' | 'probes';
 const TAGS: Readonly<Record<Tag, string>> = {
   buyers: 'Sales, purchases and orders, for buyers.',
   'payment provider': 'Reports of a payment provider.',
-  admins: 'For operators; the token needs the role that the operation names, or one that includes it.',
+  admins: 'For operators; the token needs the role that the operation names, or a role that includes it.',
   probes: 'For load balancers and monitoring.',
 };
 

@@ -22,7 +22,8 @@ export const EXPORT_ANSWER = {
 };
 
 /**
- * Sends pages of text as a file, at the speed of its reader. Breaks off when the token of the reader expires or is revoked.
+ * Sends pages of text as a file, at the speed of its reader. Breaks off when the token of the reader expires or is
+ * revoked.
  * @param name the file name without its extension
  * @param pages read one after another; an error after the first page breaks the answer off
  */

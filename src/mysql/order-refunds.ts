@@ -216,7 +216,7 @@ async function takeOnDue(
   return { outcome: 'done', refund: { ...refund, state: 'refunded' } };
 }
 
-/** Returns the payment that paid the order, which is the one that is not owed back. */
+/** Returns the payment that paid the order. Any other payment of the order is owed back. */
 async function paymentOf(tx: Statements, orderId: string): Promise<string | null> {
   return (await paymentsOf(tx, [orderId])).get(orderId) ?? null;
 }

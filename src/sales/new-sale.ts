@@ -166,7 +166,7 @@ export function overlapsOf(
     })),
   ];
   windows.sort((a, b) => a.opensAtMs - b.opensAtMs || (a.index ?? -1) - (b.index ?? -1));
-  const endsLast = new Map<string, Window>(); // of the sales that have begun, the one that ends last, by sku
+  const endsLast = new Map<string, Window>(); // by sku: of the sales that have begun, the sale that ends last
   const overlaps = new Map<number, Overlap>();
   for (const window of windows) {
     const last = endsLast.get(window.sku);

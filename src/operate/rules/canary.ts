@@ -35,7 +35,10 @@ export function canaryLines({ percent, minutes, maxRefusedPercent, since, tried,
   ];
 }
 
-/** Time for the reports of all apis, after the time of a canary is over. An api that cannot read the rules never reports them. */
+/**
+ * Time for the reports of all apis, after the time of a canary is over. An api that cannot read the rules never reports
+ * them.
+ */
 const REPORTS_WITHIN_MS = 30_000;
 
 interface CanaryPorts {

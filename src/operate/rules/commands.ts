@@ -339,7 +339,9 @@ export async function showSwitches(admin: SwitchAdmin, { json }: Flags): Promise
   for (const row of found.switches) print(lineOf(row));
 }
 
-/** @param ask which apis follow a version @throws CliError when the switch was not set, or some api does not follow it */
+/**
+ * @param ask which apis follow a version @throws CliError when the switch was not set, or some api does not follow it
+ */
 export async function setSwitch(
   admin: SwitchAdmin,
   change: SwitchChange,

@@ -24,7 +24,10 @@ export interface StoredMessage {
 const MAGIC_LONG_TOPIC = -626_843_477;
 const [COMPRESSED, BORN_HOST_V6, STORE_HOST_V6] = [1, 1 << 4, 1 << 5] as const;
 const COMPRESSION_AT = 8;
-/** Compression types that mean zlib: zlib itself, and no type. A Java client compresses bodies of 4 KiB and more with it. */
+/**
+ * Compression types that mean zlib: zlib itself, and no type. A Java client compresses bodies of 4 KiB and more with
+ * it.
+ */
 const ZLIB: readonly number[] = [0, 3];
 /** No client sends a longer body by default. A few compressed kB may claim to be many GiB. */
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
