@@ -33,7 +33,6 @@ export function healthCommand(): Command {
     });
 }
 
-/** Returns the address of each program. */
 function addressesOf(env: Environment): Readonly<Record<ProgramKind, string>> {
   const { operators, workerMetrics, keeperMetrics } = loadConfig(['operators', 'workerMetrics', 'keeperMetrics'], env);
   return { api: addressToAsk(operators), worker: addressToAsk(workerMetrics), keeper: addressToAsk(keeperMetrics) };

@@ -109,7 +109,7 @@ export const WAITING_STATES = {
   },
   payment_case: {
     waits: 'money that no program can settle: a refund that failed, a dispute, a payment that cannot be recorded',
-    deadline: 'none; it is overdue at once',
+    deadline: 'none; it counts at once',
     endedBy: 'a person, by `seckill payment-cases close`; or a report of the provider that it is settled',
     watchedAs: 'payment_case',
   },
@@ -164,7 +164,7 @@ export const WAITING_STATES = {
   },
   webhook_paused: {
     waits: 'a webhook endpoint that the keeper paused, because nothing was delivered to it for a day',
-    deadline: 'none; it is overdue at once',
+    deadline: 'none; it counts at once',
     endedBy: 'a person, by `seckill webhooks edit --resume` or `remove`',
     watchedAs: 'webhook_paused',
   },

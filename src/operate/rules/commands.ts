@@ -340,7 +340,8 @@ export async function showSwitches(admin: SwitchAdmin, { json }: Flags): Promise
 }
 
 /**
- * @param ask which apis follow a version @throws CliError when the switch was not set, or some api does not follow it
+ * @param ask which apis follow a version
+ * @throws CliError when the switch was not set, or some api does not follow it
  */
 export async function setSwitch(
   admin: SwitchAdmin,

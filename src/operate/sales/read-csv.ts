@@ -1,4 +1,3 @@
-/** A row of a CSV file. */
 interface CsvRow {
   /** First line of the row, counted from 1. */
   readonly line: number;

@@ -182,7 +182,6 @@ function granted(address: RemotingAddress, frame: Frame): Frame {
   throw refusal(address, frame);
 }
 
-/** Returns the error for a refusal. */
 export function refusal({ host, port }: RemotingAddress, { code, remark }: FrameHeader): RemotingError {
   const message =
     code === NO_PERMISSION
