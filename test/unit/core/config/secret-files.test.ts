@@ -171,7 +171,7 @@ describe('config: secrets and certificates from files', () => {
       expect(mysql({ MYSQL_TLS_CA: expired.cert + authority.cert }), 'an old one beside it').to.equal('');
       const chain = { MYSQL_TLS_CERT: expired.cert + authority.cert, MYSQL_TLS_KEY: expired.key };
       expect(mysql(chain), 'our own is the first, whatever stands behind it').to.match(
-        /^MYSQL_TLS_CERT must hold a certificate that is valid/,
+        /^MYSQL_TLS_CERT must contain a certificate that is valid/,
       );
       const noKey = mysql({ MYSQL_TLS_CERT: pair.cert, MYSQL_TLS_KEY: 'hush-hush' });
       expect(noKey).to.equal('MYSQL_TLS_KEY must contain a private key in PEM without a passphrase, but does not');
