@@ -6,9 +6,9 @@ import { operatorName } from '../process/options.js';
 import { print } from '../process/print.js';
 
 const DETAILS = `
-Run it once after you restored MySQL to an earlier moment, before api, worker and keeper start. MySQL has
-forgotten which sale ids, event ids, epochs and rule versions it gave out after that moment. They must not be given out again, so
-this command advances all of them. docs/durability.md has the whole procedure.
+Run it once after you restored MySQL to an earlier moment, before api, worker and keeper start. MySQL has forgotten which sale
+ids, event ids, epochs and rule versions it gave out after that moment. They must not be given out again, so this command
+advances all of them. docs/durability.md has the whole procedure.
 
 Examples:
   seckill restored

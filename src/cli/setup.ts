@@ -19,8 +19,8 @@ import { print } from '../process/print.js';
 // One-time setup before the programs start: schema, topics, and a token with which to try them out.
 
 const MIGRATE_EXAMPLES = `
-Programs of the previous release may run during and after it, because migrations only add. Large tables stay writable; if
-this server cannot do that, the command stops and says so.
+Programs of the previous release may run during and after a migration, because migrations only add. Large tables stay writable;
+if this server cannot do that, the command stops and says so.
 
 Examples:
   MYSQL_URL=mysql://seckill:secret@db:3306/seckill seckill migrate

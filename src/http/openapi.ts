@@ -43,8 +43,8 @@ export function openapiOf(
       title,
       version: '1',
       description:
-        'A flash sale that sells exactly its stock. Every error is a problem of RFC 9457, and its `code` is stable. Every answer' +
-        ' has a header `Trace-Id`: the trace id of the `traceparent` of its request, or a new trace id.',
+        'A flash sale that sells exactly its stock. Every error is a problem of RFC 9457, and its `code` is stable.' +
+        ' Every answer has a header `Trace-Id`: the trace id of the `traceparent` of its request, or a new trace id.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers,

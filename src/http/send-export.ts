@@ -16,8 +16,8 @@ const TYPES: Readonly<Record<ExportFormat, string>> = {
 /** The answers of an export: its media types, and notes for its readers. */
 export const EXPORT_ANSWER = {
   description:
-    'CSV with a byte order mark and a heading, or one JSON object per line. In CSV, an apostrophe precedes each cell that a' +
-    ' spreadsheet would take for a formula, or for a number with fewer digits. Control characters are escaped.',
+    'CSV with a byte order mark and a heading, or one JSON object per line. In CSV, an apostrophe precedes each cell' +
+    ' that a spreadsheet would take for a formula, or for a number with fewer digits. Control characters are escaped.',
   type: ['text/csv', TYPES.jsonl],
 };
 

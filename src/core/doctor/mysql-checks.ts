@@ -393,7 +393,7 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   },
   {
     id: 'mysql.last-writes',
-    looksAt: 'the number of the next event, against the numbers of published events in Redis',
+    looksAt: 'the number of the next event, against the highest published number that Redis knows',
     wrongIf: 'an event already had it: MySQL has lost its last writes, and programs refuse this server',
     judge: ({ nextEvent, published }) => {
       if (published === null) return null;

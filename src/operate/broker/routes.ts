@@ -266,8 +266,8 @@ const resumeHalves = defineRoute({
   label: 'admin',
   operationId: 'resumeHalves',
   summary:
-    'Makes the broker check back again for half messages of a key that it had given up on, as `seckill mq resume` does. The audit' +
-    ' log records each first.',
+    'Makes the broker check back again for half messages of a key that it had given up on, as `seckill mq resume`' +
+    ' does. The audit log records each first.',
   access: 'operator',
   endpoint: null,
   body: jsonBody(z.strictObject({ key: z.string().min(1).max(NAME_MAX) })),
