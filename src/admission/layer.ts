@@ -44,7 +44,7 @@ export type Verdict = Refused | null | Promise<Refused | null>;
  */
 export interface Layer {
   readonly name: LayerName | 'rules';
-  /** The mode according to the rules that judge this user. The user is null if unknown. */
+  /** The mode in the rules that apply to this user. `userId` is null if the user is unknown. */
   modeOf(userId: string | null): Mode;
   /** Checks a request before its token is checked. */
   anonymous(request: AdmissionRequest): Verdict;

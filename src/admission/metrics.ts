@@ -34,7 +34,7 @@ export function createAdmissionMetrics(registry: Registry) {
   );
   const canaryAnswers = counter(
     'seckill_admission_canary_answers_total',
-    'Answers to purchases while a canary of rules runs: to users whom the canary judges (tried), and to the others.',
+    'Answers to purchases during a canary of the rules: to the users of the canary (tried), and to all others.',
     ['users', 'answer'],
   );
   const counted = counter(
@@ -53,7 +53,7 @@ export function createAdmissionMetrics(registry: Registry) {
   );
   const breaker = gauge(
     'seckill_admission_breaker',
-    'State of the breaker around a dependency, by the calls of this process: 0 closed, 1 half open, 2 open.',
+    'State of the circuit breaker of a dependency, judged by the calls of this process: 0 closed, 1 half open, 2 open.',
     ['dependency'],
   );
   const quorum = gauge(
@@ -121,11 +121,11 @@ export function createRoomMetrics(registry: Registry): RoomMetrics {
   const { counter } = metricMakers(registry);
   const admitted = counter(
     'seckill_admission_queue_admitted_total',
-    'Buyers whose turn in a waiting room came, in all processes, while buyers waited. Buyers whom an operator let in do not count.',
+    'Buyers admitted by the rate of a waiting room, in all processes, while others waited. Buyers admitted by an operator do not count.',
   );
   const ordered = counter(
     'seckill_admission_queue_ordered_total',
-    'Buyers whom the rules order to admit, by the clock of this process, while buyers waited.',
+    'Buyers who were due to be admitted at the rate in the rules, by the clock of this process, while others waited.',
   );
   const waiting = ({ joined, admitted }: Line): number => sum(joined) - sum(admitted);
   return {

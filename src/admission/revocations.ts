@@ -50,7 +50,7 @@ export class Revocations {
     this.#parts = parts;
     this.#outage = new OutageLog(parts.log, {
       begins: 'could not read token revocations; the known ones stay in force',
-      ends: 'reads token revocations again',
+      ends: 'token revocations can be read again',
     });
   }
 

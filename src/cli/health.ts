@@ -24,7 +24,7 @@ export function healthCommand(): Command {
   return new Command('health')
     .description('check whether a program on this machine is alive, for health checks of containers')
     .addArgument(new Argument('[program]', 'program to check (default: any that answers)').choices(PROGRAM_KINDS))
-    .option('--ready', 'check whether it is ready for work, so its servers answer too')
+    .option('--ready', 'check that it is ready for work: its servers must answer too')
     .addHelpText('after', EXAMPLES)
     .action((program: ProgramKind | undefined, { ready = false }: Flags) => {
       const addresses = addressesOf(process.env);
@@ -33,7 +33,6 @@ export function healthCommand(): Command {
     });
 }
 
-/** Returns the address of each program. */
 function addressesOf(env: Environment): Readonly<Record<ProgramKind, string>> {
   const { operators, workerMetrics, keeperMetrics } = loadConfig(['operators', 'workerMetrics', 'keeperMetrics'], env);
   return { api: addressToAsk(operators), worker: addressToAsk(workerMetrics), keeper: addressToAsk(keeperMetrics) };

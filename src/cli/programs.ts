@@ -11,7 +11,7 @@ import { runUnderSystemd } from './run-under-systemd.js';
 const metricsPort = (port: number): string =>
   `port of /metrics, /healthz and /readyz; 0 picks a free one (default: METRICS_PORT or ${port})`;
 const EXIT_CODES = `Log lines are JSON on stderr. SIGTERM and Ctrl-C finish the work in progress first.
-Exit codes: 0 stopped, 1 could not start or met a bug, 2 wrong options or settings.`;
+Exit codes: 0 stopped, 1 could not start or hit a bug, 2 wrong options or settings.`;
 
 export function apiCommand(): Command {
   return new Command('api')
@@ -74,8 +74,8 @@ Examples:
   seckill worker --metrics-port 0      any number of them may run, even on one machine
   seckill worker --shadow --for 1h     before an upgrade, with the next release: exit code 0 if it would write the same
 
-A shadow receives each batch too, under its own consumer group, and opens MySQL read-only. It compares each batch made after its
-start, and waits up to a minute for its rows. Its log names the differences. Run one shadow at a time.
+A shadow also receives every batch, under a consumer group of its own, and opens MySQL read-only. It compares the batches that
+were made after it started, and waits up to a minute for the rows of each. Its log names the differences. Run one shadow at a time.
 Exit codes of a shadow: 0 no difference; 1 differences, or more than 5 % of the batches were not compared; 2 wrong options or settings.
 
 It needs MYSQL_URL, REDIS_URL and ROCKETMQ_ENDPOINT. METRICS_HOST=0.0.0.0 lets a Prometheus on another machine read the metrics.

@@ -6,8 +6,8 @@ import { operatorName } from '../process/options.js';
 import { print } from '../process/print.js';
 
 const DETAILS = `
-Run it once after you restored MySQL to an earlier moment, before api, worker and keeper start. MySQL no longer knows the ids of
-sales and events, epochs and rule versions that it gave out after that moment. They must not be given out again, so this command
+Run it once after you restored MySQL to an earlier moment, before api, worker and keeper start. MySQL has forgotten which sale
+ids, event ids, epochs and rule versions it gave out after that moment. They must not be given out again, so this command
 advances all of them. docs/durability.md has the whole procedure.
 
 Examples:
@@ -15,7 +15,7 @@ Examples:
   seckill restored --json
 
 It may run twice, as long as no program runs. The audit log records it. Once the programs run, \`seckill reconcile resolve\` decides
-about the orders that only Redis still knows.
+what becomes of the orders that only Redis still knows.
 Exit codes: 0 done, 1 not done, 2 wrong usage.`;
 
 export function restoredCommand(): Command {

@@ -26,7 +26,8 @@ export async function runCommandLine(program: Command, commands: readonly Comman
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : EXIT_USAGE));
   for (const command of commands) program.addCommand(inherit(command, program));
   try {
-    if (!process.argv.every(isWhole)) throw new UsageError('an argument is not UTF-8 text: check it, and your locale.');
+    if (!process.argv.every(isWhole))
+      throw new UsageError('an argument is not valid UTF-8: check the argument and your locale.');
     await program.parseAsync();
   } catch (error) {
     process.exitCode = report(error);
@@ -34,8 +35,8 @@ export async function runCommandLine(program: Command, commands: readonly Comman
 }
 
 /**
- * Ignores a closed pipe. A reader such as `head` may leave early. The command still finishes its work, and its exit code
- * reports the result.
+ * Ignores a closed pipe. A reader such as `head` may leave early. The command still finishes its work, and its exit
+ * code reports the result.
  */
 export function ignoreClosedPipe(output: Writable): void {
   output.on('error', (error: NodeJS.ErrnoException) => {
@@ -89,7 +90,7 @@ function sentenceOf(error: unknown): string | null {
     case 'EAI_AGAIN':
     case 'ECONNREFUSED':
     case 'ETIMEDOUT':
-      return `a server cannot be reached: ${error.message}. Check its address and that it runs.`;
+      return `a server cannot be reached: ${error.message}. Check its address, and that it is running.`;
     default:
       return /\bsentinels?\b/i.test(error.message)
         ? `Redis cannot be reached: ${error.message}. Check REDIS_URL.`

@@ -19,8 +19,8 @@ import { print } from '../process/print.js';
 // One-time setup before the programs start: schema, topics, and a token with which to try them out.
 
 const MIGRATE_EXAMPLES = `
-Programs of the previous release may run meanwhile and afterwards, because migrations only add. Large tables stay writable; if
-this server cannot do that, the command stops and says so.
+Programs of the previous release may run during and after a migration, because migrations only add. Large tables stay writable;
+if this server cannot do that, the command stops and says so.
 
 Examples:
   MYSQL_URL=mysql://seckill:secret@db:3306/seckill seckill migrate
@@ -134,7 +134,7 @@ async function createTopics({ namesrv, cluster, group, json }: TopicsFlags): Pro
   );
   if (json) print(JSON.stringify({ result: outcome, ...target }));
   else if (outcome === 'unchanged') print(`All topics and groups are in place at ${namesrvAddr}.`);
-  else print(`Topics and groups are created at ${namesrvAddr} and were read back.`);
+  else print(`Topics and groups were created at ${namesrvAddr} and read back.`);
 }
 
 /**

@@ -55,7 +55,7 @@ export const movedDeadLetter = z.object({
 });
 export const bulkPreview = z.object({
   matching: count,
-  most: count.meta({ description: 'how many of them one bulk handles, oldest first' }),
+  most: count.meta({ description: 'how many of them one bulk run handles, oldest first' }),
   first: z.array(deadLetterSummary),
 });
 

@@ -65,7 +65,7 @@ const notification = z
   })
   .meta({ id: 'Notification' });
 export const notificationPage = z.object({ notifications: z.array(notification), next: rowId.nullable() });
-export const readNotifications = z.object({ read: count.meta({ description: 'those that were unread' }) });
+export const readNotifications = z.object({ read: count.meta({ description: 'how many of them were unread' }) });
 export type Notification = BodyOf<typeof notification>;
 
 const orderRefund = z

@@ -78,7 +78,7 @@ export const PROBLEMS = {
   misdirected: row(
     421,
     'Wrong host',
-    'Call this server by its address, as localhost, or by the name that it listens on.',
+    'Reach this server at its IP address, as localhost, or by the host name that it listens on.',
   ),
   request_timeout: row(408, 'Request too slow', 'The request did not arrive in time.'),
   wrong_state: row(409, 'Wrong state', 'The current state does not allow this.'),
@@ -119,7 +119,7 @@ export const PROBLEMS = {
   ),
   wrong_payment_mode: row(422, 'Wrong mode', 'This server does not accept payments of this mode (live or test).'),
   payment_not_configured: row(501, 'Payments not configured', 'This server is not configured to take payments.'),
-  broker_not_configured: row(501, 'RocketMQ not configured', 'This server has no address of a RocketMQ name server.'),
+  broker_not_configured: row(501, 'RocketMQ not configured', 'This server has no RocketMQ name server configured.'),
   bad_signature: row(401, 'Not signed', 'This request needs a valid signature.'),
   ticket_not_found: row(
     404,

@@ -53,7 +53,9 @@ const resolvedOrder = z
     quantity: count,
     outcome: z.enum(['written', 'failed', 'recorded', 'left']),
     reason: z.enum(FAILURE_REASONS).nullable(),
-    evidence: z.array(text).meta({ description: '`message`, or types of events, that the broker still keeps' }),
+    evidence: z
+      .array(text)
+      .meta({ description: 'what the broker still keeps of the order: `message`, or types of events' }),
     note: text.nullable(),
   })
   .meta({ id: 'ResolvedOrder' });

@@ -58,9 +58,9 @@ export const saleSchema = z
 
 export const movedSale = saleSchema
   .extend({
-    inRepair: z
-      .boolean()
-      .meta({ description: 'true: its stock is being rebuilt. Nobody can buy until the repair ends in this state' }),
+    inRepair: z.boolean().meta({
+      description: 'true: its stock is being rebuilt, and nobody can buy. After the repair, the sale is in this state',
+    }),
   })
   .meta({ id: 'MovedSale' });
 

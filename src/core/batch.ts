@@ -150,7 +150,7 @@ function addTraceIds(purchases: Purchase[], traces: unknown): void {
 
 /** @param valuesMax maximum number of values of one purchase */
 function decodePurchases(raw: unknown, valuesMax: 3 | 4): Purchase[] | string {
-  if (!Array.isArray(raw) || raw.length === 0) return 'purchases is not a filled list';
+  if (!Array.isArray(raw) || raw.length === 0) return 'purchases is not a non-empty list';
   if (raw.length > BATCH_SIZE_CEILING) return `more than ${BATCH_SIZE_CEILING} purchases`;
   const keys = new Set<string>();
   const purchases: Purchase[] = [];

@@ -56,7 +56,7 @@ export function plainError(issue: z.core.$ZodRawIssue): string | undefined {
     case 'not_multiple_of':
       return `must be a multiple of ${issue.divisor}`;
     case 'invalid_union':
-      return 'has none of the allowed forms';
+      return 'matches none of the allowed forms';
     case 'unrecognized_keys': // fieldErrors names each unknown key itself
     case 'invalid_key':
     case 'invalid_element':

@@ -48,7 +48,7 @@ const IDLE_PAUSES_MAX = 5;
  */
 export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal, ports: LoopPorts): Promise<void> {
   const { clock, log, metrics } = ports;
-  const messages = { begins: 'a keeper job failed and will run again', ends: 'a keeper job runs again' };
+  const messages = { begins: 'a keeper job failed and will run again', ends: 'a keeper job works again' };
   const outage = new OutageLog(log, messages, { job: job.name });
   let pauses = 1;
   while (!signal.aborted) {

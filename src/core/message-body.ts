@@ -30,8 +30,9 @@ export function openBody(body: string, version: number, later = version): Opened
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return undecodable('not a JSON object');
   const fields = raw as Record<string, unknown>;
   if (fields.v === version || fields.v === later) return { outcome: 'opened', fields };
-  const known = later === version ? `is ${version}` : `are ${version} and ${later}`;
-  return { outcome: 'unknown_version', detail: `version ${nameOf(fields.v)}, known ${known}` };
+  const known =
+    later === version ? `the known version is ${version}` : `the known versions are ${version} and ${later}`;
+  return { outcome: 'unknown_version', detail: `version ${nameOf(fields.v)}, but ${known}` };
 }
 
 /**

@@ -162,7 +162,10 @@ export class SignedMessages {
       await delivery.ack();
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
-      this.#ports.log.warn({ ...origin, error: error.message }, 'could not park a forged message; it comes again');
+      this.#ports.log.warn(
+        { ...origin, error: error.message },
+        'could not park a forged message; the broker delivers it again',
+      );
       await delivery.retryAfter(redeliveryDelayMs(delivery.attempt));
     }
     return false;

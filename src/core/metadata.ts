@@ -23,12 +23,12 @@ export const METADATA_NAME = /^[A-Za-z][A-Za-z0-9_.-]{0,39}$/;
  */
 export function metadataFault(value: unknown): string | null {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return 'metadata must be an object of texts, such as {"cart":"42"}.';
+    return 'metadata must be an object of strings, such as {"cart":"42"}.';
   }
   for (const [name, text] of Object.entries(value)) {
     const shown = JSON.stringify(name.slice(0, 40));
     if (!METADATA_NAME.test(name)) return `metadata has the name ${shown}; ${NAME_SHAPE}`;
-    if (typeof text !== 'string') return `metadata must be an object of texts, but ${shown} is not a text.`;
+    if (typeof text !== 'string') return `metadata must be an object of strings, but ${shown} is not a string.`;
     if (!text.isWellFormed()) return `metadata ${shown} ${HALF_CHARACTER}.`;
   }
   const bytes = Buffer.byteLength(JSON.stringify(value));

@@ -65,7 +65,7 @@ export function decodeOrderEvents(body: string): DecodedOrderEvents {
   if (opened.outcome !== 'opened') return opened;
   const raw = opened.fields.events;
   if (!Array.isArray(raw) || raw.length === 0 || raw.length > EVENTS_PER_MESSAGE_MAX)
-    return bad('events is not a short, filled list');
+    return bad('events is not a short, non-empty list');
   const events: OrderEvent[] = [];
   for (const [index, item] of raw.entries()) {
     const event = readEvent(item);
@@ -80,10 +80,10 @@ function readEvent(item: unknown): OrderEvent | string {
   if (typeof item !== 'object' || item === null) return 'not an object';
   const { eventId, type, saleId, at, orders, metadata } = item as Record<string, unknown>;
   if (!isId(eventId)) return 'eventId is not an id';
-  if (!isEventType(type)) return 'type is not a known word';
+  if (!isEventType(type)) return 'type is not a known value';
   if (!isSaleId(saleId)) return 'saleId is not a sale id';
   if (!isCount(at)) return 'at is not a time in ms';
-  if (!areOrderIds(orders)) return 'orders is not a filled list of order ids';
+  if (!areOrderIds(orders)) return 'orders is not a non-empty list of order ids';
   if (metadata === undefined) return { eventId, type, saleId, orders, atMs: at };
   if (!isMetadataOf(metadata, orders)) return 'metadata does not belong to these orders';
   return { eventId, type, saleId, orders, atMs: at, metadata };

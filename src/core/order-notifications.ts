@@ -6,7 +6,7 @@ import { purchaseKey, splitPurchaseKey } from './purchase.js';
 /** Version of the message body. A reader that does not know the version reads the stores instead. */
 const ORDER_NOTIFICATIONS_VERSION = 2;
 
-/** The current state of an order, for the buyer that waits for it. */
+/** The current state of an order, for the buyer who waits for it. */
 export type OrderNotification = Pick<Order, 'userId' | 'requestId' | 'orderId' | 'state' | 'reason'>;
 
 export type DecodedOrderNotifications =

@@ -15,7 +15,8 @@ export function parseJson(text: string, what: string): ParsedJson {
 }
 
 /** Predicate for a text that JavaScript has cut inside a character, as in `'🖋'.slice(0, 1)`. */
-export const HALF_CHARACTER = 'holds half of a character (an unpaired surrogate); split texts only between characters';
+export const HALF_CHARACTER =
+  'contains half a character (an unpaired surrogate); split strings only between characters';
 
 /** Matches an escaped pair, or a single escaped half (as the group), or any other escape. */
 const ESCAPE = /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(\\u[dD][89a-fA-F][\da-fA-F]{2})|\\./g;

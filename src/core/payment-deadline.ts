@@ -35,7 +35,7 @@ export function decodePaymentDeadline(body: string): DecodedPaymentDeadline {
   if (!isId(batchId)) return bad('batchId is not an id');
   if (!isSaleId(saleId)) return bad('saleId is not a sale id');
   if (!isCount(deadlineAt)) return bad('deadlineAt is not a time in ms');
-  if (!areOrderIds(orders)) return bad('orders is not a filled list of order ids');
+  if (!areOrderIds(orders)) return bad('orders is not a non-empty list of order ids');
   return { outcome: 'decoded', deadline: { batchId, saleId, deadlineAtMs: deadlineAt, orders } };
 }
 

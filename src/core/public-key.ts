@@ -44,7 +44,7 @@ export function readPublicKey(
 function algorithmOf({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): PublicAlgorithm | KeyFlaw {
   if (type === 'ed25519') return 'EdDSA';
   if (type === 'ec') {
-    return details?.namedCurve === 'prime256v1' ? 'ES256' : { flaw: 'is on another curve than P-256' };
+    return details?.namedCurve === 'prime256v1' ? 'ES256' : { flaw: 'is on a curve other than P-256' };
   }
   if (type !== 'rsa') return { flaw: `is of the type ${type}, which none of ${PUBLIC_ALGORITHMS.join(', ')} uses` };
   const bits = details?.modulusLength ?? 0;

@@ -95,7 +95,7 @@ export function describeFinding(finding: SaleFinding): string {
     case 'leak':
       return `${finding.quantity} units are held for ${purchaseKey(finding)} by batch ${finding.batchId}, but there is no order`;
     case 'not_marked':
-      return `${purchaseKey(finding)} is an order, but Redis still says held`;
+      return `${purchaseKey(finding)} is an order, but Redis still has it as held`;
     case 'unreleased':
       return `the order of ${purchaseKey(finding)} has ended, but Redis still holds ${finding.quantity} units`;
     case 'order_lost':
@@ -110,7 +110,7 @@ export function describeFinding(finding: SaleFinding): string {
     case 'not_loaded':
       return 'Redis does not have this sale, or may have lost part of it. The keeper repairs it';
     case 'overdue':
-      return `${finding.requests} accepted purchases are not recorded, for up to ${Math.round(finding.oldestMs / 1000)} s`;
+      return `${finding.requests} accepted purchases are not recorded; the oldest has waited ${Math.round(finding.oldestMs / 1000)} s`;
     case 'drift':
       return finding.units > 0
         ? `${finding.units} units are neither in the stock nor with a buyer`
@@ -118,6 +118,6 @@ export function describeFinding(finding: SaleFinding): string {
     case 'stale_marker':
       return `${finding.markers} markers of a closed sale are no longer needed`;
     case 'stuck_outbox':
-      return `outbox row ${finding.outboxId} after ${finding.attempts} attempts and ${Math.round(finding.ageMs / 1000)} s is not done`;
+      return `outbox row ${finding.outboxId} is not done after ${finding.attempts} attempts and ${Math.round(finding.ageMs / 1000)} s`;
   }
 }

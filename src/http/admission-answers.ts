@@ -53,11 +53,11 @@ const DENIALS: Readonly<
   wrong_issuer: 'This server does not accept tokens of this issuer.',
   wrong_audience: 'The token is for another audience.',
   bad_subject: 'The subject of the token must be 1 to 128 visible ASCII characters.',
-  bad_roles: 'The roles of the token are not a list of texts.',
+  bad_roles: 'The roles of the token are not a list of strings.',
   no_expiry: 'The token does not say when it expires.',
   expired: 'The token has expired.',
   not_yet_valid: 'The token is not valid yet.',
-  lives_too_long: 'The token lives longer than this server allows.',
+  lives_too_long: 'The lifetime of the token is longer than this server allows.',
   revoked: 'The token was revoked.',
 };
 

@@ -43,7 +43,7 @@ export function createHttpMetrics(registry: Registry) {
   times.set('purchase ok', new AnswerTimes({ route: 'purchase', class: 'ok' }));
   const unlogged = counter(
     'seckill_access_log_skipped_total',
-    'Answers without a line in the access log, because a second had too many or the file was too slow.',
+    'Answers left out of the access log, because there were too many in a second or the file was too slow.',
   );
   const dropped = counter(
     'seckill_http_connections_dropped_total',

@@ -43,8 +43,8 @@ export function openapiOf(
       title,
       version: '1',
       description:
-        'A flash sale: sells exactly its stock. Every error is a problem of RFC 9457, and its `code` is stable. Every answer' +
-        ' has a header `Trace-Id`: the trace id of the `traceparent` of its request, or a new trace id.',
+        'A flash sale that sells exactly its stock. Every error is a problem of RFC 9457, and its `code` is stable.' +
+        ' Every answer has a header `Trace-Id`: the trace id of the `traceparent` of its request, or a new trace id.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers,
@@ -60,7 +60,7 @@ export function openapiOf(
           bearerFormat: 'JWT',
           description:
             'HS256, RS256, ES256 or EdDSA; `sub` is the buyer. Routes of operators name the role that they need:' +
-            ' an operator has what a viewer has, and an admin what an operator has.',
+            ' an operator has all rights of a viewer, and an admin all rights of an operator.',
         },
       },
     },
@@ -71,7 +71,7 @@ type Tag = 'buyers' | 'payment provider' | 'admins' | 'probes';
 const TAGS: Readonly<Record<Tag, string>> = {
   buyers: 'Sales, purchases and orders, for buyers.',
   'payment provider': 'Reports of a payment provider.',
-  admins: 'For operators; the token needs the role that the operation names, or one that includes it.',
+  admins: 'For operators; the token needs the role that the operation names, or a role that includes it.',
   probes: 'For load balancers and monitoring.',
 };
 

@@ -85,7 +85,7 @@ async function answer(
         return json(report.ready ? 200 : 503, report);
       }
       case '/metrics':
-        if (!metricsPage.isFor(authorization)) return json(401, { detail: 'Send METRICS_TOKEN as bearer token.' });
+        if (!metricsPage.isFor(authorization)) return json(401, { detail: 'Send METRICS_TOKEN as the bearer token.' });
         return { status: 200, type: METRICS_TYPE, body: await metricsPage.read() };
       default:
         return json(404, { detail: 'This port serves only /healthz, /readyz and /metrics.' });

@@ -268,7 +268,6 @@ export interface Api {
 /** Combines routes and services. Does not compile if a route needs a service that is missing. */
 export const apiOf = <X>(routes: readonly Route<X>[], services: HttpServices & X): Api => ({ routes, services });
 
-/** Returns the routes of a listener. */
 export const routesOf = <R extends Route>(routes: readonly R[], listener: Listener): readonly R[] =>
   routes.filter(({ asks }) => asks.listeners.includes(listener));
 

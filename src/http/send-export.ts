@@ -16,13 +16,14 @@ const TYPES: Readonly<Record<ExportFormat, string>> = {
 /** The answers of an export: its media types, and notes for its readers. */
 export const EXPORT_ANSWER = {
   description:
-    'CSV with a byte order mark and a heading, or one JSON object per line. In CSV a cell that a spreadsheet would take for a' +
-    ' formula, or for a number with fewer digits, has an apostrophe in front. Control characters are escaped.',
+    'CSV with a byte order mark and a heading, or one JSON object per line. In CSV, an apostrophe precedes each cell' +
+    ' that a spreadsheet would take for a formula, or for a number with fewer digits. Control characters are escaped.',
   type: ['text/csv', TYPES.jsonl],
 };
 
 /**
- * Sends pages of text as a file, at the speed of its reader. Breaks off when the token of the reader expires or is revoked.
+ * Sends pages of text as a file, at the speed of its reader. Breaks off when the token of the reader expires or is
+ * revoked.
  * @param name the file name without its extension
  * @param pages read one after another; an error after the first page breaks the answer off
  */
@@ -47,7 +48,7 @@ export async function sendExport(
   } catch (error) {
     if (!res.headersSent) throw error;
     res.destroy();
-    if (error instanceof OperationalError) log.warn({ err: error }, 'an export was broken off');
+    if (error instanceof OperationalError) log.warn({ err: error }, 'an export was cut off');
     else onBug(error);
   } finally {
     leave();

@@ -35,7 +35,6 @@ export async function insertAudit(tx: Transaction, ...entries: readonly AuditEnt
   if (rows.length > 0) await execute(tx, knex('audit_log').insert(rows));
 }
 
-/** The audit log in MySQL. */
 export function createAuditLog(pool: MysqlPool): AuditLog {
   return {
     append: (entry) => pool.transaction((tx) => insertAudit(tx, entry)),

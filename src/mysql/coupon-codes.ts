@@ -96,8 +96,8 @@ export async function findCoupon(on: Statements, code: string, lock?: 'lock'): P
 }
 
 /**
- * Issues codes for orders of sales with terms for coupons. A code that exists already fails the transaction, and its
- * repeat draws other codes.
+ * Issues codes for orders of sales with terms for coupons. If a code already exists, the transaction fails, and
+ * its repeat draws different codes.
  */
 export async function insertCodes(
   tx: Transaction,
@@ -126,7 +126,9 @@ export async function insertCodes(
   if (rows.length > 0) await execute(tx, knex('coupon_codes').insert(rows));
 }
 
-/** For a batch of orders the index of states may seem cheaper. It would wait for the coupons of other payments. */
+/**
+ * Forces the index: for a batch of orders MySQL may prefer the index of states, and wait for coupons of other payments.
+ */
 const reservedBy = (orderIds: readonly string[]) =>
   knex
     .from<CouponCodeRow>(knex.raw('coupon_codes FORCE INDEX (used_order)'))
@@ -159,8 +161,8 @@ export async function reserveCoupon(
 const COMPARED_MAX = 100;
 
 /**
- * Reserves a coupon of the buyer that takes off exactly this amount, the coupon that expires first. For a payment whose
- * reservation is gone: a restored copy has the coupon as it was before.
+ * Reserves a coupon of the buyer that takes off exactly this amount; of several, the coupon that expires first. Needed
+ * for a payment whose reservation was lost, because MySQL was restored from an older copy.
  */
 export async function reserveFitting(
   tx: Transaction,
@@ -230,7 +232,7 @@ export async function auditFreed(tx: Transaction, orderIds: readonly string[], c
 }
 
 /**
- * Frees the coupon of an order whose money went back in whole, and ends the coupon that the order brought, so that
+ * Frees the coupon of an order whose money went back in whole, and ends the coupon that the order earned, so that
  * nobody collects coupons by buying and returning.
  */
 export async function freeRedeemed(tx: Transaction, orderId: string, cause: CouponCause): Promise<void> {

@@ -159,7 +159,8 @@ export interface PageOf<Row> {
 
 /**
  * Reads the next rows of a sale in ascending order: rows of `orders` through the ranges, and rows of the archive
- * through an index, up to the same id. If no order of the sale is archived, the archive costs a single index look-up.
+ * through an index. Both reads end at the same id. If no order of the sale is archived, the archive costs a single
+ * index look-up.
  * @param from null for the first page
  * @returns `next`: the cursor of the next page, or null after the last page. A page may be empty even if there are more
  * @throws MysqlError

@@ -181,9 +181,9 @@ async function again(tx: Transaction, refundId: string, reason: string, actor: s
   const { state, orderId, amountCents, restock } = refund;
   if (state !== 'failed') return { outcome: state === 'due' ? 'refunding' : 'refunded', refund };
   const answer = await order(tx, orderId, { amountCents, restock, reason, key: keyAfter(refundId) }, actor);
-  assert(answer.outcome !== 'key_conflict', 'the refund after a failed refund has its amount');
+  assert(answer.outcome !== 'key_conflict', 'a refund that repeats a failed refund has the same amount');
   if (answer.outcome !== 'refunding' && answer.outcome !== 'refunded') return answer;
-  assert(answer.refund !== null, 'a refund with a key is known');
+  assert(answer.refund !== null, 'a refund with a key is always returned');
   return { outcome: answer.outcome, refund: answer.refund };
 }
 
@@ -221,7 +221,7 @@ async function takeOnDue(
   return { outcome: 'done', refund: { ...refund, state: 'refunded' } };
 }
 
-/** Returns the payment that paid the order, which is the one that is not owed back. */
+/** Returns the payment that paid the order. Any other payment of the order is owed back. */
 async function paymentOf(tx: Statements, orderId: string): Promise<string | null> {
   return (await paymentsOf(tx, [orderId])).get(orderId) ?? null;
 }

@@ -22,7 +22,6 @@ import type { MysqlPool, Statements, Transaction } from './pool.js';
 import { SALE_COLUMNS, saleOf, type SaleRow } from './tables.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
-/** Sales in MySQL. */
 export function createSaleRepository(pool: MysqlPool): SaleRepository {
   return {
     create: (sale, actor = SYSTEM_ACTOR) => pool.transaction((tx) => insert(tx, sale, actor)),

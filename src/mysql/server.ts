@@ -109,6 +109,7 @@ function reasonOf(
     case NO_DATABASE:
       return `has no database ${database}: create it, or correct MYSQL_URL`;
   }
-  if (UNREACHABLE.has(code)) return `cannot be reached (${message || code}): check that it runs, and MYSQL_URL`;
+  if (UNREACHABLE.has(code))
+    return `cannot be reached (${message || code}): check that it is running, and check MYSQL_URL`;
   return `did not accept a connection (${plain.message})`;
 }

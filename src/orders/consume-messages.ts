@@ -59,8 +59,8 @@ const RENEW_AT = 1 / 3;
 /**
  * Consumes the messages of one group: receives them, handles them one after the other, and acks them. A message that
  * must wait is redelivered with back-off and finally becomes a dead letter. An unreadable message is parked at once. An
- * outage costs a message at most one attempt, because nothing is received while it lasts. Messages behind one that
- * takes long (it may name thousands of orders) lose no attempt, because they are renewed.
+ * outage costs a message at most one attempt, because nothing is received while it lasts. Messages that wait
+ * behind a slow message (which may name thousands of orders) lose no attempt, because they are renewed.
  */
 export function consumeMessages(ports: ConsumerPorts, options: ConsumerOptions): Job {
   return {

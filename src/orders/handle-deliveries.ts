@@ -337,7 +337,10 @@ async function park(
     log.error({ messageId, ...named, reason }, 'parked a message as a dead letter');
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
-    log.warn({ messageId, ...named, reason, error: error.message }, 'could not park the message; it comes again');
+    log.warn(
+      { messageId, ...named, reason, error: error.message },
+      'could not park the message; the broker delivers it again',
+    );
     await delivery.retryAfter(redeliveryDelayMs(attempt, retryFirstMs));
   }
 }

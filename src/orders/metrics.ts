@@ -48,7 +48,7 @@ export function createWorkerMetrics(registry: Registry) {
     'verdict',
   ]);
   purchases.labels('recorded').inc(0); // starts at 0, or the first purchases would be missing from every rate
-  const retries = counter('seckill_record_retries_total', 'Batches that could not be written at once.', ['reason']);
+  const retries = counter('seckill_record_retries_total', 'Failed attempts to write a batch.', ['reason']);
   const written = histogram('seckill_record_seconds', 'Time to write batches, with all retries.');
   const delivered = histogram(
     'seckill_delivery_seconds',

@@ -84,7 +84,7 @@ export class MysqlOutage {
     }
     this.#outage = null;
     metrics.mysqlOutage(false);
-    log.info({}, 'MySQL works again; receiving');
+    log.info({}, 'MySQL works again; receiving messages');
     outage.abort();
   }
 }

@@ -199,8 +199,8 @@ class StripeProvider implements PaymentProvider {
   }
 
   /**
-   * Searches for another intent by its metadata, one for which a card was tried first. The search misses intents of the
-   * last minute.
+   * Searches for another intent by its metadata. Prefers an intent for which a card was tried. The search misses
+   * intents of the last minute.
    */
   async #findBefore(orderId: string, key: string, except: string | undefined): Promise<Intent | undefined> {
     const query = `metadata['order']:'${orderId}' AND metadata['attempt']:'${key}'`;

@@ -78,7 +78,6 @@ export class Connections<S extends SectionName> {
     return this.#channel(async () => (await loadChannels()).createDeadlineChannel(producer));
   }
 
-  /** The channel for order events. */
   events(this: Connections<PublishSections>): OrderEventChannel {
     const producer = this.#producer();
     return this.#channel(async () => (await loadChannels()).createOrderEventChannel(producer));

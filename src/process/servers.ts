@@ -191,7 +191,7 @@ export function createReadiness(servers: {
     if (clocks !== undefined) dependencies.push({ name: 'clocks', ...clockReport(clocks) });
     if (rules !== undefined) dependencies.push({ name: 'admission rules', ...rules() });
     for (const { issuer, isKnown: ok } of issuers) {
-      const detail = ok ? 'known' : 'its address did not answer yet';
+      const detail = ok ? 'known' : 'its address has not answered yet';
       dependencies.push({ name: `keys of ${issuer}`, ok, detail });
     }
     return { ready: dependencies.every(({ ok }) => ok), dependencies };

@@ -38,7 +38,10 @@ export function createPurchaseMetrics(
   const batches = counter('seckill_batches_total', 'Batches by result.', ['verdict']);
   const sizes = histogram('seckill_batch_size', 'Purchases per batch.', { buckets: BATCH_SIZES });
   const seconds = histogram('seckill_batch_seconds', 'Time from precheck to the commit or rollback of a batch.');
-  const waited = histogram('seckill_queue_wait_seconds', 'Time that the oldest purchase of a batch waited for it.');
+  const waited = histogram(
+    'seckill_queue_wait_seconds',
+    'Time that the oldest purchase of a batch waited for the batch to start.',
+  );
   const steps = histogram(
     'seckill_batch_step_seconds',
     'Time of each step of a batch, in Redis (precheck, deduct) or the broker (half, commit, rollback).',

@@ -262,7 +262,10 @@ export class SoldOutFlags {
     try {
       await read(ref, flag, seenMs);
     } catch (err) {
-      this.#ports.log.warn({ err, saleId: ref.saleId }, 'could not arm the sold-out flag; Redis refuses instead');
+      this.#ports.log.warn(
+        { err, saleId: ref.saleId },
+        'could not set the sold-out flag; Redis refuses purchases instead',
+      );
     } finally {
       flag.isBusy = false;
       if (this.#flags.peek(bucketName(ref)) !== flag) flag.end?.(); // the flag was dropped in the meantime

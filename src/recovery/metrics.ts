@@ -175,7 +175,7 @@ function messageMetrics(registry: Registry) {
   const uncollected = gauge('seckill_mq_dlq_depth', 'Dead letters that no keeper has collected yet.', ['topic']);
   const open = gauge('seckill_mq_half_open', 'Half messages without a commit or rollback.');
   const openOldest = gauge('seckill_mq_half_oldest_seconds', 'Age of the oldest such message. Alert on it.');
-  const discarded = gauge('seckill_mq_half_discarded', 'Half messages that the broker gave up and still keeps.');
+  const discarded = gauge('seckill_mq_half_discarded', 'Half messages that the broker gave up on and still keeps.');
   const down = gauge(
     'seckill_mq_brokers_down',
     'Brokers of the cluster that do not answer. 1 if no name server knows a broker.',

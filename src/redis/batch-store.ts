@@ -70,7 +70,7 @@ export function createBatchStore(connection: RedisConnection): BatchStore {
       });
       throwIfInRepair('release', words);
       return words.map((word) => {
-        if (word !== 'released' && word !== 'nothing') throw new Bug(`release answered the word ${String(word)}`);
+        if (word !== 'released' && word !== 'nothing') throw new Bug(`release returned the word ${String(word)}`);
         return word;
       });
     },

@@ -64,7 +64,7 @@ export function createClient(options: RedisOptions): RedisClient {
 export const REDIS_TLS_NAMES: TlsNames = {
   prefix: 'REDIS_TLS',
   address: 'REDIS_URL',
-  off: 'begin REDIS_URL with redis in the place of rediss',
+  off: 'begin REDIS_URL with redis instead of rediss',
 };
 
 /** Returns null if the connection is not encrypted. */

@@ -76,7 +76,7 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
     const address = readRedisAddress(options.url);
     const where = `Redis at ${namedAddress(address)}`;
     const reason = refusalIn(cause, options) ?? refused.reason ?? (await silentRefusal(address, tlsOf(options)));
-    const sentence = reason === null ? `cannot reach ${where}; check that it runs` : `${where} ${reason}`;
+    const sentence = reason === null ? `cannot reach ${where}; check that it is running` : `${where} ${reason}`;
     throw new OperationalError('redis', sentence, { retryable: reason === null, cause });
   } finally {
     refused.stop();

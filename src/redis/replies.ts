@@ -6,7 +6,7 @@ import { parseRequestEntry, type StoreAnswer } from '../core/outcome.js';
  * @throws Bug if the reply is anything else
  */
 export function asList(reply: unknown): readonly unknown[] {
-  if (!Array.isArray(reply)) throw new Bug(`a script answered ${JSON.stringify(reply)} instead of a list`);
+  if (!Array.isArray(reply)) throw new Bug(`a script returned ${JSON.stringify(reply)} instead of a list`);
   return reply;
 }
 
@@ -38,7 +38,7 @@ function readAnswer(word: string, entry: string): StoreAnswer {
     return { outcome: 'replayed', entry: parsed };
   }
   const known = ANSWER_WORDS.find((candidate) => candidate === word);
-  if (known === undefined) throw new Bug(`a script answered the word ${word}`);
+  if (known === undefined) throw new Bug(`a script returned the word ${word}`);
   return { outcome: known };
 }
 

@@ -127,7 +127,7 @@ function readDeduct(list: readonly unknown[], batch: Batch): DeductVerdict {
     case 'refused':
       return { outcome: 'refused', answers: readAnswers(list, 1, batch.purchases.length) };
     default:
-      throw new Bug(`deduct answered the word ${String(word)}`);
+      throw new Bug(`deduct returned the word ${String(word)}`);
   }
 }
 
@@ -140,7 +140,7 @@ function readResolved(word: unknown): ResolveVerdict {
     case 'no_answer':
       return word;
     default:
-      throw new Bug(`resolve answered the word ${String(word)}`);
+      throw new Bug(`resolve returned the word ${String(word)}`);
   }
 }
 

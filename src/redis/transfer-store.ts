@@ -43,7 +43,7 @@ export function createTransferStore({ run }: RedisConnection): TransferStore {
         run('transfer-end', [sale, transfers], [to, epoch, seq]),
       );
       const word = END_WORDS.find((known) => known === reply);
-      if (word === undefined) throw new Bug(`transfer-end answered the word ${String(reply)}`);
+      if (word === undefined) throw new Bug(`transfer-end returned the word ${String(reply)}`);
       return word;
     },
   };
@@ -74,7 +74,7 @@ function parseTransferredOut([word, seq, units]: readonly unknown[]): Transferre
     case 'unavailable':
       return { outcome: word };
     default:
-      throw new Bug(`transfer-out answered the word ${String(word)}`);
+      throw new Bug(`transfer-out returned the word ${String(word)}`);
   }
 }
 
@@ -86,7 +86,7 @@ function parseTransferredIn([word, unitsLeft]: readonly unknown[]): TransferredI
     case 'unavailable':
       return { outcome: word };
     default:
-      throw new Bug(`transfer-in answered the word ${String(word)}`);
+      throw new Bug(`transfer-in returned the word ${String(word)}`);
   }
 }
 

@@ -96,8 +96,8 @@ class RocketmqDeliverySource implements OpenDeliverySource {
     this.#log = options.log;
     this.#address = { endpoint: options.endpoint, topic: options.topic, group: options.group };
     const messages = {
-      begins: 'no receive returned for too long; starting a new consumer each minute',
-      ends: 'a new consumer receives',
+      begins: 'no call of receive has returned for too long; starting a new consumer each minute',
+      ends: 'a new consumer receives messages',
     };
     this.#outage = new OutageLog(options.log, messages, this.#address);
   }

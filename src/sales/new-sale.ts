@@ -58,8 +58,8 @@ export const newSale = z.strictObject({
     .trim()
     .min(1, { error: titleError, abort: true })
     .max(TITLE_LENGTH_MAX, { error: titleError })
-    .regex(NO_CONTROLS, { error: 'must not hold control characters', abort: true })
-    .regex(VISIBLE, 'must hold a character that can be seen')
+    .regex(NO_CONTROLS, { error: 'must not contain control characters', abort: true })
+    .regex(VISIBLE, 'must contain a visible character')
     .meta({ override: { type: 'string', minLength: 1, maxLength: TITLE_LENGTH_MAX, pattern: TITLE_PATTERN } }),
   priceCents: whole(0, PRICE_CENTS_MAX).meta({
     description: 'of one unit, in the smallest unit of the currency: 1999 is 19.99 EUR, 1,999 JPY and 1.999 KWD',
@@ -87,7 +87,7 @@ export const newSale = z.strictObject({
   coupon: matching('terms such as 10% 30d, or 500 30d min 2000', COUPON_TERMS)
     .meta({
       description:
-        'each paid order brings its buyer a coupon: an amount or a percentage, the days that it is valid, and the least amount of the order that uses it. Default: no coupons that can be used',
+        'each paid order earns its buyer a coupon: an amount or a percentage, the days that it is valid, and the least amount of the order that uses it. Default: no usable coupons',
     })
     .optional(),
 });
@@ -166,7 +166,7 @@ export function overlapsOf(
     })),
   ];
   windows.sort((a, b) => a.opensAtMs - b.opensAtMs || (a.index ?? -1) - (b.index ?? -1));
-  const endsLast = new Map<string, Window>(); // of the sales that have begun, the one that ends last, by sku
+  const endsLast = new Map<string, Window>(); // by sku: of the sales that have begun, the sale that ends last
   const overlaps = new Map<number, Overlap>();
   for (const window of windows) {
     const last = endsLast.get(window.sku);

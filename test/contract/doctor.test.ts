@@ -117,7 +117,7 @@ describe('seckill doctor on real servers', () => {
     };
     const lines = await look(none);
     expect(lines.line('mysql.answers')).to.match(/MYSQL_TLS_CA_FILE names .*ENOENT/);
-    expect(lines.line('rocketmq.answers')).to.match(/ROCKETMQ_TLS_CA must hold certificates/);
+    expect(lines.line('rocketmq.answers')).to.match(/ROCKETMQ_TLS_CA must contain certificates/);
     expect(lines.of('wrong')).to.include.members(['settings.read', 'mysql.answers', 'rocketmq.answers']);
   });
 });

@@ -142,7 +142,7 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
     expect(merged).to.deep.include({ joined: [7, 0, 60], admitted: [7, 0, 20] });
   });
 
-  it('lets in the number that an operator names, once the sale is open', async () => {
+  it('admits as many buyers as an operator requests, once the sale is open', async () => {
     expect(await world.lines.steer(terms.saleId, 2)).to.deep.equal({ word: 'no_room', buyers: 0 });
     opens(600_000);
     for (const user of ['a', 'b', 'c']) await take(user);

@@ -26,7 +26,7 @@ async function parkBatch({ redis, mysql }: Stores, batch: Batch): Promise<void> 
 }
 
 /** Deducts a batch of one for each buyer and parks it. */
-async function parkBatches(stack: Stores, saleId: string, users: readonly string[]): Promise<Batch[]> {
+export async function parkBatches(stack: Stores, saleId: string, users: readonly string[]): Promise<Batch[]> {
   const batches: Batch[] = [];
   for (const userId of users) {
     const batch = await deductBatch(stack, saleId, [userId]);

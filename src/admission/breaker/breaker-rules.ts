@@ -11,7 +11,7 @@ const share = z.number().min(0).max(1);
 const ramp = (from: number, to: number, unit: z.ZodNumber) =>
   z
     .strictObject({ from: unit.default(from), to: unit.default(to) })
-    .refine((one) => one.from < one.to, { error: 'must have from below to' })
+    .refine((one) => one.from < one.to, { error: 'must have a from that is less than to' })
     .prefault({});
 
 const weights = z.strictObject({
@@ -42,7 +42,7 @@ const probe = z
     /** If a breaker opens again within this time after closing, its waits continue to grow. */
     calmMs: z.int().min(0).max(600_000).default(30_000),
   })
-  .refine((one) => one.firstMs <= one.capMs, { error: 'must have firstMs of at most capMs' });
+  .refine((one) => one.firstMs <= one.capMs, { error: 'must have a firstMs that is not greater than capMs' });
 
 const trial = z.strictObject({
   /** Number of requests admitted to a trial. That many calls in a row must succeed. */

@@ -74,7 +74,7 @@ interface SharedBreakersOptions {
 /** Number of exchanges left out at a time while breakers are off. The rules that switch them on take a moment too. */
 const OFF_POLLS = 4;
 
-/** The times for four exchanges per second. A process that misses eight exchanges no longer counts. */
+/** Processes exchange their reports four times per second. A process that misses eight exchanges no longer counts. */
 export const REPORT_TIMES = { pollMs: 250, reportLifeMs: 2000 } as const;
 
 /** The breakers of all dependencies in this process, and the quorum of all processes. */
@@ -93,7 +93,7 @@ export class SharedBreakers {
     this.#wasOn = this.isOn;
     this.#storeOutage = new OutageLog(parts.log, {
       begins: 'could not exchange breaker reports; this process judges by its own calls',
-      ends: 'exchanges breaker reports again',
+      ends: 'breaker reports are exchanged again',
     });
     const breakerOf = (dependency: Dependency): AdaptiveBreaker =>
       new AdaptiveBreaker({
@@ -102,7 +102,7 @@ export class SharedBreakers {
         random: parts.random,
         moved: (state) => {
           parts.metrics.breakerMoved(dependency, state);
-          parts.log.warn({ dependency, state }, 'breaker changed its state');
+          parts.log.warn({ dependency, state }, 'a breaker changed its state');
         },
         refused: (mode) => parts.metrics.breakerRefused(dependency, mode),
       });

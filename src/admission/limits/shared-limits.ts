@@ -123,8 +123,8 @@ export class FallbackLimitStore implements LimitStore {
 
   /**
    * Counts requests. Rejects only for a bug.
-   * @param waitedMs how long the oldest request has already waited. It counts towards the time to answer, so that a
-   * Redis that is slower than the requests is not called for all of them.
+   * @param waitedMs how long the oldest request has already waited. It is part of the time limit: if Redis falls
+   * behind the requests, those that have waited too long are counted locally, without a call.
    */
   async take(call: LimitCall, waitedMs = 0): Promise<LimitAnswers> {
     const { clock, metrics } = this.#parts;
@@ -170,7 +170,7 @@ export class FallbackLimitStore implements LimitStore {
     this.#retryAtMs = clock.monotonicMs() + this.#options().retryEveryMs;
     if (this.#isAway) return;
     this.#isAway = true;
-    log.warn({ why }, 'Redis does not count requests for limits; this process counts by itself');
+    log.warn({ why }, 'Redis does not count requests for limits; this process counts alone');
   }
 
   #comeBack(): void {

@@ -21,7 +21,7 @@ interface Group {
 }
 
 /**
- * Makes buyers wait who left orders of a sale unpaid until they expired. Each such order doubles the pause. MySQL
+ * Delays the purchases of buyers who let orders of a sale expire unpaid. Each such order doubles the pause. MySQL
  * counts the orders. Purchases that arrive during a query share the next one. While the rule is off, no queries are
  * sent.
  */

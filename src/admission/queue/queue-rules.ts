@@ -30,11 +30,14 @@ export const queueRules = z.strictObject({
   processes: z.int().min(1).max(1000).default(1),
   /** Maximum number of buyers who wait for one sale. Any further buyer gets `overloaded`. */
   ticketsMax: z.int().min(1).max(1_000_000).default(200_000),
-  /** If its buyer does not poll for this long, a ticket ends, ms. Its turn passes no earlier than that. */
+  /**
+   * A ticket ends if its buyer does not poll for this long, ms. A buyer whose turn has come keeps it at least this
+   * long.
+   */
   idleMs: z.int().min(1000).max(3_600_000).default(60_000),
   /** How long an admitted buyer has to buy, ms. */
   passMs: z.int().min(1000).max(3_600_000).default(120_000),
-  /** Shortest interval at which buyers should poll, ms. It grows with the place. */
+  /** Shortest interval at which buyers should poll, ms. Buyers further back poll less often. */
   pollMs: z.int().min(100).max(60_000).default(2000),
 });
 

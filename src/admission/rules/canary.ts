@@ -8,10 +8,10 @@ import { parseRules, reasonsOf, ruleSet, type Fitness, type RuleReason, type Rul
 
 /** How new rules are tried by a share of users. */
 export const canaryTerms = z.strictObject({
-  /** Share of users whom the new rules judge, in percent. */
+  /** Share of users to whom the new rules apply, in percent. */
   percent: z.number().gt(0).max(50),
   minutes: z.int().min(1).max(1440).default(10),
-  /** The most percentage points by which the share of refused purchases may exceed that of the other users. */
+  /** Maximum number of percentage points by which its share of refused purchases may exceed that of the other users. */
   maxRefusedPercent: z.number().min(0).max(100).default(5),
 });
 export type CanaryTerms = z.infer<typeof canaryTerms>;
@@ -40,7 +40,7 @@ export function parseCanary(json: unknown): Pick<RulesInForce, 'canary'> | { rea
   return { reasons: reasonsOf(read.error).map((one) => ({ ...one, path: `canary.${one.path}` })) };
 }
 
-/** Reads what is stored. @param unfit all well-formed rules can be used if omitted */
+/** Reads what is stored. @param unfit if omitted, all well-formed rules can be used */
 export function parseStored(
   { rules, canary }: Omit<StoredInForce, 'version'>,
   unfit?: Fitness,
@@ -51,22 +51,22 @@ export function parseStored(
 }
 
 /**
- * Whether the canary judges this user, in every process the same. Each canary picks other users, and a switch for a
- * share of users does not pick the same. Allocates nothing: it is called for each request.
+ * Returns whether the canary applies to this user. Every process gives the same answer. Each canary picks different
+ * users, and so does a switch for a share of users. Allocates nothing, because it is called for each request.
  */
 export const judges = ({ since, percent }: Pick<Canary, 'since' | 'percent'>, userId: string): boolean =>
   percentileOf(userId, since) < percent;
 
-/** Returns the changes that purchases of a share of users do not show. */
+/** Returns the changes whose effect does not show in the purchases of a share of users. */
 export function untriable(before: RuleSet, after: RuleSet): RuleReason[] {
   const [old, changed] = [untriedParts(before), untriedParts(after)];
   return Object.keys(old)
     .filter((path) => !isDeepStrictEqual(old[path], changed[path]))
-    .map((path) => ({ path, message: 'does not judge the purchases of one user: change it without a canary' }));
+    .map((path) => ({ path, message: 'cannot be tried on a share of users: change it without a canary' }));
 }
 
 /**
- * The parts of the rules that judge a request without its user, all users together, or other requests than purchases. A
+ * The parts of the rules that judge a request without its user, all users together, or requests other than purchases. A
  * part without effect is null.
  */
 function untriedParts({ lists, limits, breaker, degrade, sign, queue, orders }: RuleSet): Record<string, unknown> {
@@ -102,9 +102,12 @@ function untriedParts({ lists, limits, breaker, degrade, sign, queue, orders }: 
   };
 }
 
-/** The least number of purchases on each side before a canary is judged. Fewer say too little about a share. */
+/** Minimum number of purchases on each side before a canary is judged. Fewer say too little about a share. */
 const JUDGED_MIN = 200;
-/** Before its time is over, a canary ends only for a difference of this many standard errors: few answers vary by chance. */
+/**
+ * Before its time is over, a canary ends only for a difference of this many standard errors: few answers vary by
+ * chance.
+ */
 const SURE_ERRORS = 3;
 
 /** The verdict on a canary: it continues, or the reason why it ends. */

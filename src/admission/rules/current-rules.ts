@@ -26,7 +26,7 @@ const REPOSITORY_POLL_INSTEAD_MS = 1000;
  */
 const REPORT_EVERY_MS = 1000;
 const REPORT_LIFE_MS = 3500;
-/** The most reasons in a report, which is kept in Redis, and in `/readyz`. */
+/** Maximum number of reasons in a report, which is kept in Redis, and in `/readyz`. */
 const REASONS_SHOWN = 3;
 
 interface CurrentRulesParts {
@@ -38,7 +38,7 @@ interface CurrentRulesParts {
   readonly clock: Clock;
   readonly metrics: AdmissionMetrics;
   readonly log: Log;
-  /** Checks whether rules can be used here. All well-formed rules can if omitted. */
+  /** Checks whether rules can be used here. If omitted, all well-formed rules can. */
   readonly unfit?: Fitness;
 }
 
@@ -67,7 +67,7 @@ export class CurrentRules {
   #seen = -1;
   #repositoryReadMs = -Infinity;
   #reading: Promise<void> | null = null;
-  /** The bug of a read or report beside a run. Null: no bug. */
+  /** The bug of a read or report in the background. Null: no bug. */
   #bug: { readonly error: unknown } | null = null;
 
   constructor(parts: CurrentRulesParts) {
@@ -78,7 +78,7 @@ export class CurrentRules {
     });
     this.#mysqlOutage = new OutageLog(parts.log, {
       begins: 'could not read new rules from MySQL; the current rules stay in force',
-      ends: 'reads new rules from MySQL again',
+      ends: 'new rules can be read from MySQL again',
     });
   }
 
@@ -134,8 +134,8 @@ export class CurrentRules {
   }
 
   /**
-   * Reads Redis. MySQL may be slow, so it is read beside the run when due. Rejects only for a bug, including a bug of
-   * the work begun beside the previous run.
+   * Reads Redis. MySQL may be slow, so when it is due, it is read in the background. Rejects only for a bug, including
+   * a bug of the background work that an earlier run began.
    */
   async runOnce(): Promise<void> {
     this.#throwBug();

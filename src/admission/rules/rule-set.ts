@@ -45,13 +45,13 @@ export type ParsedRules = { readonly rules: RuleSet } | { readonly reasons: read
 /** Returns why this process cannot use well-formed rules. Empty if it can. */
 export type Fitness = (rules: RuleSet) => readonly RuleReason[];
 
-/** The most reasons shown. A list of ten thousand mistakes is of no use. */
+/** Maximum number of reasons shown. A list of ten thousand mistakes is of no use. */
 const REASONS_MAX = 20;
 const WORD_MAX = 60;
 
 /**
  * Reads rules, with every default filled in, or returns their problems.
- * @param unfit all well-formed rules can be used if omitted
+ * @param unfit if omitted, all well-formed rules can be used
  */
 export function parseRules(json: unknown, unfit: Fitness = () => []): ParsedRules {
   const read = ruleSet.safeParse(json, { error: plainError });
@@ -73,7 +73,7 @@ export function reasonsOf({ issues }: z.ZodError): readonly RuleReason[] {
 }
 
 /**
- * Whether any layer is on. Purchase tokens have their own mode inside another layer. The rules of orders are no layer.
+ * Whether any layer is on. Purchase tokens have their own mode inside another layer. `orders` is not a layer.
  */
 export const isAnyOn = ({ orders: _orders, ...layers }: RuleSet): boolean =>
   [...Object.values(layers), layers.sign.tokens].some(({ mode }) => mode !== 'off');

@@ -3,7 +3,10 @@ import { sameText, type Keyring } from '../../core/hmac.js';
 /** Maximum length of a sealed text. The id of a key has at most 64 characters, and the rest is numbers. */
 const SEALED_LENGTH_MAX = 512;
 
-/** Length of a lot in bytes. With 100,000 buyers, two get the same lot in about one sale out of 50,000. */
+/**
+ * Length of a lot (the random value that decides a draw) in bytes. With 100,000 buyers, two get the same lot in about
+ * one sale out of 50,000.
+ */
 const LOT_BYTES = 6;
 
 /** The purpose of a seal, so that it is valid for nothing else, and the facts that both sides know anyway. */

@@ -60,13 +60,16 @@ const issuers = z
       if (list.findIndex((other) => other.issuer === one) !== index) add('issuer', 'is listed twice');
       // Two providers may give the same name to two people, so the operator must say which providers share their users.
       if (list.length > 1 && prefix === undefined) {
-        add('subjectPrefix', 'is missing: each of several issuers needs one. Issuers with the same users share one.');
+        add(
+          'subjectPrefix',
+          'is missing: if there are several issuers, each needs one. Issuers with the same users share one.',
+        );
       }
       const mixed = list.some(({ subjectPrefix: other }) => other !== prefix && other?.startsWith(prefix ?? ''));
       if (prefix !== undefined && mixed)
         add(
           'subjectPrefix',
-          'must not begin with the prefix of another issuer, nor the other way round, unless both are equal',
+          'must not begin with the prefix of another issuer, or be the beginning of one, unless both are equal',
         );
     }
   });

@@ -229,7 +229,7 @@ const CHECK_PEM = {
     try {
       createPrivateKey(text);
     } catch (cause) {
-      throw new Error('must hold a private key in PEM without a passphrase, but does not', { cause });
+      throw new Error('must contain a private key in PEM without a passphrase, but does not', { cause });
     }
   },
 };
@@ -237,17 +237,17 @@ const CHECK_PEM = {
 /** @param endOf receives the expiry of each certificate in file order, and returns the expiry that counts, Unix ms */
 function checkCertificates(text: string, endOf: (ends: readonly number[]) => number): void {
   const found = text.match(CERTIFICATE) ?? [];
-  if (found.length === 0) throw new Error('must hold certificates in PEM, but holds none');
+  if (found.length === 0) throw new Error('must contain certificates in PEM, but contains none');
   const ends = found.map((one) => {
     try {
       return Date.parse(new X509Certificate(one).validTo);
     } catch (cause) {
-      throw new Error('must hold certificates in PEM, but one of them cannot be read', { cause });
+      throw new Error('must contain certificates in PEM, but one of them cannot be read', { cause });
     }
   });
   const end = endOf(ends);
   if (end < Date.now()) {
-    throw new Error(`must hold a certificate that is valid, but it expired on ${new Date(end).toISOString()}`);
+    throw new Error(`must contain a certificate that is valid, but it expired on ${new Date(end).toISOString()}`);
   }
 }
 
@@ -349,7 +349,7 @@ export function issuerList<const O extends Omit<Common<string>, 'fallback'>>(opt
       try {
         readIssuers(value);
       } catch (error) {
-        throw new Error(`must be a JSON list of issuers, but: ${(error as Error).message}`, { cause: error });
+        throw new Error(`must be a JSON list of issuers: ${(error as Error).message}`, { cause: error });
       }
       return value;
     },

@@ -101,7 +101,7 @@ const CONNECTIONS_SPARE = 10;
 const mebibytes = (bytes: number): string => `${Math.round(bytes / 1024 / 1024)} MiB`;
 
 const PROXY_TODO =
-  'Every connection of Seckill sets it. A proxy before MySQL must keep the settings of a session, or be removed.';
+  'Every connection of Seckill sets it. A proxy in front of MySQL must keep session settings, or be removed.';
 
 /** Checks that stop a program at its start. */
 export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
@@ -379,7 +379,10 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
       }
       return syncBinlog === 1
         ? ok('flushed at every commit')
-        : risky(`sync_binlog is ${syncBinlog}: after a crash, orders are missing in the log.`, 'Set sync_binlog to 1.');
+        : risky(
+            `sync_binlog is ${syncBinlog}: after a crash, orders are missing from the log.`,
+            'Set sync_binlog to 1.',
+          );
     },
   },
   {
@@ -390,8 +393,8 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   },
   {
     id: 'mysql.last-writes',
-    looksAt: 'the number of the next event, against the published ones that Redis knows',
-    wrongIf: 'it was given before: MySQL has lost its last writes, and no program uses it',
+    looksAt: 'the number of the next event, against the highest published number that Redis knows',
+    wrongIf: 'an event already had it: MySQL has lost its last writes, and programs refuse this server',
     judge: ({ nextEvent, published }) => {
       if (published === null) return null;
       const lost = lostTail(nextEvent, published);

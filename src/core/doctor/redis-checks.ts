@@ -67,7 +67,7 @@ export interface RedisFacts {
 const MEMORY_RISKY = 0.75;
 const MEMORY_WRONG = 0.9;
 
-/** Checks that stop a program at its start. Run against all servers. */
+/** A program does not start if one of these checks fails. Run against all servers. */
 export const REDIS_START_CHECKS: readonly Check<RedisStartFacts>[] = [
   {
     id: 'redis.eviction',

@@ -43,8 +43,8 @@ export interface AuditPage {
  */
 export interface AuditLog {
   /**
-   * Records a change made outside MySQL. Call it before the change, so that no change is without its entry. The entry
-   * then records the request.
+   * Records a change made outside MySQL. Call it before the change: if the process dies in between, the log has
+   * one request too many, but never a change without an entry.
    * @throws OperationalError mysql
    */
   append(entry: AuditEntry): Promise<void>;

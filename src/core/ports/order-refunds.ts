@@ -96,7 +96,6 @@ export interface LeasedOrderRefund extends Pick<OrderRefund, 'refundId' | 'order
   readonly attempts: number;
 }
 
-/** A dispute, with its case. */
 export interface Dispute extends FoundCase {
   readonly kind: 'disputed';
   readonly paymentId: string;

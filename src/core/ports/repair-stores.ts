@@ -14,7 +14,7 @@ export interface Reshard {
 export interface RepairRepository {
   /**
    * Begins a new epoch. After the commit, no batch is recorded under an older epoch.
-   * @param atLeast the new epoch is this or a later one, never one that was in use before
+   * @param atLeast the new epoch is this epoch or a later epoch that was never in use
    * @param actor who requested the repair, for the audit log
    * @param reshard gives the sale `to` buckets, if it still has `from`
    * @returns the sale in its new epoch; null if the sale does not exist, is retired, or has a different number of

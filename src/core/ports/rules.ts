@@ -19,7 +19,7 @@ export interface RuleChange {
   readonly atMs: number;
 }
 
-/** What belongs to a new version besides its rules. */
+/** The parts of a new version besides its rules. */
 export interface VersionParts {
   /** Null, the default: no canary runs. */
   readonly canary?: object | null;

@@ -79,14 +79,14 @@ export const metrics = defineRoute({
   path: '/metrics',
   label: 'probe',
   operationId: 'metrics',
-  summary: 'Returns metrics for Prometheus. Needs METRICS_TOKEN as bearer token if that is set.',
+  summary: 'Returns metrics for Prometheus. Needs METRICS_TOKEN as the bearer token if it is set.',
   access: 'monitoring',
   endpoint: null,
   answers: { 200: { description: 'the Prometheus text format', type: 'text/plain' } },
   problems: ['unauthorized'],
   async handle({ req }, { metricsPage }) {
     if (!metricsPage.isFor(req.headers.authorization)) {
-      return problem('unauthorized', { detail: 'Send METRICS_TOKEN of this program as bearer token.' }, [
+      return problem('unauthorized', { detail: 'Send the METRICS_TOKEN of this program as the bearer token.' }, [
         'WWW-Authenticate',
         'Bearer',
       ]);

@@ -13,9 +13,9 @@ const header = (name: string, pattern: RegExp, description: string): HeaderSpec 
 
 const SIGNED = '; if the sale requires signed requests';
 export const SIGNATURE: readonly HeaderSpec[] = [
-  header('Seckill-Key-Id', ID, `which key signed${SIGNED}`),
+  header('Seckill-Key-Id', ID, `id of the key that signed${SIGNED}`),
   header('Seckill-Timestamp', TIMESTAMP, `Unix time in seconds${SIGNED}`),
-  header('Seckill-Nonce', NONCE, `new for every try${SIGNED}`),
+  header('Seckill-Nonce', NONCE, `new for each attempt${SIGNED}`),
   header('Seckill-Signature-Version', /^[12]$/, `1 if omitted${SIGNED}`),
   header('Seckill-Signature', SIGNATURE_SHAPE, `HMAC-SHA-256 of the request${SIGNED}`),
 ];

@@ -29,13 +29,13 @@ export const readSalePage = defineRoute({
   query: z.object({
     fresh: queryWord(['1'])
       .optional()
-      .meta({ description: '1: an answer that no cache keeps, with the present server time' }),
+      .meta({ description: '1: an answer that no cache keeps, with the current server time' }),
   }),
   headers: [{ name: 'If-None-Match', required: false, description: 'the `ETag` of an answer', schema: z.string() }],
   answers: {
     200: { ...readable('the sale', salePage), headers: { ETag: 'changes with the answer; missing with `fresh`' } },
     204: { description: 'no data now, because of overload' },
-    304: { description: 'the answer is the one with the `ETag` in `If-None-Match`' },
+    304: { description: 'the answer still has the `ETag` in `If-None-Match`' },
   },
   problems: ['not_found', 'loading'],
   async handle({ req, params: { saleId }, query }, services) {

@@ -41,20 +41,20 @@ Examples:
   seckill mq status --watch                           the same, refreshed every two seconds
   seckill mq groups --all                             also groups of other systems, largest lag first
   seckill mq halves                                   half messages without a commit or rollback
-  seckill mq halves --discarded                       half messages that the broker gave up
+  seckill mq halves --discarded                       half messages that the broker gave up on
   seckill mq resume --key x9QmT0yq4cM2nUo1bWv8kA      make the broker check back again for one of them
   seckill mq messages --topic seckill-purchase --key x9QmT0yq4cM2nUo1bWv8kA
   seckill mq messages --topic %DLQ%seckill-order-writer --queue 0 --offset 12
   seckill mq messages --topic seckill-order-event --since -10m --limit 5
   seckill mq consumers --group seckill-order-writer
 
-Uses the admin protocol of the brokers that NAMESRV_ADDR names. Only \`resume\` changes something. Lag counts messages that no
+Uses the admin protocol of the brokers that NAMESRV_ADDR names. Only \`resume\` changes anything. Lag counts messages that no
 consumer has received; a received message without an acknowledgement does not count.
 Exit codes: 0 done, 1 no name server answers or a broker is down, 2 wrong usage, or --yes is needed.`;
 
 export function mqCommand(): Command {
   const mq = new Command('mq')
-    .description('look into RocketMQ: lag, half messages, dead letters, messages')
+    .description('inspect RocketMQ: lag, half messages, dead letters, messages')
     .addHelpText('after', EXAMPLES);
   command(mq, 'status', 'show one screen: brokers, groups with their lag, dead letters, half messages').action(
     watched(async (inspection, { json }) => {
@@ -88,7 +88,7 @@ export function mqCommand(): Command {
     }),
   );
   command(mq, 'halves', 'list half messages without a commit or rollback, oldest first')
-    .option('--discarded', `list the newest ${DISCARDED_MAX} half messages that the broker gave up instead`)
+    .option('--discarded', `list the newest ${DISCARDED_MAX} half messages that the broker gave up on instead`)
     .action(
       watched(async (inspection, { json, discarded }: MqFlags & { readonly discarded?: boolean }) => {
         if (discarded) return printDiscarded(await inspection.discarded({ max: DISCARDED_MAX }), json);
@@ -102,9 +102,9 @@ export function mqCommand(): Command {
         if (more) printError('There are more, which were not read. The broker is far behind with its check-backs.');
       }),
     );
-  connected(mq, 'resume', 'make the broker check back again for half messages that it gave up')
+  connected(mq, 'resume', 'make the broker check back again for half messages that it gave up on')
     .option('--key <key>', 'only half messages with this key (for a batch: its id)')
-    .option('--all', `all that were not resumed yet, of the newest ${DISCARDED_MAX}`)
+    .option('--all', `of the newest ${DISCARDED_MAX}, all that have not been resumed yet`)
     .option('--yes', 'resume them; otherwise the command only shows them')
     .action(resume);
   command(mq, 'producers', 'list clients that answer check-backs').action(
@@ -194,7 +194,7 @@ async function resume(flags: ResumeFlags): Promise<void> {
   const inspection = inspect(flags);
   const found = await inspection.discarded(key === undefined ? { max: DISCARDED_MAX } : { key });
   const { halves, tooOld } = resumableOf(found);
-  if (tooOld > 0) printError(`${tooOld} are older than three days, so the broker would give them up again at once.`);
+  if (tooOld > 0) printError(`${tooOld} are older than three days, so the broker would give up on them again at once.`);
   if (halves.length === 0) {
     printError(`The brokers keep no half message ${all ? '' : `of key ${key} `}that can be resumed.`);
     if (!all) process.exitCode = 1;

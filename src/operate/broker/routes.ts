@@ -33,7 +33,7 @@ const DISCARDED_MAX = 200;
 const NAME_MAX = 255;
 const QUEUE_MAX = 65_535;
 
-const NO_NAME_SERVER = 'This api has no address of a RocketMQ name server. Set NAMESRV_ADDR.';
+const NO_NAME_SERVER = 'This api has no RocketMQ name server configured. Set NAMESRV_ADDR.';
 const TOO_MANY = 'This api already handles other requests to RocketMQ. Try again.';
 
 const PROBLEMS_OF_MQ = ['broker_not_configured'] as const;
@@ -121,7 +121,8 @@ const listDiscardedHalves = operatorRoute({
   method: 'get',
   path: '/admin/v1/mq/halves/discarded',
   operationId: 'listDiscardedHalves',
-  summary: 'Lists half messages that the broker has given up, newest first: those with a key, or the newest `limit`.',
+  summary:
+    'Lists half messages that the broker has given up on, newest first: those with a key, or the newest `limit`.',
   access: 'viewer',
   query: z.strictObject({
     key: queryText(NAME_MAX).optional(),
@@ -248,8 +249,8 @@ const resumeHalves = operatorRoute({
   path: '/admin/v1/mq/halves/resume',
   operationId: 'resumeHalves',
   summary:
-    'Makes the broker check back again for half messages of a key that it had given up, as `seckill mq resume` does. The audit' +
-    ' log records each first.',
+    'Makes the broker check back again for half messages of a key that it had given up on, as `seckill mq resume`' +
+    ' does. The audit log records each first.',
   access: 'operator',
   body: jsonBody(z.strictObject({ key: z.string().min(1).max(NAME_MAX) })),
   answers: {
@@ -272,7 +273,7 @@ const resumeHalves = operatorRoute({
 function notResumable(key: string, found: readonly DiscardedHalf[], tooOld: number): Answer<'wrong_state'> {
   if (tooOld > 0) {
     return problem('wrong_state', {
-      detail: 'It is older than three days, so the broker would give it up again at once.',
+      detail: 'It is older than three days, so the broker would give up on it again at once.',
     });
   }
   const why = found.length > 0 ? 'was already resumed, or does not belong to purchases' : 'is no longer kept';

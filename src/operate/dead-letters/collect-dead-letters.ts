@@ -97,7 +97,7 @@ export function collectDeadLetters(
       // a worker that sees the last attempt itself parks the message, with its error
       detail:
         body.outcome === 'decoded'
-          ? 'the broker gave it up, because its consumer died or kept it too long'
+          ? 'the broker gave up on it, because its consumer died or kept it too long'
           : body.detail,
       attempts: delivery.attempt,
     });

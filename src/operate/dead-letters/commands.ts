@@ -120,7 +120,7 @@ export function dlqCommand(): Command {
       return work(ids, flags, command, 'replayed', (admin) => (id, signal) => admin.replay(id, { ...options, signal }));
     });
 
-  addWork(dlq.command('discard').description('give up batches: writes failed orders, returns their units')).action(
+  addWork(dlq.command('discard').description('give up batches: write failed orders, and return their units')).action(
     (ids: readonly string[], flags: WorkFlags, command: Command) => {
       const actor = operatorName();
       return work(ids, flags, command, 'discarded', (admin) => (id) => admin.discard(id, actor));
@@ -166,7 +166,7 @@ export const parseDeadLetterIds = (text: string, before: readonly string[] = [])
 function addWork(command: Command): Command {
   command.argument('[deadLetterIds...]', 'numbers that `dlq list` shows', parseDeadLetterIds);
   return addFilters(command)
-    .option('--all-matching', 'take all parked dead letters that match the filters; give no numbers then')
+    .option('--all-matching', 'handle all parked dead letters that match the filters, instead of numbers')
     .option('--dry-run', `only show the matches (the default if more than ${ASK_ABOVE} match)`)
     .option('--yes', `continue even if more than ${ASK_ABOVE} match`)
     .option('--rate <per second>', 'maximum number per second', parseWhole(1, 10_000), RATE_DEFAULT)

@@ -119,7 +119,6 @@ const SUMMARY_COLUMNS = [
 ] as const satisfies (keyof DeadLetterRow)[];
 type SummaryRow = Pick<DeadLetterRow, (typeof SUMMARY_COLUMNS)[number]>;
 
-/** Dead letters in MySQL. */
 export function createDeadLetterStore(pool: MysqlPool): DeadLetterStore {
   return {
     parkedBatches: (afterBatchId, max) => parkedBatches(pool, afterBatchId, max),

@@ -44,8 +44,8 @@ export function deadLetterJobs({ broker, mysql, store, repository, metrics, log 
 }
 
 /**
- * Publishes how many dead letters wait for an operator, as soon as they are parked. One that waits too long is also
- * reported as overdue.
+ * Publishes how many dead letters wait for an operator, as soon as they are parked. A dead letter that waits too long
+ * is also reported as overdue.
  */
 function watchParked({
   repository,

@@ -40,7 +40,6 @@ export const REPLAY_WAIT_MS = 10_000;
 
 const params = z.object({ deadLetterId: rowId });
 
-/** The filters for dead letters. */
 export const deadLetterFilter = {
   group: queryText(128).optional(),
   saleId: saleId.optional(),

@@ -264,7 +264,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
       const askedForMs = transactionCheckMax * transactionCheckInterval;
       const askedFor = `${Math.round(askedForMs / 1000)} s`;
       if (askedForMs >= ASKED_FOR_MS) return ok(`${transactionCheckMax} times in ${askedFor}`);
-      const says = `A broker checks back ${transactionCheckMax} times in ${askedFor} for a half message, and then gives it up.`;
+      const says = `A broker checks back ${transactionCheckMax} times in ${askedFor} for a half message, and then gives up on it.`;
       const todo = 'Set transactionCheckMax=720 and transactionCheckInterval=5000.';
       return askedForMs < ASKED_FOR_LEAST_MS ? wrong(says, todo) : risky(says, todo);
     }),
@@ -272,7 +272,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.first-check',
     looksAt: '`transactionTimeOut`, and `transactionCheckInterval` against `transactionOpBatchInterval`',
-    riskyIf: 'a broker checks back before a purchase can have its answer, or again right after an answer',
+    riskyIf: 'a broker checks back before a purchase can be answered, or again right after an answer',
     judge: bySettings(({ transactionTimeOut, transactionCheckInterval, transactionOpBatchInterval }) => {
       if (transactionTimeOut !== null && transactionTimeOut < FIRST_ASKED_MIN_MS) {
         return risky(
@@ -282,7 +282,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
       }
       if ((transactionCheckInterval ?? Infinity) <= (transactionOpBatchInterval ?? 0)) {
         return risky(
-          `A broker checks back again for half messages that have their answer, and delivers them twice.`,
+          `A broker checks back again for half messages that were already answered, and delivers them twice.`,
           `Set transactionCheckInterval above ${transactionOpBatchInterval}.`,
         );
       }

@@ -56,7 +56,6 @@ export class LiveSnapshots {
     this.#onBug = bugLog('could not make a live snapshot for the consoles', parts);
   }
 
-  /** Number of listeners. */
   get listening(): number {
     return this.#listeners.size;
   }

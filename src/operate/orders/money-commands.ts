@@ -51,7 +51,7 @@ export function moneyCommands(): Command[] {
       .option('--restock', 'sell the units again')
       .option('--no-restock', 'leave the units sold (default)')
       .requiredOption('--reason <text>', 'for the audit log')
-      .option('--key <id>', 'names this refund: a repeat with it is the same refund. Needed with --amount', parseId)
+      .option('--key <id>', 'names this refund: a repeat with it is the same refund. Required with --amount', parseId)
       .option('--json', 'print one JSON line')
       .addHelpText('after', EXAMPLES)
       .action(refundOrder),

@@ -20,7 +20,6 @@ import { after, NO_PLACE } from '../../http/routes/orders.js';
 import { EXPORT_ANSWER, sendExport } from '../../http/send-export.js';
 import { foundOrderBodies, orderPages } from './order-pages.js';
 
-/** The filters for orders. */
 const orderFilter = {
   user: userId.optional(),
   sale: saleId.optional(),

@@ -16,7 +16,7 @@ const MOST = 100_000_000;
 const count = parseWhole(0, MOST);
 
 const EXAMPLES = `
-Computes from measured costs, connects to no server. Each line names its rule and the source of its figures. Measure your
+Computes from measured costs, and connects to no server. Each line names its rule and the source of its figures. Measure your
 own costs with \`npm run bench -- win no-group-commit sold-out limits crowd --json > bench.json\` on a machine like yours.
 
 Examples:

@@ -19,7 +19,7 @@ const YOUNGEST = '-8d';
 const EXIT_STOPPED = 1;
 
 const PURGE_DETAILS = `
-Deletes for good, a bounded batch at a time, and waits between batches. It may run while sales sell, and again after any interruption.
+Deletes records for good, in small batches with pauses. It may run while sales sell, and again after any interruption.
 
   archive       archived orders that were made before then, with their payments, coupons, notes and trace ids
   coupons       coupons that expired before then, used or not, unless a payment holds them

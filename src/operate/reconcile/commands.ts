@@ -98,7 +98,7 @@ After MySQL was restored, Redis may know orders that MySQL lost (\`order_lost\`)
   --fail   writes it as a failed order, and its units are for sale again. Money that is reported for it later is refunded
   --auto   writes the orders that a message or an event at the broker (NAMESRV_ADDR) confirms, and fails the others
 
-Buyers see the result at once. The audit log has every order. It may be repeated after any interruption. docs/durability.md has the
+Buyers see the result at once. The audit log has every order. Repeat the command after any interruption. docs/durability.md has the
 whole procedure. Without --sale it works on every sale that \`seckill reconcile\` compares, and asks a keeper to rebuild closed sales.
 --json prints one JSON line per order and one per sale.
 
@@ -109,7 +109,9 @@ Examples:
 Exit codes: 0 no lost order is left, 1 some are left, or a sale was not looked at, 2 wrong usage.`;
 
 function addResolve(reconcile: Command): void {
-  const resolve = reconcile.command('resolve').description('decide about orders that MySQL lost in a restore');
+  const resolve = reconcile
+    .command('resolve')
+    .description('decide what becomes of orders that MySQL lost in a restore');
   const modes = RESOLVE_MODES.map((mode) => `--${mode}`);
   resolve
     .option('--write', 'write each lost order again')

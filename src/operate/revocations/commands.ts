@@ -41,7 +41,11 @@ export function revocationsCommand(): Command {
     .command('add')
     .description('revoke all tokens of a user, or one token')
     .option('--user <id>', 'revoke the tokens of this user', parseUserId)
-    .option('--before <time>', 'with --user: only tokens from before: ISO 8601, now, -2h (default: now)', parseTime)
+    .option(
+      '--before <time>',
+      'with --user: only tokens issued before this time: ISO 8601, now, -2h (default: now)',
+      parseTime,
+    )
     .option('--token-id <jti>', 'revoke the token with this `jti`', parseTokenId)
     .option('--json', 'print one JSON line')
     .action(add);
@@ -86,6 +90,8 @@ async function list({ before, ...flags }: ListFlags): Promise<void> {
 }
 
 const aboutOf = (one: Revocation): string =>
-  'tokenId' in one ? `the token ${one.tokenId}` : `tokens of ${one.userId} from before ${isoTime(one.issuedBeforeMs)}`;
+  'tokenId' in one
+    ? `the token ${one.tokenId}`
+    : `tokens of ${one.userId} issued before ${isoTime(one.issuedBeforeMs)}`;
 
 const line = tableLine(7, 24, 20);

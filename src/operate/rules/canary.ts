@@ -31,11 +31,14 @@ export function canaryLines({ percent, minutes, maxRefusedPercent, since, tried,
     `A canary of new rules, begun by version ${since}, judges ${percent} % of the users for ${minutes} min.`,
     `  canary:       ${share(tried)}`,
     `  other users:  ${share(others)}`,
-    `  It rolls back if its share is more than ${maxRefusedPercent} points higher.`,
+    `  It is rolled back if its share is more than ${maxRefusedPercent} points higher.`,
   ];
 }
 
-/** Time for the reports of all apis, after the time of a canary is over. An api that cannot read the rules never reports them. */
+/**
+ * Time for the reports of all apis, after the time of a canary is over. An api that cannot read the rules never reports
+ * them.
+ */
 const REPORTS_WITHIN_MS = 30_000;
 
 interface CanaryPorts {
@@ -81,6 +84,6 @@ export const endCanary = ({ admin, ageMs, reports, log }: CanaryPorts): Job => (
 
 const LINES: Readonly<Record<Exclude<CanaryVerdict, 'continues'>, string>> = {
   passed: 'the canary of rules passed: its rules are in force for all users',
-  refused_more: 'the canary of rules refused too much: the old rules are in force for all users',
+  refused_more: 'the canary of rules refused too many purchases: the old rules are in force for all users',
   too_few_answers: 'the canary of rules had too few answers to judge it: the old rules are in force for all users',
 };

@@ -1,7 +1,9 @@
 import type { RuleSet } from '../../admission/rules/rule-set.js';
 import type { RuleAdmin, Unfit } from './rule-admin.js';
 
-/** The most tries. If another operator publishes rules at the same moment, the change is made in those rules. */
+/**
+ * Maximum number of tries. If another operator publishes rules at the same moment, the change is made in those rules.
+ */
 const TRIES = 5;
 
 /**

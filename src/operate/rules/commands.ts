@@ -82,7 +82,7 @@ export function rulesCommand(): Command {
   rules
     .command('show')
     .description('print the newest rules with all defaults')
-    .argument('[version]', 'an older version, printed as published (a whole number)', parseWhole(1, VERSION_MAX))
+    .argument('[version]', 'number of an older version, which is printed as published', parseWhole(1, VERSION_MAX))
     .option('--json', 'print one JSON line')
     .action((version: number | undefined, flags: Flags) => run('rules', ({ rules }) => show(rules, version, flags)));
   rules
@@ -339,7 +339,10 @@ export async function showSwitches(admin: SwitchAdmin, { json }: Flags): Promise
   for (const row of found.switches) print(lineOf(row));
 }
 
-/** @param ask which apis follow a version @throws CliError when the switch was not set, or some api does not follow it */
+/**
+ * @param ask which apis follow a version
+ * @throws CliError when the switch was not set, or some api does not follow it
+ */
 export async function setSwitch(
   admin: SwitchAdmin,
   change: SwitchChange,

@@ -5,7 +5,7 @@ import type { LineStore } from '../../core/ports/line-store.js';
 import { changeRules } from './change-rules.js';
 import type { RuleAdmin, Unfit } from './rule-admin.js';
 
-/** The most buyers that an operator admits in one go. */
+/** Maximum number of buyers that an operator admits at once. */
 export const ADMIT_MAX = 1_000_000;
 
 export type RateAnswer =
@@ -77,7 +77,7 @@ export class RoomAdmin {
   }
 
   /**
-   * Admits buyers besides the rate, or ends all places. The audit log states the request before it is done.
+   * Admits buyers in addition to the rate, or ends all places. The audit log states the request before it is done.
    * @throws OperationalError mysql; nothing was done
    * @throws OperationalError redis; it may be done all the same
    */

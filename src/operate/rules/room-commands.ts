@@ -45,7 +45,7 @@ export function roomCommand(): Command {
     );
   room
     .command('admit')
-    .description('admit the next buyers of a sale at once, besides the rate')
+    .description('admit the next buyers of a sale at once, in addition to the rate')
     .argument('<saleId>', 'the sale', parseSaleId)
     .argument('<buyers>', 'number of buyers', parseWhole(1, ADMIT_MAX))
     .option('--json', 'print one JSON line')

@@ -65,7 +65,7 @@ const steerRoom = defineRoute({
   path: '/admin/v1/sales/{saleId}/waiting-room',
   label: 'admin',
   operationId: 'steerWaitingRoom',
-  summary: 'Admits the next buyers of a waiting room at once, besides its rate, or ends all places.',
+  summary: 'Admits the next buyers of a waiting room at once, in addition to its rate, or ends all places.',
   access: 'operator',
   endpoint: null,
   params: saleParams,

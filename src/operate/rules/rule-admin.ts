@@ -22,7 +22,7 @@ interface RuleAdminParts {
   readonly repository: RuleRepository;
   readonly broadcast: Pick<RuleBroadcast, 'announce'>;
   readonly log: Log;
-  /** Checks rules for all apis as this process would. Unknown here if omitted. */
+  /** Checks whether an api can use rules. Omitted if this process cannot know that. */
   readonly unfit?: Fitness | undefined;
 }
 

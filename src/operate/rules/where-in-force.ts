@@ -43,7 +43,6 @@ export async function whereInForce(
   }
 }
 
-/** Judges from these reports where the version is in force. */
 export function judgeInForce(version: number, reports: readonly RuleReport[]): WhereInForce {
   const apis = reports
     .map((report) => ({ ...report, follows: report.version !== null && report.version >= version }))

@@ -91,7 +91,7 @@ function endSentence(saleId: string, end: OrderedRepair): string {
 
 const RESHARD_DETAILS = `
 The stock of a sale is kept in one or more buckets, which a Redis cluster can put on different servers. The split takes less
-than a second, or longer with many ten thousands of orders. Meanwhile buyers get 503 and may retry with the same key. Sold
+than a second, or longer with tens of thousands of orders. Meanwhile buyers get 503 and may retry with the same key. Sold
 units, and purchases that wait for a worker, are kept.
 
 After Ctrl-C the sale stays locked until the keeper opens it after 15 s, with the new or the old buckets.

@@ -1,4 +1,3 @@
-/** A row of a CSV file. */
 interface CsvRow {
   /** First line of the row, counted from 1. */
   readonly line: number;
@@ -17,10 +16,9 @@ const cellOf = (separator: string): RegExp =>
 const separatorOf = (text: string): string => /^\s*"?\w*"?\s*([,;\t])/.exec(text)?.[1] ?? ',';
 
 /**
- * Reads CSV according to RFC 4180: commas, or the semicolons or tabs of the first line; lines that end in LF, CRLF or
- * CR; quotes around a cell that contains any of these; a quote written twice inside. A misplaced quote is an error.
- * Empty lines are skipped. The library csv-parse was not used, because for a quote that is never closed it would name
- * the last line of the file.
+ * Reads CSV according to RFC 4180, and more: the first line may use semicolons or tabs instead of commas, and then all
+ * lines do; lines end in LF, CRLF or CR. A misplaced quote is an error. Empty lines are skipped. The library csv-parse
+ * was not used: if a quote is never closed, it names the last line of the file.
  */
 export function readCsv(text: string): ReadCsv {
   const separator = separatorOf(text);

@@ -17,7 +17,7 @@ Examples:
   seckill sale void 7 --unpaid --refund-all --reason 'wrong price' --dry-run
   seckill sale void 7 --unpaid --refund-all --reason 'wrong price'
 
-Works in steps of 500 orders. If it is interrupted, run it again: moved orders are passed over. Cancelled units are for sale
+Works in steps of 500 orders. If it is interrupted, run it again: it skips orders that are done. Cancelled units are for sale
 again; refunded units stay sold. The keeper makes the refunds one after another; \`seckill orders export --sale 7 --state
 refunding\` shows the rest. Purchases that a worker has not written yet become orders later, so run it again after a minute.
 Exit codes: 0 done, 1 not done (the sale is open, or MySQL is down), 2 wrong usage.`;

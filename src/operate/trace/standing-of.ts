@@ -34,7 +34,8 @@ function withoutRow(evidence: PurchaseEvidence, { redriveAfterMs }: StandingLimi
   }
   const parked = deadLetters.find(({ state }) => state === 'parked');
   if (store.unsure && parked === undefined) {
-    const when = evidence.sale?.state === 'closed' ? 'when its buyer asks, since it is closed' : 'within seconds';
+    const when =
+      evidence.sale?.state === 'closed' ? 'when its buyer asks, because the sale is closed' : 'within seconds';
     const sentence = `Redis may have lost data of its sale, which the keeper rebuilds ${when}. Run the trace again after that.`;
     return { state: 'repairing', sentence };
   }
@@ -47,7 +48,7 @@ function withoutRow(evidence: PurchaseEvidence, { redriveAfterMs }: StandingLimi
     if (late !== null && parked !== undefined) return { state: 'parked', sentence: parkedSentence(parked, 'refused') };
     const sentence =
       late === null
-        ? `Redis says ${entry.state} by order ${entry.orderId}, but MySQL does not have this order. Reconcile reports it.`
+        ? `Redis has the purchase as ${entry.state}, with order ${entry.orderId}, but MySQL does not have this order. Reconcile reports it.`
         : `Batch ${late} came after a repair and found no units for this purchase. Its failed order will say so, or reconcile reports it.`;
     return { state: 'unrecorded', sentence };
   }

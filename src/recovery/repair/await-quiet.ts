@@ -98,7 +98,7 @@ export async function whyBusySale(
   }: { readonly repairs: RepairStore; readonly repository: RepairRepository; readonly clock: Clock },
 ): Promise<string | null> {
   const lastMs = await repository.lastOrderMs(saleId);
-  if (lastMs !== null && clock.nowMs() - lastMs < IDLE_AFTER_MS) return 'its last order is young';
+  if (lastMs !== null && clock.nowMs() - lastMs < IDLE_AFTER_MS) return 'its last order is too recent';
   const bodies = await Promise.all(refs.map((ref) => repairs.pendingBodies(ref)));
   return bodies.some(({ length }) => length > 0) ? 'Redis holds batches that are not recorded' : null;
 }

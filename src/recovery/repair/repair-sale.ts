@@ -322,9 +322,9 @@ async function stageAll(
 }
 
 /**
- * Swaps all buckets to the new data and sets the state of the sale, because a move during the repair was only written
- * to MySQL and answered `repairing`. The last bucket comes first: a reshard moves requests only to later buckets, and
- * they must not be lost if the process dies in between.
+ * Swaps all buckets to the new data. Also sets the state of the sale in Redis: if an operator moved the sale during the
+ * repair, only MySQL has the new state. The last bucket comes first: a reshard moves requests only to later buckets,
+ * and they must not be lost if the process dies in between.
  */
 async function swapAll(
   raised: Sale,

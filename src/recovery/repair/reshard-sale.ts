@@ -62,6 +62,6 @@ async function dropSnapshot(saleId: string, { forgetSnapshot, log }: ReshardPort
     await forgetSnapshot(saleId);
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
-    log.warn({ saleId, error: error.message }, 'the snapshot of a resharded sale stays in Redis until its life ends');
+    log.warn({ saleId, error: error.message }, 'the snapshot of a resharded sale stays in Redis until it expires');
   }
 }

@@ -25,8 +25,8 @@ const MAGIC_LONG_TOPIC = -626_843_477;
 const [COMPRESSED, BORN_HOST_V6, STORE_HOST_V6] = [1, 1 << 4, 1 << 5] as const;
 const COMPRESSION_AT = 8;
 /**
- * Compression types that are read as zlib: zlib itself, and none named. A Java client uses zlib for bodies of 4 KiB and
- * more.
+ * Compression types that mean zlib: zlib itself, and no type. A Java client compresses bodies of 4 KiB and more with
+ * it.
  */
 const ZLIB: readonly number[] = [0, 3];
 /** No client sends a longer body by default. A few compressed kB may claim to be many GiB. */

@@ -3,7 +3,7 @@ import { connect as connectByTls } from 'node:tls';
 import { tlsReason, type Tls } from '../../core/tls.js';
 import { accessRefusal, ROCKETMQ_TLS_NAMES, signFields, type BrokerCredentials } from '../credentials.js';
 
-/** A nearby broker answers in milliseconds. One that is stopped or hangs never does. */
+/** A nearby broker answers in milliseconds. A broker that is stopped or hangs never does. */
 const ANSWER_TIMEOUT_MS = 2_000;
 /**
  * How long a connection is kept for the next request. An inspection sends dozens of requests, and opening a connection
@@ -182,7 +182,6 @@ function granted(address: RemotingAddress, frame: Frame): Frame {
   throw refusal(address, frame);
 }
 
-/** Returns the error for a refusal. */
 export function refusal({ host, port }: RemotingAddress, { code, remark }: FrameHeader): RemotingError {
   const message =
     code === NO_PERMISSION

@@ -26,7 +26,7 @@ describe('the users of a canary', () => {
   const users = Array.from({ length: 100_000 }, (_, index) => `user-${index}`);
   const chosen = (canary: Canary): string[] => users.filter((userId) => judges(canary, userId));
 
-  it('are about the given share, and others for each canary', () => {
+  it('are about the given share, and different users for each canary', () => {
     const [first, second] = [chosen(canaryOf(1, 7)), chosen(canaryOf(1, 8))];
     for (const share of [first.length, second.length]) expect(share).to.be.within(850, 1150);
     const both = new Set(first);
@@ -67,7 +67,7 @@ describe('changes that a share of users cannot try', () => {
     untriable(rulesOf(before), rulesOf(after)).map(({ path }) => path);
   const window = { limit: 5, windowMs: 1000 };
 
-  it('are those of addresses, of all buyers, of a process and of other requests than purchases', () => {
+  it('are those that concern addresses, all buyers, a process, or requests other than purchases', () => {
     const after = {
       lists: { mode: 'on', addresses: { deny: ['192.0.2.1'] } },
       limits: {
@@ -86,7 +86,7 @@ describe('changes that a share of users cannot try', () => {
     ]);
   });
 
-  it('are none when only users are judged otherwise', () => {
+  it('do not include a change that only judges single users differently', () => {
     const limits = { mode: 'on', purchase: { user: window } };
     const before = { degrade: { mode: 'on' } };
     const after = {
@@ -102,7 +102,7 @@ describe('changes that a share of users cannot try', () => {
 });
 
 describe('limits during a canary', () => {
-  it('count each user by the limit that judges the user, also when requests arrive together', async () => {
+  it('count each user against the limit that applies to the user, even if requests arrive together', async () => {
     const clock = new SteppedClock();
     const limitOf = (limit: number) =>
       rulesOf({ limits: { mode: 'on', purchase: { user: { limit, windowMs: 1000 } } } });

@@ -267,7 +267,7 @@ describe('CurrentRules', () => {
     expect(world.warnings()).to.have.length(2);
   });
 
-  it('does not treat a bug as an outage: the next run rejects with a bug of a read beside the loop', async () => {
+  it('does not treat a bug as an outage: if a call in the background has a bug, the next run rejects with it', async () => {
     const fails = () => Promise.reject(new Bug('it is broken'));
     const ended = (current: CurrentRules) => current.runOnce().then(() => 'done', String);
     const after = async (breakIt: () => void): Promise<string[]> => {

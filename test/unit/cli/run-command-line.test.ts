@@ -48,7 +48,7 @@ describe('command failure', () => {
     await runCommandLine(new Command('seckill'), [new Command('go').argument('<name>').action(ran)]);
     expect([process.exitCode, ran.callCount]).to.deep.equal([2, 0]);
     process.exitCode = exitCode;
-    expect(printed).to.deep.equal([['seckill: an argument is not UTF-8 text: check it, and your locale.']]);
+    expect(printed).to.deep.equal([['seckill: an argument is not valid UTF-8: check the argument and your locale.']]);
   });
 
   it('ignores that a reader of stdout leaves early, and reports any other error of stdout', () => {

@@ -184,7 +184,7 @@ describe('batch', () => {
     ['epoch', [0, 1.5], /epoch/],
     ['createdAt', [-1, 'now'], /createdAt/],
     ['trace', ['x'.repeat(129), null], /trace/],
-    ['purchases', [[], {}], /filled list/],
+    ['purchases', [[], {}], /non-empty list/],
     ['purchases', [[['u1', 'k1']], [['u1', 'k1', 1, 1]], ['u1']], /not a list of 3 values/],
     ['purchases', [[['u 1', 'k1', 1]]], /purchase 0 has a bad id/],
     ['purchases', [[good, ['u2', 'k/1', 1]]], /purchase 1 has a bad id/],

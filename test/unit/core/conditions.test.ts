@@ -73,7 +73,7 @@ describe('conditions', () => {
     expect(words(watchOf(rule('max(m{state!="outbox"}) > 0')))).to.have.length(1);
   });
 
-  it('divides and subtracts series with the same labels', () => {
+  it('divides, or subtracts, two series that have the same labels', () => {
     const share = watchOf(rule('max by (server) (used / max) > 0.8'));
     published = {
       used: [series(81, { server: 'a' }), series(81, { server: 'b' }), series(81, { server: 'c' })],

@@ -12,7 +12,7 @@ describe('purchase metadata', () => {
       expect(isMetadata(good)).to.equal(true);
     }
     for (const bad of [undefined, null, 'x', 1, true, [], ['a'], { a: 1 }, { a: null }, { a: {} }, { a: ['x'] }]) {
-      expect(metadataFault(bad), JSON.stringify(bad)).to.match(/^metadata must be an object of texts/);
+      expect(metadataFault(bad), JSON.stringify(bad)).to.match(/^metadata must be an object of strings/);
       expect(isMetadata(bad)).to.equal(false);
     }
   });
@@ -20,7 +20,7 @@ describe('purchase metadata', () => {
   it('refuses half of a surrogate pair, because the store would then refuse the whole batch', () => {
     for (const half of ['\ud800', 'note 🖋'.slice(0, 6), '\udfff\ud83d', 'a\udc00z']) {
       expect(metadataFault({ a: 'x', note: half }), JSON.stringify(half)).to.match(
-        /^metadata "note" holds half of a character/,
+        /^metadata "note" contains half a character/,
       );
       expect(isMetadata({ note: half })).to.equal(false);
     }

@@ -87,7 +87,7 @@ describe('parseJson', () => {
         } else
           expect(parsed)
             .to.have.property('error')
-            .that.matches(/^The body holds half of a character/);
+            .that.matches(/^The body contains half a character/);
       }),
     );
     expect(errorOf('"\\\\ud83d"'), 'a backslash and no escape').to.equal(null);

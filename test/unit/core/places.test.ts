@@ -4,7 +4,7 @@ import { Places, type AddressShare } from '../../../src/core/places.js';
 describe('connection places', () => {
   const at = (key: string, times = 1): readonly AddressShare[] => [{ key, times }];
 
-  it('count both for an address and for its network, and limit the share of each', () => {
+  it('count against both an address and its network, and each has a limit', () => {
     const places = new Places({ max: 100, perAddressMax: 2 });
     const inNetwork = (key: string): readonly AddressShare[] => [...at(key), ...at('network', 2)];
     const taken = ['a', 'a', 'a', 'b', 'b', 'c'].map((key) => places.take(null, inNetwork(key)));

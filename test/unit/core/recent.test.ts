@@ -16,7 +16,7 @@ describe('recent value', () => {
     expect(await read(), 'kept').to.equal(2);
   });
 
-  it('only shares a running request if caching is off', async () => {
+  it('is shared only by callers of one running request if caching is off', async () => {
     let asked = 0;
     const read = recent(async () => ++asked, 0, new ManualClock());
     expect(await Promise.all([read(), read()])).to.deep.equal([1, 1]);

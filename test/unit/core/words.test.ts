@@ -99,7 +99,7 @@ describe('id syntax', () => {
 });
 
 describe('purchase', () => {
-  it('accepts a quantity from 1 to 1000 as a whole number', () => {
+  it('accepts only whole numbers from 1 to 1000 as a quantity', () => {
     for (const good of [1, 2, 1000]) expect(isQuantity(good)).to.equal(true);
     for (const bad of [0, -1, 1001, 1.5, NaN, Infinity, '1', null, undefined, true]) {
       expect(isQuantity(bad), String(bad)).to.equal(false);

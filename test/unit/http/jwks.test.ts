@@ -270,7 +270,7 @@ describe('identity providers', () => {
       expect(await ask(many, namelessToken('EdDSA', {}, pairs[0]?.privateKey))).to.equal('unknown_key');
     });
 
-    it('check only their own tokens, even if tokens begin alike', async () => {
+    it('check only their own tokens, even if two tokens have the same beginning', async () => {
       const other = generateKeyPairSync('ed25519');
       provider.keys = [nameless(KEYS.EdDSA.publicKey)];
       const second = {

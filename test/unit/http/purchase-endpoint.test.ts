@@ -87,7 +87,7 @@ describe('POST purchases', () => {
     const half = await ask({ body: '{"metadata":{"note":"\\ud83d"}}' });
     expect([half.status, half.body.detail]).to.deep.equal([
       400,
-      'The body holds half of a character (an unpaired surrogate); split texts only between characters.',
+      'The body contains half a character (an unpaired surrogate); split strings only between characters.',
     ]);
     for (const bytes of [[0xff], [0xb9, 0xe3], [0xed, 0xa0, 0xbd], [0xc0, 0x80], [0xe9]]) {
       const body = new Uint8Array(

@@ -117,7 +117,7 @@ describe('request trace ids', () => {
     expect(fake.entered.map(({ traceId }) => traceId)).to.deep.equal(ids.map(() => undefined));
   });
 
-  it('lead to the batch if the purchase brings no id', async () => {
+  it('lead to the batch if the purchase carries no id', async () => {
     await start();
     const batchId = newBatchId();
     const outcomes: readonly PurchaseOutcome[] = [

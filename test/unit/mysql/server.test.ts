@@ -50,7 +50,7 @@ describe('mysql: connection options', () => {
       ],
       [
         Object.assign(new Error('connect ECONNREFUSED 10.0.0.1:3307'), { code: 'ECONNREFUSED' }),
-        'cannot be reached (connect ECONNREFUSED 10.0.0.1:3307): check that it runs, and MYSQL_URL',
+        'cannot be reached (connect ECONNREFUSED 10.0.0.1:3307): check that it is running, and check MYSQL_URL',
       ],
       [
         Object.assign(new Error('Server does not support secure connection'), { code: 'HANDSHAKE_NO_SSL_SUPPORT' }),

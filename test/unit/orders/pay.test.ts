@@ -491,7 +491,7 @@ describe('pay and cancel', () => {
     expect([limit.maxOf(order.saleId), limit.refuses()]).to.deep.equal([10, true]);
   });
 
-  it('does not count cancellations in another sale, and none while the rules are off', async () => {
+  it('does not count cancellations in another sale, or any while the rules are off', async () => {
     for (const raw of [{ mode: 'off' }, { mode: 'on', cancelsMax: 0, sales: ['1'] }]) {
       const limit = new CancelLimit(() => orderRules.parse(raw), {
         ...noAdmissionMetrics,

@@ -82,7 +82,7 @@ describe('payment provider calls with a time limit', () => {
     expect(clock.waiting).to.deep.equal([]);
   });
 
-  it('delay no other refund if one never ends, and let that one be tried again', async () => {
+  it('let a refund that never ends be tried again, without delaying other refunds', async () => {
     const world = new KeeperWorld();
     const refunds = new MemoryRefundRepository(world.transitions, world.clock);
     const sale = await world.openSale({ stock: 10 });

@@ -74,7 +74,7 @@ describe('keeper: job loop', () => {
       if (number !== 290 && number < 299) throw new Error('away');
     });
     expect(world.warnings).to.deep.equal(Array(2).fill('a keeper job failed and will run again'));
-    expect(infos).to.deep.equal([289, 8].map((failures) => [{ failures, job: 'a-job' }, 'a keeper job runs again']));
+    expect(infos).to.deep.equal([289, 8].map((failures) => [{ failures, job: 'a-job' }, 'a keeper job works again']));
   });
 
   it('logs a failure caused by a sale in repair at info level, without a stack', async () => {
@@ -86,7 +86,7 @@ describe('keeper: job loop', () => {
     expect(world.warnings).to.deep.equal([]);
     expect(infos.map(([, message]) => message)).to.deep.equal([
       'a keeper job failed and will run again',
-      'a keeper job runs again',
+      'a keeper job works again',
     ]);
     expect(infos[0]?.[0]).to.have.all.keys('job', 'error');
     expect(world.runs.filter(([, result]) => result === 'failed')).to.have.length(3);
@@ -152,7 +152,7 @@ describe('keeper: job that runs when its work is due', () => {
 });
 
 describe('keeper: buckets to read', () => {
-  it('are all buckets with a pending batch, but of no draft or retired sale', async () => {
+  it('are all buckets with a pending batch, except those of draft and retired sales', async () => {
     const world = new KeeperWorld();
     const states: SaleState[] = ['draft', 'warm', 'open', 'paused', 'closed'];
     const sales = states.map((state) => saleOf({ state, buckets: 2 }));

@@ -20,7 +20,7 @@ describe('redis: replies of scripts', () => {
 
   it('throws on an unknown word instead of treating it as a refusal', () => {
     for (const word of ['', 'nope', 'deducted', 'accepted', 'toString']) {
-      expect(() => readAnswers([0, word, ''], 0, 1), word).to.throw(Bug, 'a script answered the word');
+      expect(() => readAnswers([0, word, ''], 0, 1), word).to.throw(Bug, 'a script returned the word');
     }
   });
 

@@ -159,12 +159,12 @@ describe('delivery-source: client whose receives fail', () => {
       await failure();
     }
     expect(lines.map(({ message }) => message)).to.deep.equal([
-      'no receive returned for too long; starting a new consumer each minute',
+      'no call of receive has returned for too long; starting a new consumer each minute',
     ]);
     client.receive.resolves([]);
     await source.receive(1);
     expect(lines.slice(1).map(({ message, fields }) => [message, fields.failures])).to.deep.equal([
-      ['a new consumer receives', 5],
+      ['a new consumer receives messages', 5],
     ]);
   });
 });

@@ -80,7 +80,7 @@ describe('get-sale', () => {
     expect(reads).to.equal(0);
   });
 
-  it('counts units in transit, and does not show buckets that it cannot read as empty [R12]', async () => {
+  it('counts units in transit, and does not treat an unreadable bucket as empty [R12]', async () => {
     const sale = await loaded({ stock: 2, buckets: 2 });
     const transfers = new MemoryTransferStore(store);
     store.bucket({ ...sale, bucket: 1 }).unitsLeft = 0;

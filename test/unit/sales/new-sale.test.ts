@@ -58,7 +58,7 @@ describe('readNewSale', () => {
     }
     for (const title of ['a\u001b[2Jb', 'a\nb', 'a\u009bb', 'a\u2028b', 'a\u202eb', 'a\ud800b']) {
       expect(errorsOf({ title }), JSON.stringify(title)).to.deep.equal({
-        title: 'title must not hold control characters.',
+        title: 'title must not contain control characters.',
       });
     }
     for (const title of [
@@ -71,7 +71,7 @@ describe('readNewSale', () => {
       'a'.replace('a', '\u034f'),
     ]) {
       expect(errorsOf({ title }), JSON.stringify(title)).to.deep.equal({
-        title: 'title must hold a character that can be seen.',
+        title: 'title must contain a visible character.',
       });
     }
     for (const title of ['Café ☕ 👩‍💻', '\u200b1', '鋼筆', '🖋', '!'])

@@ -44,7 +44,7 @@ describe('files of the servers', () => {
     expect(await flushed('host')).to.deep.equal(['appendfsync always', 'flushDiskType=SYNC_FLUSH']);
   });
 
-  it('check a half message for at least an hour (protocol rule 2)', async () => {
+  it('check back for a half message for at least an hour (protocol rule 2)', async () => {
     await proxySpec(instance()).prepare(TOOLS);
     const value = (key: string): number => Number(new RegExp(`^${key}=(\\d+)$`, 'm').exec(conf('broker.conf'))?.[1]);
     expect(value('transactionCheckInterval') * value('transactionCheckMax')).to.be.at.least(3_600_000);

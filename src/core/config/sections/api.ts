@@ -143,7 +143,7 @@ export const accessLog = {
   }),
   sampleEvery: integer({
     env: 'ACCESS_LOG_SAMPLE_EVERY',
-    doc: 'With ACCESS_LOG=sampled, the access log records one in every this many answers.',
+    doc: 'With ACCESS_LOG=sampled, the access log records one answer out of this many.',
     unit: 'answers',
     fallback: 100,
     min: 1,

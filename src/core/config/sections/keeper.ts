@@ -49,7 +49,7 @@ export const keeper = {
   }),
   witness: word({
     env: 'WITNESS',
-    doc: 'Whether a keeper follows the binary log of MySQL and reports changes of orders that no program makes. Needs `log_bin`, `binlog_format=ROW`, `binlog_row_metadata=FULL` and the rights of a replica: `seckill doctor` checks them.',
+    doc: 'Whether a keeper follows the binary log of MySQL and reports changes to orders that no program made. Needs `log_bin`, `binlog_format=ROW`, `binlog_row_metadata=FULL` and the rights of a replica: `seckill doctor` checks them.',
     words: ['off', 'watch'],
     fallback: 'off',
   }),

@@ -72,7 +72,7 @@ export const payment = {
   }),
   webhookSecretBefore: text({
     env: 'PAYMENT_WEBHOOK_SECRET_BEFORE',
-    doc: 'Previous secret of the webhook, which is still accepted while you change the secret. Remove it once the provider signs with the new one.',
+    doc: 'Previous webhook secret, which is still accepted while you change the secret. Remove it once the provider signs with the new one.',
     optional: true,
     minLength: 32,
     secret: true,

@@ -71,7 +71,7 @@ export const redis = {
   ...tlsKeys('REDIS_TLS', 'Redis and its sentinels', 'REDIS_URL'),
   replyTimeoutMs: integer({
     env: 'REDIS_REPLY_TIMEOUT_MS',
-    doc: 'Time limit for a reply of Redis. After that, the outcome of the command is unknown.',
+    doc: 'Time limit for a reply from Redis. After that, the outcome of the command is unknown.',
     unit: 'ms',
     fallback: 1500,
     min: 50,
@@ -87,7 +87,7 @@ export const redis = {
   }),
   waitReplicas: integer({
     env: 'REDIS_WAIT_REPLICAS',
-    doc: 'Number of Redis replicas that must store a purchase before its buyer gets 202 ([durability](durability.md)). 0 waits for none.',
+    doc: 'Number of Redis replicas that must store a purchase before its buyer gets 202 ([durability](durability.md)). 0 waits for no replica.',
     unit: 'replicas',
     fallback: 0,
     min: 0,

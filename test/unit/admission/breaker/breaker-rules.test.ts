@@ -29,9 +29,11 @@ describe('breaker rules', () => {
     expect(reasonsFor({ weights: { rate: 0, failures: 0.2, latency: 0.2 } })).to.deep.equal([
       'weights: must add up to openAt or more, or the breaker never opens',
     ]);
-    expect(reasonsFor({ failures: { from: 0.5, to: 0.5 } })).to.deep.equal(['failures: must have from below to']);
+    expect(reasonsFor({ failures: { from: 0.5, to: 0.5 } })).to.deep.equal([
+      'failures: must have a from that is less than to',
+    ]);
     expect(reasonsFor({ probe: { firstMs: 2000, capMs: 1000 } })).to.deep.equal([
-      'probe: must have firstMs of at most capMs',
+      'probe: must have a firstMs that is not greater than capMs',
     ]);
     expect(reasonsFor({ callsmin: 3 }).join()).to.include('callsmin');
     expect(reasonsFor({ quorumShare: 0 })).to.have.length(1);

@@ -134,7 +134,7 @@ const enter = (window: SlidingWindow, { atUs, subject }: Call, most: number, sub
 };
 
 describe('sliding window', () => {
-  it('never admits more than the limit per window, and refuses only if calls within 1.1 windows account for it', () => {
+  it('never admits more than the limit per window, and refuses only if the calls of the last 1.1 windows reach the limit', () => {
     fc.assert(
       fc.property(windowLimit, windowMs, calls, (most, ofMs, list) => {
         const window = new SlidingWindow(ofMs);

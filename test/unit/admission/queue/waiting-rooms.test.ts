@@ -145,7 +145,7 @@ describe('waiting rooms', () => {
     expect(refused).to.equal('memory line store is down');
   });
 
-  it('assign places by lot only once the sale opens, and put late buyers behind', async () => {
+  it('assign places by lot only once the sale opens, and put late buyers behind the others', async () => {
     set({ order: 'lot', admitPerSecond: 0 });
     const early = ['a', 'b', 'c', 'd'];
     const tickets: string[] = [];

@@ -160,21 +160,21 @@ describe('config: secrets and certificates from files', () => {
         authority,
       );
       expect(mysql({ MYSQL_TLS_CA: 'no certificate' })).to.equal(
-        'MYSQL_TLS_CA must hold certificates in PEM, but holds none',
+        'MYSQL_TLS_CA must contain certificates in PEM, but contains none',
       );
       expect(mysql({ MYSQL_TLS_CA: '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----' })).to.equal(
-        'MYSQL_TLS_CA must hold certificates in PEM, but one of them cannot be read',
+        'MYSQL_TLS_CA must contain certificates in PEM, but one of them cannot be read',
       );
       expect(mysql({ MYSQL_TLS_CA_FILE: file('old.pem', expired.cert) })).to.match(
-        /^MYSQL_TLS_CA_FILE must hold a certificate that is valid, but it expired on \d{4}-/,
+        /^MYSQL_TLS_CA_FILE must contain a certificate that is valid, but it expired on \d{4}-/,
       );
       expect(mysql({ MYSQL_TLS_CA: expired.cert + authority.cert }), 'an old one beside it').to.equal('');
       const chain = { MYSQL_TLS_CERT: expired.cert + authority.cert, MYSQL_TLS_KEY: expired.key };
       expect(mysql(chain), 'our own is the first, whatever stands behind it').to.match(
-        /^MYSQL_TLS_CERT must hold a certificate that is valid/,
+        /^MYSQL_TLS_CERT must contain a certificate that is valid/,
       );
       const noKey = mysql({ MYSQL_TLS_CERT: pair.cert, MYSQL_TLS_KEY: 'hush-hush' });
-      expect(noKey).to.equal('MYSQL_TLS_KEY must hold a private key in PEM without a passphrase, but does not');
+      expect(noKey).to.equal('MYSQL_TLS_KEY must contain a private key in PEM without a passphrase, but does not');
       expect(mysql({ MYSQL_TLS_CERT: pair.cert, MYSQL_TLS_KEY: other.key })).to.equal(
         'MYSQL_TLS_KEY must be the key of MYSQL_TLS_CERT, but is the key of another certificate',
       );

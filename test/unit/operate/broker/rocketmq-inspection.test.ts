@@ -44,7 +44,7 @@ describe('inspection of RocketMQ with a faulty broker', () => {
     return (error as OperationalError).message;
   };
 
-  it('asks a broker again that is silent for a moment', async () => {
+  it('asks a broker again if it is silent for a moment', async () => {
     let asked = 0;
     const inspection = await inspect({ 'broker-a': () => (++asked <= 2 ? 'closes' : NO_ONE) });
     expect(await inspection.consumers('g')).to.deep.equal([]);
@@ -165,7 +165,7 @@ describe('figures for the keeper', () => {
     expect(await afterItsNameServer()).to.deep.equal([true]);
   });
 
-  it('fail when no name server answers, because the broker may run', async () => {
+  it('fail when no name server answers, because the broker may be running', async () => {
     cluster.close();
     const error = await inspection.figures([]).catch((reason: unknown) => reason);
     expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'rocketmq' });
@@ -213,7 +213,7 @@ describe('browsing a topic', () => {
     return [messages.map(({ storedAtMs }) => storedAtMs), more];
   };
 
-  it('returns the newest messages of all queues, or the first from a position on, and whether there are more', async () => {
+  it('returns the newest messages of all queues, or the first after a position, and whether there are more', async () => {
     queues = [small(3), small(2)];
     expect(await browse(null, 10)).to.deep.equal([[0, 1, 10, 11, 20], false]);
     expect(await browse(null, 5)).to.deep.equal([[0, 1, 10, 11, 20], false]);

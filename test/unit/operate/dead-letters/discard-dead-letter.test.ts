@@ -148,7 +148,7 @@ describe('discard-dead-letter', () => {
     expect(await world.admin.discard('999', 'ann')).to.deep.equal({ outcome: 'not_found' });
   });
 
-  it('leaves a purchase to the batch that holds it by now', async () => {
+  it('leaves a purchase to the batch that now holds it', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
     const { requests } = bucket();
     requests.delete('u1/k1'); // Redis lost the purchase, and its buyer sent the same key again

@@ -167,7 +167,7 @@ describe('live snapshots', () => {
     expect(later, 'three reports long').to.deep.equal({ ...notReady, severity: 'page' });
   });
 
-  it('show the buyers in the waiting room that all APIs share, or null if no API knows a room', async () => {
+  it('show how many buyers are in the waiting room of a sale, once for all APIs, or null if no API knows a room', async () => {
     const sales = ['7', '8', '9'].map((saleId) => ({ saleId }) as LiveSale);
     look = async () => ({ ...NOTHING, sales });
     await programs.report('a', reportOf({ kind: 'api', waiting: { 7: 3, 8: 0 } }), 600_000);

@@ -55,7 +55,7 @@ describe('seckill plan', () => {
     }
   });
 
-  it('uses the figures that bench/README.md and the pages about sizing state', () => {
+  it('uses the figures in bench/README.md and in the pages about sizing', () => {
     const readme = readFileSync(join(REPO_DIR, 'bench/README.md'), 'utf8');
     const { api, broker, mysql, worker, keeper, redis, limitsInRedis, deductsPerSecond, rowsPerSecond } = README_COSTS;
     const parts = `api ${api.full}, broker ${broker.full}, MariaDB ${mysql.full}, worker ${worker.full}`;

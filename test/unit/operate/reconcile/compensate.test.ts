@@ -296,7 +296,7 @@ describe('compensate', () => {
     expect(world.jobs.jobs[1]).to.include({ attempts: 0, lastError: 'Error: a bug' });
   });
 
-  it('adjusts the stock neither in part nor if the units of buyers disagree with their requests [D6]', async () => {
+  it('adjusts no stock if only a part could be adjusted, or if the units of buyers disagree with their requests [D6]', async () => {
     await setState('paused');
     bucket().unitsLeft = 3;
     await world.found(sale.saleId, true); // 97 units too few

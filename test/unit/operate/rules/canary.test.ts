@@ -68,7 +68,7 @@ describe('a canary of rules', () => {
     expect(admission.operator(operator)).to.include({ word: 'denied' });
   });
 
-  it('judges its share of the users, counts their answers apart and reports them', async () => {
+  it('judges its share of the users, counts their answers separately and reports them', async () => {
     const current = await follow();
     expect(current.of('bob')).to.equal(current.rules);
     await start();
@@ -91,7 +91,7 @@ describe('a canary of rules', () => {
     });
   });
 
-  it('stays out of reach of `set` until it is promoted or rolled back', async () => {
+  it('cannot be replaced by `set` until it is promoted or rolled back', async () => {
     expect(await start()).to.include({ outcome: 'published', version: 2 });
     expect(await admin.publish({}, 2, 'bob')).to.deep.equal({ outcome: 'canary_running' });
     expect(await admin.publish({}, 2, 'bob', TERMS)).to.deep.equal({ outcome: 'canary_running' });
@@ -106,11 +106,11 @@ describe('a canary of rules', () => {
     ]);
   });
 
-  it('is refused with the place of a change that no share of users can try', async () => {
+  it('is refused, with the path of the change, if a share of users cannot try a change', async () => {
     const answer = await start({ ...denying('eve'), breaker: { mode: 'on' } });
     expect(answer).to.deep.equal({
       outcome: 'invalid',
-      reasons: [{ path: 'breaker', message: 'does not judge the purchases of one user: change it without a canary' }],
+      reasons: [{ path: 'breaker', message: 'cannot be tried on a share of users: change it without a canary' }],
     });
   });
 
@@ -138,7 +138,7 @@ describe('a canary of rules', () => {
     expect(repository.audited.at(-1)?.after).to.deep.include({ version: 3, since: 2, why: 'passed', tried, others });
   });
 
-  it('is not judged at its end by a Redis that has lost reports, until every api had time to report again', async () => {
+  it('is not judged while Redis has lost reports, until every api has had time to report again', async () => {
     await start();
     ageMs = 600_000;
     await judge();

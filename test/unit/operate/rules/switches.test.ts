@@ -55,7 +55,7 @@ describe('switches', () => {
     expect(sentences(null)).to.deep.equal(['body must be an object.']);
   });
 
-  it('read command-line arguments as the same change', () => {
+  it('read the same change from the arguments of the command line', () => {
     const change = { endpoint: 'order', level: 'L1', percent: 12.5 };
     expect(readSwitchArguments('order', 'L1', '12.5')).to.deep.equal({ read: 'change', change });
     expect(readSwitchArguments('order', 'L1')).to.deep.equal({ read: 'change', change: { ...change, percent: 100 } });
@@ -98,7 +98,7 @@ describe('switches', () => {
     expect(modeAfter('on', 'L0')).to.equal('on');
   });
 
-  it('do not return with a new switch when the layer was turned off before', () => {
+  it('are reset when a new switch turns on a layer that was off', () => {
     const before = rulesOf({ mode: 'off', switches: { purchase: { level: 'L4', percent: 100 } } });
     const { switches } = withSwitch({ degrade: before }, { endpoint: 'sale', level: 'L1', percent: 100 }).degrade;
     expect([switches.purchase.level, switches.sale.level]).to.deep.equal(['L0', 'L1']);

@@ -56,7 +56,7 @@ describe('trace: state of a purchase', () => {
     const [unrecorded, sentence] = stand(pendingEvidence({ store: { entry } }));
     expect([unrecorded, sentence]).to.deep.equal([
       'unrecorded',
-      'Redis says ordered by order 42, but MySQL does not have this order. Reconcile reports it.',
+      'Redis has the purchase as ordered, with order 42, but MySQL does not have this order. Reconcile reports it.',
     ]);
     const refused = { state: 'released', orderId: lostIn('batch-1'), quantity: 1 } as const;
     expect(stand(pendingEvidence({ store: { entry: refused } }))[1]).to.match(
@@ -157,6 +157,6 @@ describe('trace: state of a purchase', () => {
   it('says that a closed sale that Redis may have lost is rebuilt when its buyer asks', () => {
     const one = pendingEvidence({ store: { entry: null, batch: null, unsure: true } });
     const closed = { ...one, sale: one.sale && { ...one.sale, state: 'closed' as const } };
-    expect(stand(closed)[1]).to.contain('which the keeper rebuilds when its buyer asks');
+    expect(stand(closed)[1]).to.contain('which the keeper rebuilds when its buyer asks, because the sale is closed');
   });
 });

@@ -394,7 +394,7 @@ describe('trace: purchases with an id', () => {
     expect(asked).to.deep.equal([]);
   });
 
-  it('does not ask a broker again that was silent for one batch, and shows the messages of other brokers', async () => {
+  it('does not ask a broker again once it was silent for one batch, and shows the messages of other brokers', async () => {
     const sale = await world.openSale();
     for (const user of ['u1', 'u2']) await world.deducted(sale, [`${user}/k1`]);
     inRedis.set(`${sale.saleId}/k1`, ['u1', 'u2']);

@@ -7,7 +7,7 @@ import { awaitQuiet } from '../../../../src/recovery/repair/await-quiet.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { saleOf } from '../../../helpers/sales.js';
 
-const busy = async (): Promise<string | null> => 'its last order is young';
+const busy = async (): Promise<string | null> => 'its last order is too recent';
 const OPTIONS = { quietMs: 1500, waitMaxMs: 15_000 };
 
 describe('await-quiet', () => {
@@ -173,7 +173,7 @@ describe('await-quiet', () => {
       const idle = async (): Promise<null> => null;
       const received = (all: boolean): Told => ({ ends: async () => ENDS, haveReceived: async () => all });
       expect(await whyOf(received(true), idle)).to.deep.equal([]);
-      expect(await whyOf(received(true), busy)).to.deep.equal(['its last order is young']);
+      expect(await whyOf(received(true), busy)).to.deep.equal(['its last order is too recent']);
       expect(await whyOf(received(false), idle)).to.deep.equal(['the workers have not received all of its batches']);
       expect(await whyOf({ ends: down, haveReceived: down }, idle)).to.deep.equal(['down']);
       expect(await whyOf(null, idle)).to.deep.equal(['NAMESRV_ADDR is not set']);

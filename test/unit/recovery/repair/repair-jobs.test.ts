@@ -159,7 +159,7 @@ describe('repair-jobs', () => {
     expect(world.results).to.deep.equal(['busy']);
   });
 
-  it('closed sales: rebuilds none after a restart, except sales in demand, however many there are [R1]', async () => {
+  it('closed sales: after a restart, rebuilds only those in demand, however many there are [R1]', async () => {
     const sales: Sale[] = [];
     for (let i = 0; i < 40; i++) sales.push(await world.openSale());
     for (const sale of sales) await close(sale);

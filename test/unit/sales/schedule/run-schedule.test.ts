@@ -112,7 +112,7 @@ describe('run-schedule', () => {
     expect([world.state(sale), await world.inRedis(sale)]).to.deep.equal(['paused', 'paused']);
   });
 
-  it('lets an operator who pauses between the two writes of an opening win in Redis too', async () => {
+  it('lets the pause of an operator win in Redis too if it comes between the two writes of an opening', async () => {
     const sale = await world.create();
     advance(50);
     await world.run();

@@ -121,7 +121,7 @@ describe('filters in the address', () => {
 });
 
 describe('long list', () => {
-  it('draws the visible rows and a few around them, and keeps the height of all', () => {
+  it('draws only the visible rows and a few around them, but is as high as all rows', () => {
     const { from, to, abovePx, belowPx } = rowWindow(10_000, 37, 37 * 5_000, 740);
     expect([from, to]).to.deep.equal([4_988, 5_032]);
     expect(abovePx + (to - from) * 37 + belowPx).to.equal(10_000 * 37);
