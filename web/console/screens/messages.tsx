@@ -237,7 +237,7 @@ export function BrokerTable({ brokers }: { readonly brokers: readonly Broker[] }
   const { t, f } = useWords();
   const columns: readonly Column<Broker>[] = [
     { name: t.messages.broker, cell: ({ name }) => <b>{name}</b> },
-    { name: t.messages.address, hides: 'phone', cell: ({ address }) => <code>{address}</code> },
+    { name: t.messages.address, hides: 'phone', cell: ({ address }) => <Id text={address} /> },
     {
       name: t.common.state,
       cell: ({ down }) =>
@@ -708,7 +708,7 @@ function Clients() {
     ...(isProducer
       ? [{ name: t.common.topic, cell: ({ group: topic }: BrokerClient) => <Cut text={topic ?? null} as="code" /> }]
       : []),
-    { name: t.messages.address, hides: 'phone', cell: ({ address }) => <code>{address}</code> },
+    { name: t.messages.address, hides: 'phone', cell: ({ address }) => <Id text={address} /> },
     { name: t.messages.language, hides: 'narrow', width: '110px', cell: ({ language }) => language },
   ];
   return (

@@ -14,7 +14,7 @@ import { may } from '../logic/permissions.js';
 import { queryOf } from '../logic/query.js';
 import { pathOf, RECONCILE_TABS } from '../logic/routes.js';
 import type { Tone } from '../logic/time-line.js';
-import { Ago, Badge, Button, Cut, Facts, Id, Link, Panel, SaleLink, ScreenHead, Tabs, Time } from '../parts/basics.js';
+import { Ago, Badge, Button, Cut, Facts, Id, Panel, SaleLink, ScreenHead, Tabs, Time } from '../parts/basics.js';
 import { Confirm } from '../parts/confirm.js';
 import { Dialog } from '../parts/dialog.js';
 import { Choice, choice, FilterBar, TextField } from '../parts/fields.js';
@@ -245,11 +245,11 @@ function About({ about, saleId }: { readonly about: Readonly<Record<string, unkn
   return (
     <span class="cut" title={rest}>
       {typeof requestId === 'string' && (
-        <Link to={pathOf({ screen: 'purchases', id: requestId }) + queryOf({ saleId, buyer: String(userId) })}>
-          <code>
-            {String(userId)}/{requestId}
-          </code>
-        </Link>
+        <Id
+          text={requestId}
+          label={`${String(userId)}/${requestId}`}
+          to={pathOf({ screen: 'purchases', id: requestId }) + queryOf({ saleId, buyer: String(userId) })}
+        />
       )}{' '}
       <span class="faint" lang="en">
         {rest}

@@ -15,7 +15,7 @@ import { may } from '../logic/permissions.js';
 import { pathOf, RULE_TABS } from '../logic/routes.js';
 import { ruleFault, ruleTitle } from '../logic/rule-fields.js';
 import { Store } from '../logic/store.js';
-import { Badge, Button, Cut, Facts, Panel, ScreenHead, Tabs, Time } from '../parts/basics.js';
+import { Badge, Button, Cut, Facts, Id, Panel, ScreenHead, Tabs, Time } from '../parts/basics.js';
 import { Confirm } from '../parts/confirm.js';
 import { Choice, TextArea, TextField } from '../parts/fields.js';
 import { Empty, Failure, Freshness, Loading, Note, ProblemText, Shown } from '../parts/states.js';
@@ -488,7 +488,7 @@ function Versions({
 function InForce({ status }: { readonly status: Resource<RulesStatus> }) {
   const { t, f } = useWords();
   const columns: readonly Column<RulesStatus['apis'][number]>[] = [
-    { name: t.rules.api, cell: ({ host, pid }) => <code>{`${host}:${pid}`}</code> },
+    { name: t.rules.api, cell: ({ host, pid }) => <Id text={`${host}:${pid}`} /> },
     {
       name: t.health.version,
       isNumber: true,

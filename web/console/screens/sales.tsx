@@ -4,7 +4,7 @@ import { wordIn } from '../i18n/language.js';
 import { may } from '../logic/permissions.js';
 import { pathOf, SALE_TABS } from '../logic/routes.js';
 import type { Tone } from '../logic/time-line.js';
-import { Ago, Badge, Button, Cut, Link, Panel, ScreenHead, Tabs, Time } from '../parts/basics.js';
+import { Ago, Badge, Button, Id, Link, Panel, ScreenHead, Tabs, Time } from '../parts/basics.js';
 import { choice, FilterBar } from '../parts/fields.js';
 import { Empty, Freshness, Shown } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
@@ -79,7 +79,7 @@ function Week() {
             {sale.title}
           </Link>
           <small>
-            <code>{sale.saleId}</code> <code>{sale.sku}</code>
+            <code>{sale.saleId}</code> <Id text={sale.sku} />
           </small>
         </div>
       ),
@@ -189,7 +189,7 @@ function AllSales() {
       hides: 'narrow',
       width: '130px',
       sort: ({ sku }) => sku,
-      cell: ({ sku }) => <Cut text={sku} as="code" />,
+      cell: ({ sku }) => <Id text={sku} />,
     },
     {
       name: t.sales.sold,
