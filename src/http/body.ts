@@ -45,8 +45,9 @@ const FIELD_BYTES_MIN = 7;
 function parsedBefore({ body, _body, headers }: MaybeParsed): string | Buffer | undefined {
   if (body === undefined || typeof body === 'string' || Buffer.isBuffer(body)) return body;
   const text = JSON.stringify(body);
-  const isDefault = text === '{}' && _body !== true && Number(headers['content-length']) >= FIELD_BYTES_MIN;
-  return isDefault ? undefined : text;
+  const mayHaveField =
+    headers['transfer-encoding'] !== undefined || Number(headers['content-length']) >= FIELD_BYTES_MIN;
+  return text === '{}' && _body !== true && mayHaveField ? undefined : text;
 }
 
 /**

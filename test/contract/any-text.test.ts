@@ -12,9 +12,10 @@ import { createOrderIdMinter } from '../../src/orders/order-id-minter.js';
 import { publishRecorded } from '../../src/orders/outbox-handlers.js';
 import { recordBatches } from '../../src/orders/record-batches.js';
 import { readCsv } from '../../src/operate/sales/read-csv.js';
+import { newSale as saleFields } from '../../src/sales/new-sale.js';
 import { batchOf, certainEntry } from '../helpers/sales.js';
 import { silentLog } from '../helpers/silent-log.js';
-import { metadatas } from '../helpers/texts.js';
+import { metadatas, unitTexts } from '../helpers/texts.js';
 import { nextDelivery, PURCHASES, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
 import { mysqlWorld, newSale, type MysqlWorld } from './repository-worlds.js';
 import { firstBucket, STORE_WORLDS, type StoreWorld } from './store-worlds.js';
@@ -34,6 +35,9 @@ const purchases: fc.Arbitrary<Purchase[]> = fc.uniqueArray(
   }),
   { minLength: PURCHASES_IN_BATCH, maxLength: PURCHASES_IN_BATCH, selector: ({ userId }) => userId },
 );
+
+/** Any title that an operator may give. */
+const titles = unitTexts(60).filter((text) => saleFields.shape.title.safeParse(text).data === text);
 
 describe('any text accepted by the API', () => {
   let redis: StoreWorld;
@@ -56,7 +60,7 @@ describe('any text accepted by the API', () => {
     await minter.renew();
     try {
       await fc.assert(
-        fc.asyncProperty(purchases, async (some) => {
+        fc.asyncProperty(purchases, titles, async (some, title) => {
           const wanted = some.map((purchase) => {
             const { quantity, metadata } = purchase;
             const read = readWanted(JSON.stringify({ quantity, metadata }));
@@ -64,7 +68,7 @@ describe('any text accepted by the API', () => {
             return { ...purchase, ...(read as { metadata: Metadata }) };
           });
           const units = wanted.reduce((sum, { quantity }) => sum + quantity, 0);
-          const sale = await mysql.sales.create(newSale({ stock: units, limitPerBuyer: QUANTITY_MAX }));
+          const sale = await mysql.sales.create(newSale({ title, stock: units, limitPerBuyer: QUANTITY_MAX }));
           const batch = batchOf(sale, wanted);
 
           await redis.sales.warm(sale);
@@ -102,6 +106,7 @@ describe('any text accepted by the API', () => {
           }
           const shown = await foundOrderBodies(orders, search);
           expect(JSON.parse(JSON.stringify(shown)), 'in the answer that the console shows').to.deep.equal(shown);
+          expect(new Set(shown.map((order) => order.title)), 'of its sale').to.deep.equal(new Set([title]));
 
           const textOf = async (format: 'csv' | 'jsonl'): Promise<string> => {
             let text = '';

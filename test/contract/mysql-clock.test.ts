@@ -5,6 +5,7 @@ import { composeOrderId } from '../../src/core/order-id.js';
 import { createCompensationRepository } from '../../src/mysql/compensation-repository.js';
 import { createDueWork } from '../../src/mysql/due-work.js';
 import { createJobLeases } from '../../src/mysql/job-leases.js';
+import { createOrderRefunds } from '../../src/mysql/order-refunds.js';
 import { createOrderRepository } from '../../src/mysql/order-repository.js';
 import { createOrderTransitions } from '../../src/mysql/order-transitions.js';
 import { createOutbox } from '../../src/mysql/outbox.js';
@@ -14,6 +15,8 @@ import type { MysqlPool, Statements, Transaction } from '../../src/mysql/pool.js
 import { readMysqlClock } from '../../src/mysql/read-facts.js';
 import { createReconcileRuns } from '../../src/operate/reconcile/reconcile-runs.js';
 import { createRefundRepository } from '../../src/mysql/refund-repository.js';
+import { createDeliveryStore } from '../../src/operate/webhooks/delivery-store.js';
+import { createEndpointStore } from '../../src/operate/webhooks/endpoint-store.js';
 import { createWorkerSlots } from '../../src/mysql/worker-slots.js';
 import { ClockWatch } from '../../src/orders/clock-watch.js';
 import { expireBySweep } from '../../src/orders/expire-orders.js';
@@ -103,10 +106,15 @@ describe('contract: wrong MySQL clock, on real MySQL statements', () => {
 
   describe('leases and pauses written before the clock was set back [D10]', () => {
     const LEASE_MS = 60_000;
+    /** Longer than any lease or pause. */
+    const JUMP_MS = 3 * 24 * 60 * MINUTE;
     /** Takes a free row, each time as a new owner. @returns whether a row was free */
     type Take = (pool: MysqlPool, owner: string) => Promise<boolean>;
-    const TAKES: Record<string, { readonly insert?: string; readonly take: Take }> = {
-      'rows of the outbox': {
+    const deliveryTo = (endpointId: number): string =>
+      `INSERT INTO webhook_deliveries (endpoint_id, order_id, sequence, type, sale_id, happened_at)
+        VALUES (${endpointId}, 1, 1, 'order.paid', 999999, UTC_TIMESTAMP(3))`;
+    const TAKES: Record<string, { readonly insert?: string | readonly string[]; readonly take: Take }> = {
+      outbox: {
         insert: "INSERT INTO outbox (kind, `key`, payload) VALUES ('release', 'k', '[]')",
         take: async (pool) => (await createOutbox(pool).lease('release', 10, LEASE_MS)).length > 0,
       },
@@ -114,22 +122,27 @@ describe('contract: wrong MySQL clock, on real MySQL statements', () => {
         insert: "INSERT INTO refunds (payment_id, order_id, amount_cents, reason) VALUES ('p', 1, 5, 'already_paid')",
         take: async (pool) => (await createRefundRepository(pool).lease(10, LEASE_MS)).length > 0,
       },
-      'attempts to pay': {
+      order_refunds: {
+        insert:
+          "INSERT INTO order_refunds (order_id, payment_id, `key`, amount_cents, restock, reason, actor) VALUES (1, 'p', 'k', 5, 0, '', 'a')",
+        take: async (pool) => (await createOrderRefunds(pool, { clock: systemClock }).lease(10, LEASE_MS)).length > 0,
+      },
+      payment_attempts: {
         insert: "INSERT INTO payment_attempts (order_id, `key`, amount_cents) VALUES (1, 'k', 5)",
         take: async (pool) =>
           (await createPaymentAttempts(pool, { clock: systemClock }).lease(10, LEASE_MS)).length > 0,
       },
-      compensations: {
+      compensation_jobs: {
         insert: "INSERT INTO compensation_jobs (kind, subject, sale_id, detail) VALUES ('leak', '1/u/k', 1, '')",
         take: async (pool) =>
           (await createCompensationRepository(pool).claim({ max: 10, leaseMs: LEASE_MS })).length > 0,
       },
-      'a comparison of a sale': {
+      reconcile_leases: {
         take: async (pool, owner) =>
           (await createReconcileRuns(pool, systemClock).lease('1', owner, LEASE_MS)).outcome === 'held',
       },
-      'a job of the keeper': { take: (pool, owner) => createJobLeases(pool).hold('a job', owner, LEASE_MS) },
-      'a slot for order ids': {
+      job_leases: { take: (pool, owner) => createJobLeases(pool).hold('a job', owner, LEASE_MS) },
+      worker_slots: {
         insert: 'DELETE FROM worker_slots WHERE slot > 0',
         take: (pool, owner) =>
           createWorkerSlots(pool)
@@ -139,13 +152,39 @@ describe('contract: wrong MySQL clock, on real MySQL statements', () => {
               () => false,
             ),
       },
+      webhook_endpoints: {
+        insert: [
+          "INSERT INTO webhook_endpoints (id, url, secret, events) VALUES (1, 'https://a.example', 's', 'order.paid')",
+          deliveryTo(1),
+        ],
+        take: async (pool) => {
+          const [endpointId] = await createDeliveryStore(pool).endpointsDue();
+          if (endpointId !== undefined) await createEndpointStore(pool).noteTrouble(endpointId, '', LEASE_MS);
+          return endpointId !== undefined;
+        },
+      },
+      webhook_deliveries: {
+        insert: deliveryTo(2),
+        take: async (pool) => {
+          const { orders } = await createDeliveryStore(pool).due('2', 10);
+          for (const [first] of orders) await createDeliveryStore(pool).postpone('2', first, LEASE_MS, '');
+          return orders.length > 0;
+        },
+      },
     };
-    for (const [what, { insert, take }] of Object.entries(TAKES)) {
-      it(`frees ${what} after a jump of the clock, but keeps its owner while the clock is right`, async () => {
-        if (insert !== undefined) await world.pool.execute(insert);
-        expect(await take(withClock(world.pool, 2 * 60 * MINUTE), 'first'), 'under a clock that is ahead').to.equal(
-          true,
-        );
+
+    it('exist in no other table', async () => {
+      const tables = await world.pool.query<{ name: string }>(
+        `SELECT DISTINCT table_name AS name FROM information_schema.columns
+          WHERE table_schema = DATABASE() AND column_name IN ('available_at', 'leased_until')`,
+      );
+      expect(tables.map(({ name }) => name)).to.have.members(Object.keys(TAKES));
+    });
+
+    for (const [table, { insert = [], take }] of Object.entries(TAKES)) {
+      it(`frees ${table} after a jump of the clock, but keeps its owner while the clock is right`, async () => {
+        for (const sql of [insert].flat()) await world.pool.execute(sql);
+        expect(await take(withClock(world.pool, JUMP_MS), 'first'), 'under a clock that is ahead').to.equal(true);
         expect(await take(world.pool, 'second'), 'after it was set back').to.equal(true);
         expect(await take(world.pool, 'third'), 'the lease of the second').to.equal(false);
       });
@@ -154,10 +193,10 @@ describe('contract: wrong MySQL clock, on real MySQL statements', () => {
     it('reports such rows to the keeper as due', async () => {
       const later = 'UTC_TIMESTAMP(3) + INTERVAL 2 HOUR';
       await world.pool.execute(`UPDATE outbox SET available_at = ${later} WHERE kind = 'release'`);
-      for (const table of ['refunds', 'payment_attempts', 'compensation_jobs'])
+      for (const table of ['refunds', 'order_refunds', 'payment_attempts', 'compensation_jobs'])
         await world.pool.execute(`UPDATE ${table} SET available_at = ${later}`);
       const due = await createDueWork(world.pool)();
-      expect([...due]).to.include.members(['release', 'refund', 'payment', 'compensation']);
+      expect([...due]).to.include.members(['release', 'refund', 'order_refund', 'payment', 'compensation']);
     });
 
     it('counts rows dated in the future as overdue, because their age is unknown [D10]', async () => {

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { OperationalError } from '../../src/core/errors.js';
 import { createReadiness } from '../../src/process/servers.js';
 import type { MysqlPool } from '../../src/mysql/pool.js';
+import type { ClockWatch } from '../../src/orders/clock-watch.js';
 import { connectRedis } from '../../src/redis/connection.js';
 import { until } from '../chaos/harness/wait.js';
 import { redisServerOrSkip, startPrivateRedis } from '../helpers/private-redis.js';
@@ -28,12 +29,14 @@ describe('worker readiness', () => {
   async function complaints(
     mysql: Partial<Pick<MysqlPool, 'probe' | 'writeRefusal'>> = {},
     problem: string | null = null,
+    clocks?: ClockWatch,
   ): Promise<Record<string, string> | null> {
     const { ready, dependencies } = await createReadiness({
       redis: stack.redis,
       mysql: { probe: async () => undefined, writeRefusal: () => null, ...mysql } as MysqlPool,
       endpoint: `127.0.0.1:${(broker.address() as AddressInfo).port}`,
       minter: partial({ problem: () => problem }),
+      ...(clocks && { clocks }),
     })();
     const bad = dependencies.filter(({ ok }) => !ok).map(({ name, detail }) => [name, detail] as const);
     return ready ? null : Object.fromEntries(bad);
@@ -51,6 +54,12 @@ describe('worker readiness', () => {
   it('is not ready without order ids, because no batch could be written [D8]', async () => {
     const why = 'the clock was set back; no order id for another 3600000 ms.';
     expect(await complaints({}, why)).to.deep.equal({ 'order ids': why });
+  });
+
+  it('is not ready while the clock of a server differs, and names it [D10]', async () => {
+    const why = 'the clock of MySQL is 2001 ms ahead of the clock of this machine';
+    expect(await complaints({}, null, partial<ClockWatch>({ problem: why }))).to.deep.equal({ clocks: why });
+    expect(await complaints({}, null, partial<ClockWatch>({ problem: null }))).to.equal(null);
   });
 
   it('answers while Redis, MySQL and the broker hang, and names each of them [R8, D1]', async function () {

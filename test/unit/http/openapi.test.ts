@@ -26,6 +26,8 @@ interface Operation {
   readonly responses: Readonly<Record<string, Response>>;
 }
 
+const SPAN_ENDS: Readonly<Record<string, string>> = { from: 'to', From: 'To' };
+
 const isStrict = (schema: z.ZodType): boolean =>
   schema instanceof z.ZodObject && schema.def.catchall instanceof z.ZodNever;
 
@@ -53,6 +55,19 @@ for (const listener of ['buyers', 'operators'] as const) {
       for (const body of bodies) expect(body).to.include({ additionalProperties: false });
       expect(bodies.length, 'strict bodies').to.be.at.least(1);
       expect(document.components.schemas.Problem).not.to.have.property('additionalProperties');
+    });
+
+    it('refuses a time span that ends before it begins, in every query', () => {
+      const endOf = (name: string): string =>
+        name.replace(/^since$/, 'until').replace(/from$/i, (it) => SPAN_ENDS[it] ?? it);
+      for (const { path, query } of routes) {
+        const names = query instanceof z.ZodObject ? Object.keys(query.shape) : [];
+        for (const name of names.filter((one) => endOf(one) !== one && names.includes(endOf(one)))) {
+          const read = query?.safeParse({ [name]: '2030-01-02T00:00:00Z', [endOf(name)]: '2030-01-01T00:00:00Z' });
+          const refused = read?.error?.issues.map((issue) => `${issue.path.join('.')} ${issue.message}`);
+          expect(refused, `${path} ${name}`).to.include(`${endOf(name)} must not be earlier than ${name}`);
+        }
+      }
     });
 
     it('has one operation per route with a unique id, a summary, a described tag and its token rules', () => {

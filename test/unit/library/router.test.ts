@@ -38,8 +38,13 @@ describe('the router in an Express app', () => {
   };
   afterEach(stop);
 
-  const buy = (path = PURCHASES, headers: Record<string, string> = {}, body: string | null = '{"quantity":2}') =>
+  const buy = (
+    path = PURCHASES,
+    headers: Record<string, string> = {},
+    body: string | ReadableStream | null = '{"quantity":2}',
+  ) =>
     fetch(url + path, {
+      duplex: 'half',
       method: 'POST',
       headers: {
         authorization: bearer(),
@@ -100,9 +105,11 @@ describe('the router in an Express app', () => {
       await start((app) => app.use(middleware, router.middleware), { log });
       for (const body of ['{"quantity":3}', 'garbage', '{"metadata":{"a":"\\ud800"}}']) {
         expect((await buy(PURCHASES, {}, body)).status, `${name} ${body}`).to.equal(500);
+        const chunked = new Blob([body]).stream();
+        expect((await buy(PURCHASES, {}, chunked)).status, `${name} ${body} without a length`).to.equal(500);
       }
       expect(fake.entered, name).to.deep.equal([]);
-      expect(lines, name).to.deep.equal(Array(3).fill('unexpected error while answering a request'));
+      expect(lines, name).to.deep.equal(Array(6).fill('unexpected error while answering a request'));
       expect(String(fake.bugs[0]), name).to.match(/Mount the router of Seckill before that middleware/);
     }
     await start((app) => app.use(swallow, router.middleware));

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { SaleState } from '../../../src/core/sale.js';
-import { keepRunning, whenDue, type Job } from '../../../src/core/job.js';
+import { keepRunning, loopsOf, whenDue, type Job } from '../../../src/core/job.js';
 import { pendingBuckets, sharePending, watchPending } from '../../../src/recovery/pending-buckets.js';
 import type { BucketRef } from '../../../src/core/bucket.js';
 import { BucketFaults } from '../../../src/core/bucket-faults.js';
@@ -106,6 +106,12 @@ describe('keeper: job loop', () => {
     const job: Job = { name: 'a-job', runOnce: () => expect.fail('it ran') };
     await keepRunning(job, 2000, AbortSignal.abort(), { clock, log, metrics });
     expect(world.runs).to.deep.equal([]);
+  });
+
+  it('of a consumer gets one loop per broker, so that messages at one broker do not wait for another [M14]', () => {
+    const job: Job = { name: 'a-job', runOnce: () => Promise.resolve() };
+    const planned = loopsOf({ loops: 3, receive: () => Promise.resolve([]) }, job);
+    expect(planned.map(([, looped]) => looped)).to.deep.equal([job, job, job]);
   });
 });
 
