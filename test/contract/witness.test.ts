@@ -354,9 +354,9 @@ describe('contract witness on a MySQL with a binary log', () => {
   });
 
   describe('resolving', () => {
-    const resolving = (word: 'off' | 'watch' | 'act'): Job | null => {
+    const resolving = (word: 'off' | 'watch' | 'act', waitMs = 0): Job | null => {
       const { keeper } = loadConfig(['keeper'], { WITNESS: word });
-      return openResolveJob({ keeper }, { mysql: world.pool, clock: systemClock, log: silentLog }, 0);
+      return openResolveJob({ keeper }, { mysql: world.pool, clock: systemClock, log: silentLog }, waitMs);
     };
     const openOf = async ({ saleId }: Order): Promise<WitnessFinding[]> =>
       store.list({ state: 'open', saleId }, { max: 100 });
@@ -506,11 +506,13 @@ describe('contract witness on a MySQL with a binary log', () => {
         }
       }));
 
-    it('does not act on an order that changed since, nor under WITNESS=watch', async () => {
+    it('does not act on an order that changed since, on a change of this minute, nor under WITNESS=watch', async () => {
       const order = await one();
       const found = await watched(() => byHand(order, 2, ended(order, 'cancelled')));
       expect(resolving('watch')).to.equal(null);
       expect(resolving('off')).to.equal(null);
+      await resolving('act', 60_000)?.runOnce();
+      expect(await openOf(order)).to.deep.equal(found);
       await sql(ended(order, 'pending_payment')); // while no witness runs
       const notes = await Promise.all(found.map(({ findingId }) => resolve(findingId)));
       const move = notes.find((result) => result?.action === 'end_order');

@@ -5,6 +5,7 @@ import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
 import { createJobLeases } from '../../mysql/job-leases.js';
 import type { MysqlPool } from '../../mysql/pool.js';
+import { readMysqlClock } from '../../mysql/read-facts.js';
 import { actionOf } from './follows.js';
 import { resolveFinding } from './resolve.js';
 import { createWitnessStore } from './witness-store.js';
@@ -38,8 +39,9 @@ export function openResolveJob({ keeper }: Config<'keeper'>, parts: Keeper, wait
       if (clock.monotonicMs() - beganAtMs > AGAIN_MS) [after, beganAtMs] = ['0', clock.monotonicMs()];
       const found = await store.list({ state: 'open' }, { after, max: FINDINGS_MAX });
       if (found.length === 0) return 'idle';
+      const untilMs = (await readMysqlClock(mysql)) - waitMs;
       for (const finding of found) {
-        if (finding.committedAtMs > clock.nowMs() - waitMs) return;
+        if (finding.committedAtMs > untilMs) return;
         const { findingId } = finding;
         after = findingId; // before, so that a finding that fails does not hold up the others
         if (actionOf(finding) === 'person') continue;
