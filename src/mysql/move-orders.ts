@@ -3,7 +3,14 @@ import { groupBy } from '../core/group-by.js';
 import { compareIds } from '../core/ids.js';
 import { mayMove, stateOf, statesBefore, storedAs, type OrderState } from '../core/order.js';
 import { homeBucket } from '../core/bucket.js';
-import type { MetadataTexts, MoneyMove, OrderMove, OrdersMoved, PurchaseMove } from '../core/ports/outbox.js';
+import type {
+  MetadataTexts,
+  MoneyMove,
+  OrderMove,
+  OrdersMoved,
+  OutboxKind,
+  PurchaseMove,
+} from '../core/ports/outbox.js';
 import type { Release } from '../core/ports/batch-store.js';
 import type { OrderTable } from './both-tables.js';
 import { freeReserved, redeemReserved } from './coupon-codes.js';
@@ -108,6 +115,24 @@ export async function moveOrders(
   if (move !== 'paid') await takeFromSold(tx, sales); // paid units stay sold
 }
 
+/**
+ * Writes rows of the outbox that an order which ended lacks, because somebody ended it by hand, and frees its coupons.
+ * `sales.sold` stays as it is.
+ * @param order locked by `tx`, and in the state `move`
+ * @throws SaleOutOfStep, MysqlError
+ */
+export async function announceEnded(
+  tx: Transaction,
+  order: LockedOrder,
+  move: 'cancelled' | 'expired',
+  kinds: readonly EndedKind[],
+): Promise<void> {
+  assert(stateOf(order.state, order.after_paid) === move, `order ${order.id} is ${order.state}, not ${move}`);
+  await freeReserved(tx, [order.id]);
+  const sales = groupBySale([order]);
+  await insertOutbox(tx, sales, move, await bucketsOf(tx, [order.sale_id]), kinds);
+}
+
 /** The state to which each transition of the money leads. */
 const MONEY_MOVES: Record<MoneyMove, OrderState> = {
   refunding: 'refunding',
@@ -181,12 +206,20 @@ async function bucketsOf(tx: Transaction, saleIds: readonly string[]): Promise<M
   return new Map(rows.map(({ id, buckets }) => [id, buckets]));
 }
 
-/** @param buckets null if no units go back */
+/** The kinds of rows that follow from the end of an order. */
+const ENDED_KINDS = ['orders_moved', 'release'] as const satisfies readonly OutboxKind[];
+export type EndedKind = (typeof ENDED_KINDS)[number];
+
+/**
+ * @param buckets null if no units go back
+ * @param kinds only rows of these kinds
+ */
 async function insertOutbox(
   tx: Transaction,
   sales: ReadonlyMap<string, readonly LockedOrder[]>,
   move: OrderMove,
   buckets: ReadonlyMap<string, number> | null,
+  kinds: readonly EndedKind[] = ENDED_KINDS,
 ): Promise<void> {
   const rows: Pick<OutboxTableRow & OfSale, 'kind' | 'key' | 'sale_id' | 'payload'>[] = [];
   for (const [saleId, ofSale] of sales) {
@@ -209,11 +242,11 @@ async function insertOutbox(
     }));
     rows.push({ kind: 'release', key, sale_id: saleId, payload: JSON.stringify(releases) });
   }
-  await execute(tx, knex('outbox').insert(rows));
+  await execute(tx, knex('outbox').insert(rows.filter(({ kind }) => kinds.some((one) => one === kind))));
 }
 
 /** Null if no order has metadata. */
-function metadataByOrder(orders: readonly LockedOrder[]): MetadataTexts | null {
+export function metadataByOrder(orders: readonly LockedOrder[]): MetadataTexts | null {
   const noted = orders.flatMap(({ id, metadata }) => (metadata === null ? [] : [[id, metadata] as const]));
   return noted.length === 0 ? null : Object.fromEntries(noted);
 }

@@ -22,7 +22,7 @@ import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { Connections } from '../process/connections.js';
 import { openReconcile } from '../operate/reconcile/index.js';
 import { createWebhookMetrics } from '../operate/webhooks/index.js';
-import { openWitnessJob, WITNESS_EVERY_MS } from '../operate/witness/index.js';
+import { openResolveJob, openWitnessJob, RESOLVE_EVERY_MS, WITNESS_EVERY_MS } from '../operate/witness/index.js';
 import { reportProgram } from './report-program.js';
 import type { OpenProgram, Running } from './run-program.js';
 import { createReadiness, messageSignatures, openSignedMessages, openStores, serversOf } from '../process/servers.js';
@@ -119,6 +119,8 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
 
   const witness = openWitnessJob(config, { mysql, registry, clock, log });
   if (witness !== null) jobs.push([WITNESS_EVERY_MS, witness]);
+  const resolving = openResolveJob(config, { mysql, clock, log });
+  if (resolving !== null) jobs.push([RESOLVE_EVERY_MS, resolving]);
   opened(async () => witness?.close());
   const { tls } = brokerAccessOf(config.brokerAccess);
   const ready = createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, tls, clocks });

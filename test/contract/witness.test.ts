@@ -1,14 +1,17 @@
 import { expect } from 'chai';
 import { Registry } from 'prom-client';
-import { keepRunning } from '../../src/core/job.js';
+import { keepRunning, type Job } from '../../src/core/job.js';
+import { loadConfig } from '../../src/core/config/load.js';
 import type { Order } from '../../src/core/order.js';
 import type { WitnessKind } from '../../src/core/ports/witness.js';
 import { createJobLeases } from '../../src/mysql/job-leases.js';
 import { createOrderRefunds } from '../../src/mysql/order-refunds.js';
 import { createOutbox } from '../../src/mysql/outbox.js';
-import type { MysqlPool } from '../../src/mysql/pool.js';
+import type { MysqlPool, Transaction } from '../../src/mysql/pool.js';
 import { eraseBuyer } from '../../src/operate/purge/erase-buyer.js';
 import { purge } from '../../src/operate/purge/purge.js';
+import { openResolveJob } from '../../src/operate/witness/resolve-job.js';
+import { resolveFinding } from '../../src/operate/witness/resolve.js';
 import { followBinlog } from '../../src/operate/witness/follow-binlog.js';
 import { Witness, WITNESS_EVERY_MS } from '../../src/operate/witness/jobs.js';
 import { systemClock } from '../../src/process/system-clock.js';
@@ -350,6 +353,200 @@ describe('contract witness on a MySQL with a binary log', () => {
     }
   });
 
+  describe('resolving', () => {
+    const resolving = (word: 'off' | 'watch' | 'act', waitMs = 0): Job | null => {
+      const { keeper } = loadConfig(['keeper'], { WITNESS: word });
+      return openResolveJob({ keeper }, { mysql: world.pool, clock: systemClock, log: silentLog }, waitMs);
+    };
+    const openOf = async ({ saleId }: Order): Promise<WitnessFinding[]> =>
+      store.list({ state: 'open', saleId }, { max: 100 });
+    const resolve = (findingId: string, dryRun = false, mysql = world.pool) =>
+      resolveFinding(mysql, systemClock, findingId, { actor: 'ann', dryRun });
+    /** Outbox rows that name an order, each with its move or the orders of its event. */
+    const rowsOf = async ({ orderId }: Order): Promise<string[]> => {
+      const rows = await world.pool.query<{ kind: string; payload: string }>(
+        'SELECT kind, payload FROM outbox WHERE INSTR(payload, ?) > 0 ORDER BY kind',
+        [`"${orderId}"`],
+      );
+      return rows.map(({ kind, payload }) => {
+        const { move, orders } = JSON.parse(payload) as { move?: string; orders?: readonly string[] };
+        return [kind, move ?? orders?.length].filter((part) => part !== undefined).join(' ');
+      });
+    };
+    /** Runs statements in one transaction, and waits until the witness has found it. */
+    const byHand = async (order: Order, count: number, ...statements: readonly string[]): Promise<WitnessFinding[]> => {
+      await world.pool.transaction(async (tx) => {
+        for (const statement of statements) await tx.execute(statement);
+      });
+      await until('it is found', async () => (await openOf(order)).length === count, { everyMs: 20 });
+      return openOf(order);
+    };
+    const ended = ({ orderId }: Order, state: string): string =>
+      `UPDATE orders SET state = '${state}' WHERE id = ${orderId}`;
+    const copied = ({ orderId }: Order, quantity: number, expires: string): string =>
+      `INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer, expires_at)
+       SELECT id + 1, sale_id, user_id, 'other', batch_id, ${quantity}, 0, 0, ${expires} FROM orders WHERE id = ${orderId}`;
+    beforeEach(() => sql('DELETE FROM witness_findings'));
+
+    const moved = ({ orderId, saleId }: Order): string =>
+      `INSERT INTO outbox (kind, \`key\`, payload) VALUES ('orders_moved', '${orderId}',
+        '{"move":"cancelled","saleId":"${saleId}","orders":["${orderId}"]}')`;
+    const deleted = (kind: string, key: string): string =>
+      `DELETE FROM outbox WHERE kind = '${kind}' AND \`key\` = '${key}'`;
+    const RECORDED = 'batch_recorded 2';
+    const ENDED = (move: string): string[] => [RECORDED, `orders_moved ${move}`, 'release'];
+    /** What was done to the first of two orders, the number of findings, and the rows of the outbox that it has then. */
+    const MENDED: readonly (readonly [string, (order: Order) => readonly string[], number, readonly string[]])[] = [
+      ['an order cancelled', (order) => [ended(order, 'cancelled')], 2, ENDED('cancelled')],
+      ['an order expired', (order) => [ended(order, 'expired')], 2, ENDED('expired')],
+      [
+        'an order cancelled, and `sold` lowered',
+        (order) => [ended(order, 'cancelled'), `UPDATE sales SET sold = sold - 2 WHERE id = ${order.saleId}`],
+        1,
+        ENDED('cancelled'),
+      ],
+      [
+        'an order cancelled with its event, but without its release',
+        (order) => [ended(order, 'cancelled'), moved(order)],
+        2,
+        ENDED('cancelled'),
+      ],
+      ['the event of a batch deleted', ({ batchId }) => [deleted('batch_recorded', batchId)], 1, [RECORDED]],
+      ['sold raised', ({ saleId }) => [`UPDATE sales SET sold = sold + 3 WHERE id = ${saleId}`], 1, [RECORDED]],
+      ['sold lowered', ({ saleId }) => [`UPDATE sales SET sold = sold - 1 WHERE id = ${saleId}`], 1, [RECORDED]],
+    ];
+
+    it('acts once on each change from which one thing follows, and finds nothing in what it did', () =>
+      watched(async () => {
+        const job = resolving('act');
+        const orders: Order[] = [];
+        const check = async (title: string, order: Order, rows: readonly string[]): Promise<void> => {
+          const found = await openOf(order);
+          await job?.runOnce();
+          expect(await openOf(order), title).to.deep.equal([]);
+          expect(await rowsOf(order), title).to.deep.equal(rows);
+          expect(await world.violations(order.saleId), title).to.deep.equal([]);
+          for (const { findingId } of found) {
+            expect(await resolve(findingId)).to.include({ outcome: 'closed' });
+            const audit = await world.auditOf(`witness_finding:${findingId}`);
+            expect(audit.map(({ actor, action }) => `${actor} ${action}`)).to.deep.equal([
+              'witness witness_finding.resolved',
+            ]);
+          }
+          expect(await rowsOf(order), `${title}, twice`).to.deep.equal(rows);
+          orders.push(order);
+        };
+        for (const [title, statements, count, rows] of MENDED) {
+          const [order] = (await ordersIn(world, ['ann/a*2', 'bob/b'], { metadata: { a: '1' } })).orders as [Order];
+          await byHand(order, count, ...statements(order));
+          await check(title, order, rows);
+        }
+        for (const kind of ['orders_moved', 'release']) {
+          const [order] = (await ordersIn(world, ['ann/a*2', 'bob/b'])).orders as [Order];
+          await world.transitions.cancel(order.orderId);
+          await byHand(order, 1, deleted(kind, order.orderId));
+          await check(`a row of kind ${kind} deleted`, order, ENDED('cancelled'));
+        }
+        const first = await one();
+        await byHand(first, 2, copied(first, 1, 'expires_at'));
+        const added = { ...first, orderId: String(BigInt(first.orderId) + 1n) };
+        await check('an order added', added, ['batch_recorded 1']);
+
+        const last = await one();
+        await byHand(last, 1, `UPDATE orders SET batch_id = 'x' WHERE id = ${last.orderId}`);
+        for (const order of orders) expect(await openOf(order), 'its own changes').to.deep.equal([]);
+      }));
+
+    it('writes the deadline and the metadata of an order again', () =>
+      watched(async () => {
+        const [order] = (await ordersIn(world, ['ann/a', 'bob/b'], { metadata: { a: '1' } })).orders as [Order];
+        const [before] = (await world.outboxOf(order.batchId)).recorded;
+        await byHand(order, 1, deleted('batch_recorded', order.batchId));
+        await resolving('act')?.runOnce();
+        const [after] = (await world.outboxOf(order.batchId)).recorded;
+        expect(after).to.deep.equal({ ...before, paymentWindowMs: after?.paymentWindowMs });
+        expect(after?.paymentWindowMs).to.be.within(1, before?.paymentWindowMs ?? 0);
+      }));
+
+    it('leaves money and whatever is in doubt to a person, with the other findings of that sale', () =>
+      watched(async () => {
+        const job = resolving('act');
+        const DOUBTS: readonly (readonly [string, (order: Order) => readonly string[], number, RegExp])[] = [
+          ['paid', (order) => [ended(order, 'paid')], 2, /seckill (trace|reconcile)/],
+          ['a move that no order makes', (order) => [ended(order, 'failed')], 3, /needs a person first|seckill orders/],
+          ['deleted', ({ orderId }) => [`DELETE FROM orders WHERE id = ${orderId}`], 2, /seckill reconcile resolve/],
+          ['no deadline', (order) => [copied(order, 0, 'NULL')], 1, /no deadline/],
+          [
+            'more than the stock',
+            (order) => [copied(order, 1000, 'expires_at')],
+            2,
+            /1001 units, and the stock is 1000/,
+          ],
+          [
+            'paid before it was cancelled',
+            (order) => [
+              `INSERT INTO payments (payment_id, order_id, amount_cents) VALUES ('p-${order.orderId}', ${order.orderId}, 1)`,
+              ended(order, 'cancelled'),
+            ],
+            2,
+            /a payment that is not owed back/,
+          ],
+        ];
+        for (const [title, statements, count, note] of DOUBTS) {
+          const order = await one();
+          const found = await byHand(order, count, ...statements(order));
+          const rows = await rowsOf(order);
+          const results = await Promise.all(found.map(({ findingId }) => resolve(findingId, true)));
+          expect(results.map((result) => result?.note).join(' '), title).to.match(note);
+          if (title !== 'paid before it was cancelled')
+            expect(new Set(results.map((result) => result?.outcome)), title).to.deep.equal(new Set(['person']));
+          await job?.runOnce();
+          expect(await rowsOf(order), title).to.deep.equal(rows);
+          expect(await openOf(order), title).not.to.deep.equal([]);
+        }
+      }));
+
+    it('does not act on an order that changed since, on a change of this minute, nor under WITNESS=watch', async () => {
+      const order = await one();
+      const found = await watched(() => byHand(order, 2, ended(order, 'cancelled')));
+      expect(resolving('watch')).to.equal(null);
+      expect(resolving('off')).to.equal(null);
+      await resolving('act', 60_000)?.runOnce();
+      expect(await openOf(order)).to.deep.equal(found);
+      await sql(ended(order, 'pending_payment')); // while no witness runs
+      const notes = await Promise.all(found.map(({ findingId }) => resolve(findingId)));
+      const move = notes.find((result) => result?.action === 'end_order');
+      expect(move).to.include({ outcome: 'person' });
+      expect(move?.note).to.match(/^The order is pending_payment now\. /);
+      expect(await rowsOf(order)).to.deep.equal(['batch_recorded 1']);
+    });
+
+    it('acts once when it is killed before its commit, and beside another one', async () => {
+      const order = await one();
+      const found = await watched(() => byHand(order, 2, ended(order, 'cancelled')));
+      const [{ findingId }] = found as [WitnessFinding];
+      const killed = replacing(world.pool, {
+        transaction: <T>(work: (tx: Transaction) => Promise<T>): Promise<T> =>
+          world.pool.transaction(async (tx) => {
+            await work(tx);
+            throw new Error('killed');
+          }),
+      });
+      for (const each of found)
+        expect(await resolve(each.findingId, false, killed).then(String, String)).to.contain('killed');
+      expect(await openOf(order)).to.deep.equal(found);
+      expect(await rowsOf(order)).to.deep.equal(['batch_recorded 1']);
+      const both = await Promise.all([
+        resolve(findingId),
+        resolve(findingId),
+        ...found.map((one) => resolve(one.findingId)),
+      ]);
+      expect(both.filter((result) => result?.outcome === 'resolved')).to.have.length(2);
+      expect(await rowsOf(order)).to.deep.equal(['batch_recorded 1', 'orders_moved cancelled', 'release']);
+      expect(await world.violations(order.saleId)).to.deep.equal([]);
+    });
+  });
+
   describe('commands', () => {
     // a database of its own: the others of Redis know events of another MySQL
     const env = () => ({ ...stackEnv(), MYSQL_URL: server.url, REDIS_URL: `${stackEnv().REDIS_URL}/15` });
@@ -389,6 +586,39 @@ describe('contract witness on a MySQL with a binary log', () => {
         expect(audit.map(({ action }) => action)).to.deep.equal(['witness_finding.closed']);
       });
       expect(await runCommand(['witness', 'close', '987654321'], env())).to.include({ code: 1 });
+    });
+
+    it('`witness resolve` changes nothing in a dry run, and acts on what it has shown', async () => {
+      await sql('DELETE FROM witness_findings');
+      const order = await one('k/1');
+      const books = async () => ({
+        sale: await world.pool.query('SELECT sold FROM sales WHERE id = ?', [order.saleId]),
+        outbox: await world.pool.query('SELECT id FROM outbox ORDER BY id'),
+        findings: await all(),
+        audit: await world.pool.query('SELECT id FROM audit_log ORDER BY id'),
+      });
+      await watched(async () => {
+        await sql(`UPDATE orders SET state = 'expired' WHERE id = ${order.orderId}`);
+        await until('it is found', async () => (await findings(order)).length === 2);
+      });
+      const before = await books();
+      const dry = await runCommand(['witness', 'resolve', '--all', '--dry-run', '--json'], env());
+      expect(dry.code, dry.stderr).to.equal(0);
+      expect(dry.lines.map(({ outcome, action }) => `${String(outcome)} ${String(action)}`)).to.have.members([
+        'would_resolve end_order',
+        'would_resolve recount_sold',
+      ]);
+      expect(await books()).to.deep.equal(before);
+      const numbers = before.findings.map(({ findingId }) => findingId);
+      const done = await runCommand(['witness', 'resolve', ...numbers], env());
+      expect(done.code, done.stderr).to.equal(0);
+      expect(done.stdout).to.match(/resolved +end_order +order_without_outbox +writes orders_moved and release/);
+      expect(await world.violations(order.saleId)).to.deep.equal([]);
+      const again = await runCommand(['witness', 'resolve', ...numbers, '--json'], env());
+      expect(again.lines.map(({ outcome }) => outcome)).to.deep.equal(['closed', 'closed']);
+      expect(await runCommand(['witness', 'resolve', '987654321'], env())).to.include({ code: 1 });
+      expect(await runCommand(['witness', 'resolve', '--all', '12'], env())).to.include({ code: 2 });
+      expect(await runCommand(['witness', 'resolve'], env())).to.include({ code: 2 });
     });
 
     it('`changes` prints each change of an order and its sale, and continues after a position', async () => {

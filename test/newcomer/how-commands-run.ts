@@ -133,7 +133,12 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
     'node examples/order-events/main.mjs',
     'GROUP=shop-orders-dead TOPIC=%DLQ%shop-orders node examples/order-events/main.mjs',
   ],
-  'test/contract/witness.test.ts': ['seckill witness close …', 'seckill changes --follow --json'],
+  'test/contract/witness.test.ts': [
+    'seckill witness close …',
+    'seckill witness resolve --all',
+    'seckill witness resolve --all --dry-run',
+    'seckill changes --follow --json',
+  ],
   'test/secure/order-events.test.ts': ['GRPC_DEFAULT_SSL_ROOTS_FILE_PATH=/run/secrets/ca.pem …'],
   'test/integration/identity.test.ts': ['seckill token --user alice', 'seckill revocations add --user alice'],
   'test/integration/operations.test.ts': [

@@ -51,7 +51,7 @@ export interface StackOptions {
   readonly timing?: BrokerTiming;
   /**
    * Gives MySQL this server id and a binary log, which the next start without it switches off. Defaults to 1 if WITNESS is
-   * set in the environment.
+   * on in the environment.
    */
   readonly serverId?: number | undefined;
   /** Folder of downloaded programs, shared by all instances. Defaults to `.stack/artifacts` in the checkout. */
@@ -110,7 +110,7 @@ export function openStack(options: StackOptions = {}): Stack {
   const isSecure = options.secure ?? ranSecure;
   const certificates = isSecure ? certificateFiles(paths.dir) : null;
   const timing = options.timing ?? timingOf(paths.instanceFile);
-  const { durability = 'process', serverId = env.WITNESS === 'watch' ? 1 : undefined } = options;
+  const { durability = 'process', serverId = (env.WITNESS ?? 'off') === 'off' ? undefined : 1 } = options;
   const instance = { paths, ports, versions, durability, timing, serverId, certificates };
   const servers = [redisSpec(instance), mysqlSpec(instance), namesrvSpec(instance), proxySpec(instance)].map(
     (spec) => new ManagedServer(spec, { ...instance, tools }),

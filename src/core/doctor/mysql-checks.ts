@@ -77,7 +77,7 @@ export interface MysqlFacts extends MysqlStartFacts {
   readonly missingMigrations: readonly string[];
   readonly unknownMigrations: readonly string[];
   /** The setting WITNESS. */
-  readonly witness: 'off' | 'watch';
+  readonly witness: 'off' | 'watch' | 'act';
   /** Settings of the binary log by name, in capitals. Undefined for a setting that the server does not have. */
   readonly binlog: Readonly<Record<string, string | undefined>>;
   /** The setting MYSQL_POOL_MAX. */
@@ -387,7 +387,7 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   },
   {
     id: 'mysql.witness',
-    looksAt: 'the settings and rights that the witness needs, if `WITNESS` is `watch`',
+    looksAt: 'the settings and rights that the witness needs, unless `WITNESS` is `off`',
     wrongIf: 'it cannot read every change in the binary log',
     judge: (facts) => (facts.witness === 'off' ? null : judgeWitness(facts)),
   },

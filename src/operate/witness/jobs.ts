@@ -43,7 +43,7 @@ class CannotFollow extends Error {
   override readonly name = 'CannotFollow';
 }
 
-/** Returns null unless `WITNESS` is `watch`. */
+/** Returns null if `WITNESS` is `off`. */
 export const openWitnessJob = ({ keeper, mysql: server }: Config<'keeper' | 'mysql'>, parts: Keeper): Witness | null =>
   keeper.witness === 'off' ? null : new Witness(server, parts);
 

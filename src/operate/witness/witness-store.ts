@@ -59,7 +59,7 @@ export const createWitnessStore = (pool: MysqlPool) => ({
   ): Promise<WitnessFinding[]> {
     const { state, saleId } = filter;
     let page = knex('witness_findings')
-      .select(...COLUMNS)
+      .select(...FINDING_COLUMNS)
       .where(withoutUndefined({ state, sale_id: saleId }));
     if (after !== undefined) page = page.where('id', '>', bigint(after));
     return (await select(pool, page.orderBy('id').limit(max))).map(findingOf);
@@ -75,7 +75,7 @@ const COUNTED_MAX = 10_000;
 const DETAIL_MAX = 1000;
 const PURGES_READ = 100;
 
-const COLUMNS = [
+export const FINDING_COLUMNS = [
   'id',
   'kind',
   'subject',
@@ -128,7 +128,7 @@ async function purgedBeforeMs(pool: MysqlPool): Promise<number> {
 /** Closes a finding. @returns null if there is no such finding */
 function close(pool: MysqlPool, findingId: string, actor: string): Promise<WitnessFinding | null> {
   const ofId = knex('witness_findings')
-    .select(...COLUMNS)
+    .select(...FINDING_COLUMNS)
     .where({ id: bigint(findingId) as never });
   return pool.transaction(async (tx) => {
     const [row] = await select(tx, ofId.forUpdate());
@@ -142,7 +142,7 @@ function close(pool: MysqlPool, findingId: string, actor: string): Promise<Witne
   });
 }
 
-const findingOf = (row: Pick<WitnessFindingRow, (typeof COLUMNS)[number]>): WitnessFinding => ({
+export const findingOf = (row: Pick<WitnessFindingRow, (typeof FINDING_COLUMNS)[number]>): WitnessFinding => ({
   findingId: row.id,
   kind: row.kind,
   subject: row.subject,

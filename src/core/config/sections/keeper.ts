@@ -49,8 +49,8 @@ export const keeper = {
   }),
   witness: word({
     env: 'WITNESS',
-    doc: 'Whether a keeper follows the binary log of MySQL and reports changes to orders that no program made. Needs `log_bin`, `binlog_format=ROW`, `binlog_row_metadata=FULL` and the rights of a replica: `seckill doctor` checks them.',
-    words: ['off', 'watch'],
+    doc: 'Whether a keeper follows the binary log of MySQL and reports changes to orders that no program made (`watch`), and also resolves those that `seckill witness resolve --all` would (`act`). Needs `log_bin`, `binlog_format=ROW`, `binlog_row_metadata=FULL` and the rights of a replica: `seckill doctor` checks them.',
+    words: ['off', 'watch', 'act'],
     fallback: 'off',
   }),
   webhookNetworks: networks({

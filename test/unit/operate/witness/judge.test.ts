@@ -89,6 +89,16 @@ describe('judge', () => {
     ]);
   });
 
+  it('accepts that a program corrects `sold` while it closes a finding of the sale, and nothing else', () => {
+    const closes = (saleId: number): RowChange => {
+      const row = { id: 1, sale_id: saleId, state: 'open' };
+      return { table: 'witness_findings', before: row, after: { ...row, state: 'closed' } };
+    };
+    expect(kinds(sold(3, 2), closes(7))).to.deep.equal([]);
+    expect(kinds(sold(3, 2), closes(8))).to.deep.equal(['sold_differs']);
+    expect(kinds(order(ORDER, null), closes(7))).to.deep.equal(['row_deleted', 'sold_differs']);
+  });
+
   it('shows 20 rows of a kind and counts the rest', () => {
     const many = Array.from({ length: 25 }, (_, id) => order({ ...PAID, id }, { ...PAID, id, amount_cents: 1 }));
     const found = judge(many);

@@ -1,0 +1,54 @@
+import { randomUUID } from 'node:crypto';
+import type { Config } from '../../core/config/schema.js';
+import type { Job } from '../../core/job.js';
+import type { Clock } from '../../core/ports/clock.js';
+import type { Log } from '../../core/ports/log.js';
+import { createJobLeases } from '../../mysql/job-leases.js';
+import type { MysqlPool } from '../../mysql/pool.js';
+import { readMysqlClock } from '../../mysql/read-facts.js';
+import { actionOf } from './follows.js';
+import { resolveFinding } from './resolve.js';
+import { createWitnessStore } from './witness-store.js';
+
+export const RESOLVE_EVERY_MS = 5000;
+const LEASE_MS = 30_000;
+/** Findings per run. */
+const FINDINGS_MAX = 20;
+/** A person who mends an order by hand may need several transactions. */
+const WAIT_MS = 60_000;
+/** Findings that were left are looked at again after this time. */
+const AGAIN_MS = 600_000;
+
+interface Keeper {
+  readonly mysql: MysqlPool;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Acts on open findings, oldest first. One keeper does it for all. Returns null unless `WITNESS` is `act`. */
+export function openResolveJob({ keeper }: Config<'keeper'>, parts: Keeper, waitMs = WAIT_MS): Job | null {
+  if (keeper.witness !== 'act') return null;
+  const { mysql, clock, log } = parts;
+  const [name, owner] = ['resolve-findings', randomUUID()];
+  const [leases, store] = [createJobLeases(mysql), createWitnessStore(mysql)];
+  let [after, beganAtMs] = ['0', clock.monotonicMs()];
+  return {
+    name,
+    async runOnce(): Promise<'idle' | void> {
+      if (!(await leases.hold(name, owner, LEASE_MS))) return 'idle';
+      if (clock.monotonicMs() - beganAtMs > AGAIN_MS) [after, beganAtMs] = ['0', clock.monotonicMs()];
+      const found = await store.list({ state: 'open' }, { after, max: FINDINGS_MAX });
+      if (found.length === 0) return 'idle';
+      const untilMs = (await readMysqlClock(mysql)) - waitMs;
+      for (const finding of found) {
+        if (finding.committedAtMs > untilMs) return;
+        const { findingId } = finding;
+        after = findingId; // before, so that a finding that fails does not hold up the others
+        if (actionOf(finding) === 'person') continue;
+        const resolved = await resolveFinding(mysql, clock, findingId, { actor: 'witness', dryRun: false });
+        if (resolved?.outcome === 'resolved')
+          log.warn({ findingId, action: resolved.action, note: resolved.note }, 'the witness resolved a finding');
+      }
+    },
+  };
+}

@@ -1,0 +1,260 @@
+import { assertNever } from '../../core/errors.js';
+import { stateOf } from '../../core/order.js';
+import type { BatchRecorded, OutboxKind } from '../../core/ports/outbox.js';
+import type { Clock } from '../../core/ports/clock.js';
+import { insertAudit } from '../../mysql/audit-log.js';
+import { bigint, execute, knex, select } from '../../mysql/knex.js';
+import {
+  announceEnded,
+  lockable,
+  lockOrder,
+  metadataByOrder,
+  SaleOutOfStep,
+  type EndedKind,
+  type LockedOrder,
+} from '../../mysql/move-orders.js';
+import type { MysqlPool, Transaction } from '../../mysql/pool.js';
+import { retryConflicts } from '../../mysql/retry-conflicts.js';
+import { actionOf, movedTo, todoOf, type Action } from './follows.js';
+import { FINDING_COLUMNS, findingOf, type WitnessFinding } from './witness-store.js';
+
+/**
+ * - `resolved`: it was acted on, or the rows agree already, and the finding is closed
+ * - `would_resolve`: so it would be, without the dry run
+ * - `person`: nothing was done, and the finding stays open
+ * - `closed`: it was closed before
+ */
+export interface Resolved {
+  readonly findingId: string;
+  readonly outcome: 'resolved' | 'would_resolve' | 'person' | 'closed';
+  readonly kind: WitnessFinding['kind'];
+  readonly subject: string;
+  readonly action: Action;
+  /** What was done, or what a person does. */
+  readonly note: string;
+}
+
+export interface ResolveRequest {
+  readonly actor: string;
+  readonly dryRun: boolean;
+}
+
+/** What would be done, or why a person has to decide. */
+type Plan = { readonly note: string; readonly run: (tx: Transaction) => Promise<void> } | { readonly person: string };
+
+/** Open findings of a sale that are looked at together. If there are more, a person has to decide. */
+const OPEN_MAX = 1000;
+const CLOSED = { outcome: 'closed', note: 'It was closed before.' } as const;
+
+/**
+ * Acts on a finding and closes it, in one transaction with its audit entry. The rows are judged again under their locks,
+ * so after a kill, or beside another keeper, nothing is done twice. A finding waits while another one of its sale needs a
+ * person.
+ * @returns null if there is no such finding
+ * @throws MysqlError, SaleOutOfStep
+ */
+export const resolveFinding = (
+  pool: MysqlPool,
+  clock: Clock,
+  findingId: string,
+  request: ResolveRequest,
+): Promise<Resolved | null> => retryConflicts(clock, () => pool.transaction((tx) => resolve(tx, findingId, request)));
+
+async function resolve(
+  tx: Transaction,
+  findingId: string,
+  { actor, dryRun }: ResolveRequest,
+): Promise<Resolved | null> {
+  const findings = knex('witness_findings').select(...FINDING_COLUMNS);
+  const [known] = (await select(tx, findings.clone().whereRaw('id = ?', [bigint(findingId)]))).map(findingOf);
+  if (known === undefined) return null;
+  const { kind, subject, detail, saleId } = known;
+  const action = actionOf(known);
+  const told = { findingId, kind, subject, action };
+  if (known.state === 'closed') return { ...told, ...CLOSED };
+  const left = (why: string): Resolved => ({ ...told, outcome: 'person', note: `${why}${todoOf(known)}` });
+  if (action === 'person' || saleId === null) return left('');
+
+  // Locked together, so that two resolvers of a sale work one after the other.
+  const ofSale = findings.where({ sale_id: saleId, state: 'open' }).orderBy('id').limit(OPEN_MAX).forUpdate();
+  const open = (await select(tx, ofSale)).map(findingOf);
+  if (open.length === OPEN_MAX) return left(`The sale has ${OPEN_MAX} open findings. `);
+  if (!open.some((one) => one.findingId === findingId)) return { ...told, ...CLOSED };
+  const other = open.find((one) => actionOf(one) === 'person');
+  if (other !== undefined) return left(`Finding ${other.findingId} of the same sale needs a person first. `);
+  const [sale] = await select(tx, knex('sales').select('retirement').where({ id: saleId }));
+  if (sale?.retirement !== 'none') return left('The sale is not in Redis any more. ');
+
+  const plan = await planOf(tx, action, { ...known, saleId });
+  if ('person' in plan) return left(`${plan.person} `);
+  if (dryRun) return { ...told, outcome: 'would_resolve', note: plan.note };
+  await execute(
+    tx,
+    knex('witness_findings')
+      .whereRaw('id = ?', [bigint(findingId)])
+      .update({ state: 'closed' }),
+  );
+  const after = { state: 'closed', kind, subject, detail, action, note: plan.note };
+  const entry = { subject: `witness_finding:${findingId}`, before: { state: 'open' }, after };
+  await insertAudit(tx, { actor, action: 'witness_finding.resolved', ...entry });
+  await plan.run(tx); // last, because it locks the hot row of the sale
+  return { ...told, outcome: 'resolved', note: plan.note };
+}
+
+type OfSale = WitnessFinding & { readonly saleId: string };
+
+async function planOf(tx: Transaction, action: Exclude<Action, 'person'>, finding: OfSale): Promise<Plan> {
+  switch (action) {
+    case 'end_order':
+      return both(await planEnd(tx, finding, ['orders_moved', 'release']), await planRecount(tx, finding));
+    case 'announce_order':
+      return both(await planAnnounce(tx, finding, false), await planRecount(tx, finding));
+    case 'announce_move':
+      return planEnd(tx, finding, ['orders_moved']);
+    case 'release_units':
+      return planEnd(tx, finding, ['release']);
+    case 'announce_batch':
+      return planAnnounce(tx, finding, true);
+    case 'recount_sold':
+      return planRecount(tx, finding);
+    default:
+      return assertNever(action);
+  }
+}
+
+function both(first: Plan, second: Plan): Plan {
+  if ('person' in first) return first;
+  if ('person' in second) return second;
+  return {
+    note: `${first.note}; ${second.note}`,
+    async run(tx) {
+      await first.run(tx);
+      await second.run(tx);
+    },
+  };
+}
+
+const nothing = (note: string): Plan => ({ note, run: () => Promise.resolve() });
+
+/** An order that ended by hand: its event, its units and the coupons that it had reserved. */
+async function planEnd(tx: Transaction, finding: OfSale, kinds: readonly EndedKind[]): Promise<Plan> {
+  const order = await lockLive(tx, finding);
+  if (order === null) return { person: 'The order is not in the table `orders`.' };
+  const state = stateOf(order.state, order.after_paid);
+  if ((state !== 'cancelled' && state !== 'expired') || state !== (movedTo(finding) ?? state))
+    return { person: `The order is ${state} now.` };
+  if (await hasMoney(tx, order.id)) return { person: 'The order has a payment that is not owed back.' };
+  const missing: EndedKind[] = [];
+  for (const kind of kinds) if (!(await isAnnounced(tx, finding, kind, order.id))) missing.push(kind);
+  if (missing.length === 0) return nothing('its outbox rows are there');
+  return {
+    note: `writes ${missing.join(' and ')} of the order`,
+    run: () => announceEnded(tx, order, state, missing),
+  };
+}
+
+async function lockLive(tx: Transaction, { orderId }: OfSale): Promise<LockedOrder | null> {
+  const locked = orderId === null ? undefined : await lockOrder(tx, orderId);
+  return locked?.table === 'orders' ? locked.order : null;
+}
+
+/** Whether a payment was recorded that no row owes back. */
+async function hasMoney(tx: Transaction, orderId: string): Promise<boolean> {
+  const kept = knex.from('payments as p').leftJoin('refunds as r', 'r.payment_id', 'p.payment_id');
+  const ofOrder = kept.where('p.order_id', orderId).whereNull('r.payment_id');
+  return (await select(tx, ofOrder.select('p.payment_id').limit(1))).length > 0;
+}
+
+/** Whether a row of the outbox was written since: by hand, or for the same finding, which may come twice. */
+async function isAnnounced(tx: Transaction, finding: OfSale, kind: OutboxKind, orderId: string): Promise<boolean> {
+  const since = knex('outbox').where({ kind }).where('created_at', '>=', new Date(finding.committedAtMs));
+  return (
+    (
+      await select(
+        tx,
+        since
+          .whereRaw('INSTR(payload, ?) > 0', [`"${orderId}"`])
+          .select('id')
+          .limit(1),
+      )
+    ).length > 0
+  );
+}
+
+interface CreatedOrder extends LockedOrder {
+  readonly batch_id: string;
+  /** The time left to pay, null without a deadline. */
+  readonly left_us: string | null;
+}
+
+/** A new order without its event, or all orders of a batch. */
+async function planAnnounce(tx: Transaction, finding: OfSale, ofBatch: boolean): Promise<Plan> {
+  const { saleId, orderId } = finding;
+  const first = await lockLive(tx, finding);
+  if (first === null || orderId === null) return { person: 'The order is not in the table `orders`.' };
+  if (!ofBatch && first.state !== 'pending_payment') return { person: `The order is ${first.state} now.` };
+  const [named] = await select(tx, knex('orders').select('batch_id').where({ id: orderId }));
+  const batchId = named?.batch_id ?? '';
+  const leftUs = knex.raw('TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), orders.expires_at) AS left_us');
+  const created = lockable('orders')
+    .select('orders.batch_id', leftUs)
+    .where({ 'orders.sale_id': saleId })
+    .where(ofBatch ? { batch_id: batchId } : { id: orderId })
+    .orderBy('id');
+  const orders = (await select(tx, created)) as unknown as readonly CreatedOrder[];
+  const live = orders.filter(({ state }) => state !== 'failed');
+  if (live.some(({ state, left_us: us }) => state === 'pending_payment' && us === null))
+    return { person: 'The order has no deadline in `expires_at`.' };
+  if (await isAnnounced(tx, finding, 'batch_recorded', orderId)) return nothing('its outbox row is there');
+  const metadata = metadataByOrder(orders);
+  const recorded: BatchRecorded = {
+    batchId,
+    saleId,
+    orders: live.map(({ id }) => id),
+    failed: orders.filter(({ state }) => state === 'failed').map(({ id }) => id),
+    paymentWindowMs: Math.max(0, ...live.map(({ left_us: us }) => Math.ceil(Number(us ?? 0) / 1000))),
+    ...(metadata === null ? {} : { metadata }),
+  };
+  const row = { kind: 'batch_recorded', key: batchId, sale_id: saleId, payload: JSON.stringify(recorded) } as const;
+  return {
+    note: `writes batch_recorded for ${orders.length} orders of batch ${batchId}`,
+    run: async () => void (await execute(tx, knex('outbox').insert(row))),
+  };
+}
+
+interface CountedSale {
+  readonly sold: number;
+  readonly stock: number;
+  readonly units: string;
+}
+
+/**
+ * Compares `sold` with the units of the live orders, in the snapshot of a single statement. Every program changes both in
+ * one transaction, so their difference stays the same while the sale sells, and can be added later without keeping the
+ * hot row locked during the count.
+ */
+async function planRecount(tx: Transaction, { saleId }: OfSale): Promise<Plan> {
+  const [counted] = (await select(
+    tx,
+    knex
+      .from('sales as s')
+      .joinRaw("LEFT JOIN orders o ON o.sale_id = s.id AND o.state IN ('pending_payment', 'paid')")
+      .where('s.id', saleId)
+      .groupBy('s.id', 's.sold', 's.stock')
+      .select('s.sold', 's.stock', knex.raw('COALESCE(SUM(o.quantity), 0) AS units')),
+  )) as readonly CountedSale[];
+  if (counted === undefined) return { person: 'The sale does not exist.' };
+  const { sold, stock } = counted;
+  const units = Number(counted.units);
+  if (units > stock) return { person: `The orders have ${units} units, and the stock is ${stock}.` };
+  const by = units - sold;
+  if (by === 0) return nothing('sold is the sum of the orders');
+  return {
+    note: `changes sold by ${by} to the ${units} units of the orders`,
+    async run() {
+      const fits = knex('sales').where({ id: saleId }).whereRaw('CAST(sold AS SIGNED) + ? BETWEEN 0 AND stock', [by]);
+      const { affectedRows } = await execute(tx, fits.update({ sold: knex.raw('CAST(sold AS SIGNED) + ?', [by]) }));
+      if (affectedRows !== 1) throw new SaleOutOfStep(saleId);
+    },
+  };
+}
