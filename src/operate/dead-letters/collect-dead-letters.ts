@@ -66,7 +66,8 @@ const RECEIVE_MAX = 16;
  * Moves messages that the broker has given up into the `dead_letters` table. It first writes the row, then takes a
  * batch out of `pending` (its units stay held), then acknowledges the message. If the keeper dies in between, the
  * message is collected again, which changes nothing.
- * @param group the consumer group that gave up @param topic for messages that do not name their topic
+ * @param options.group the consumer group that gave up
+ * @param options.topic the topic of the group, for messages that do not name their topic
  */
 export function collectDeadLetters(
   ports: CollectDeadLettersPorts,

@@ -19,7 +19,7 @@ export function OrderCoupons({ orderId, everyMs }: { readonly orderId: string; r
   if (rows.length === 0) return null;
   const columns: readonly Column<FoundCoupon>[] = [
     { name: words.code, cell: ({ code }) => <Id text={code} /> },
-    { name: t.common.state, width: '96px', cell: ({ state }) => words.states[state] },
+    { name: t.common.state, width: '96px', cell: ({ state }) => t.till.coupon.states[state] },
     {
       name: words.value,
       isNumber: true,
