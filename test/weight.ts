@@ -8,15 +8,15 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises a ceiling says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 207_950,
-  'lines in src': 69_750,
-  'lines in web': 17_850,
-  'lines in test': 109_650,
-  'lines in deploy': 6_200,
-  'lines in bench': 4_550,
-  'words in docs': 49_300,
+  'lines of TypeScript': 206_500,
+  'lines in src': 70_380,
+  'lines in web': 17_870,
+  'lines in test': 108_650,
+  'lines in deploy': 6_180,
+  'lines in bench': 3_450,
+  'words in docs': 44_950,
   'words in docs/decisions': 12_400,
-  'pages in docs': 28,
+  'pages in docs': 25,
   settings: 99,
   'uses of Pick<': 150,
   'interfaces named *Ports, *Parts, *Options, *Services': 130,

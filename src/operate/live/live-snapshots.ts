@@ -22,7 +22,7 @@ export interface LiveSnapshotsParts {
 export type SendEvent = (event: Buffer) => void;
 
 /** A condition that no program reports. */
-interface Seen extends Pick<Condition, 'name' | 'about' | 'text'> {
+interface Seen extends Omit<Condition, 'key' | 'severity' | 'sinceMs'> {
   /** When it began, Unix ms. Null if that is unknown. */
   readonly beganMs: number | null;
   /** How long it lasts before it becomes urgent. */

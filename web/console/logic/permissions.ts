@@ -66,5 +66,5 @@ export const actionsOnRefund = (
 };
 
 /** Whether this role may revoke a coupon in its current state. */
-export const mayRevoke = ({ state }: Pick<FoundCoupon, 'state'>, role: Role): boolean =>
+export const mayRevoke = ({ state }: { readonly state: FoundCoupon['state'] }, role: Role): boolean =>
   state === 'free' && may(role, 'admin');
