@@ -43,7 +43,7 @@ export type TicketAnswer = QueueAnswer | { readonly outcome: 'ticket_not_found' 
 
 /** Interval at which a process reads the lines in use. A buyer is admitted at most this much too late. */
 const TICK_MS = 200;
-/** The same interval while there is no room. */
+/** The same interval while there is no room. The first buyers of a new room may be admitted this much too late. */
 const IDLE_TICK_MS = 1000;
 /** A line that was read longer ago than this is read again before it is shown. */
 const FRESH_MS = 1000;

@@ -100,7 +100,8 @@ async function resolveFindings(
   if (all === given.length > 0) throw new UsageError('give the numbers of findings, or --all.');
   await run(async (connections) => {
     const mysql = connections.mysql();
-    const request = { actor: operatorName(), dryRun };
+    const { outboxKeepMs } = loadConfig(['keeper'], process.env).keeper;
+    const request = { actor: operatorName(), dryRun, outboxKeepMs };
     if (!json) print(resolvedLine('finding', 'outcome', 'action', 'kind', 'note'));
     for await (const findingId of all ? openFindings(createWitnessStore(mysql)) : given) {
       const resolved = await resolveFinding(mysql, clock, findingId, request);

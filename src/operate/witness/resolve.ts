@@ -14,6 +14,7 @@ import {
   type LockedOrder,
 } from '../../mysql/move-orders.js';
 import type { MysqlPool, Transaction } from '../../mysql/pool.js';
+import { readMysqlClock } from '../../mysql/read-facts.js';
 import { retryConflicts } from '../../mysql/retry-conflicts.js';
 import { actionOf, movedTo, todoOf, type Action } from './follows.js';
 import { FINDING_COLUMNS, findingOf, type WitnessFinding } from './witness-store.js';
@@ -37,6 +38,8 @@ export interface Resolved {
 export interface ResolveRequest {
   readonly actor: string;
   readonly dryRun: boolean;
+  /** How long the outbox keeps rows that are done. */
+  readonly outboxKeepMs: number;
 }
 
 /** What would be done, or why a person has to decide. */
@@ -63,7 +66,7 @@ export const resolveFinding = (
 async function resolve(
   tx: Transaction,
   findingId: string,
-  { actor, dryRun }: ResolveRequest,
+  { actor, dryRun, outboxKeepMs }: ResolveRequest,
 ): Promise<Resolved | null> {
   const findings = knex('witness_findings').select(...FINDING_COLUMNS);
   const [known] = (await select(tx, findings.clone().whereRaw('id = ?', [bigint(findingId)]))).map(findingOf);
@@ -82,8 +85,16 @@ async function resolve(
   if (!open.some((one) => one.findingId === findingId)) return { ...told, ...CLOSED };
   const other = open.find((one) => actionOf(one) === 'person');
   if (other !== undefined) return left(`Finding ${other.findingId} of the same sale needs a person first. `);
+  const counting = await countingFinding(tx, known);
+  if (counting !== null)
+    return left(
+      `Finding ${counting} counts more rows of the same transaction than it names, and needs a person first. `,
+    );
   const [sale] = await select(tx, knex('sales').select('retirement').where({ id: saleId }));
   if (sale?.retirement !== 'none') return left('The sale is not in Redis any more. ');
+
+  const mayBeGone = ANNOUNCES.has(action) && (await ageMs(tx, known)) >= outboxKeepMs;
+  if (mayBeGone) return left('Its event may have been written, published and removed since. ');
 
   const plan = await planOf(tx, action, { ...known, saleId });
   if ('person' in plan) return left(`${plan.person} `);
@@ -101,14 +112,39 @@ async function resolve(
   return { ...told, outcome: 'resolved', note: plan.note };
 }
 
+/**
+ * An open finding of the same transaction that counts rows without naming them, or null. Those rows may be of any sale,
+ * so nothing that the transaction did to another sale can be judged without them either.
+ */
+async function countingFinding(tx: Transaction, { place }: WitnessFinding): Promise<string | null> {
+  const open = knex('witness_findings').select('id').where({ place, state: 'open' });
+  const [counting] = await select(tx, open.where('detail', 'like', '% more)').limit(1));
+  return counting?.id ?? null;
+}
+
+/** Actions that may write an event. A second event of a move would have another id. A second release gives nothing back. */
+const ANNOUNCES: ReadonlySet<Action> = new Set<Action>([
+  'end_order',
+  'announce_move',
+  'announce_order',
+  'announce_batch',
+]);
+
+const ageMs = async (tx: Transaction, { committedAtMs }: WitnessFinding): Promise<number> =>
+  (await readMysqlClock(tx)) - committedAtMs;
+
 type OfSale = WitnessFinding & { readonly saleId: string };
 
 async function planOf(tx: Transaction, action: Exclude<Action, 'person'>, finding: OfSale): Promise<Plan> {
   switch (action) {
-    case 'end_order':
-      return both(await planEnd(tx, finding, ['orders_moved', 'release']), await planRecount(tx, finding));
-    case 'announce_order':
-      return both(await planAnnounce(tx, finding, false), await planRecount(tx, finding));
+    case 'end_order': {
+      const counted = await planRecount(tx, finding); // before the order is locked, because the count may take seconds
+      return both(await planEnd(tx, finding, ['orders_moved', 'release']), counted);
+    }
+    case 'announce_order': {
+      const counted = await planRecount(tx, finding); // its buyer may be paying
+      return both(await planAnnounce(tx, finding, false), counted);
+    }
     case 'announce_move':
       return planEnd(tx, finding, ['orders_moved']);
     case 'release_units':
@@ -153,9 +189,9 @@ async function planEnd(tx: Transaction, finding: OfSale, kinds: readonly EndedKi
   };
 }
 
-async function lockLive(tx: Transaction, { orderId }: OfSale): Promise<LockedOrder | null> {
+async function lockLive(tx: Transaction, { orderId, saleId }: OfSale): Promise<LockedOrder | null> {
   const locked = orderId === null ? undefined : await lockOrder(tx, orderId);
-  return locked?.table === 'orders' ? locked.order : null;
+  return locked?.table === 'orders' && locked.order.sale_id === saleId ? locked.order : null;
 }
 
 /** Whether a payment was recorded that no row owes back. */
@@ -165,7 +201,10 @@ async function hasMoney(tx: Transaction, orderId: string): Promise<boolean> {
   return (await select(tx, ofOrder.select('p.payment_id').limit(1))).length > 0;
 }
 
-/** Whether a row of the outbox was written since: by hand, or for the same finding, which may come twice. */
+/**
+ * Whether a row of the outbox was written since: by hand, or for the same finding, which may come twice. A release also
+ * holds the key of its buyer, who may choose any number.
+ */
 async function isAnnounced(tx: Transaction, finding: OfSale, kind: OutboxKind, orderId: string): Promise<boolean> {
   const since = knex('outbox').where({ kind }).where('created_at', '>=', new Date(finding.committedAtMs));
   return (
@@ -173,7 +212,7 @@ async function isAnnounced(tx: Transaction, finding: OfSale, kind: OutboxKind, o
       await select(
         tx,
         since
-          .whereRaw('INSTR(payload, ?) > 0', [`"${orderId}"`])
+          .whereRaw('INSTR(payload, ?) > 0', [kind === 'release' ? `"orderId":"${orderId}"` : `"${orderId}"`])
           .select('id')
           .limit(1),
       )
