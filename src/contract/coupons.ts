@@ -10,7 +10,7 @@ export const couponCode = z.string(codeError).toUpperCase().regex(COUPON_CODE, c
 const couponFields = {
   code: text,
   saleId: text,
-  orderId: text.meta({ description: 'the paid order that brought the coupon' }),
+  orderId: text.meta({ description: 'the paid order that earned the coupon' }),
   currency,
   valueCents: amount.nullable().meta({ description: 'the fixed discount; null: see `percent`' }),
   percent: count.nullable(),

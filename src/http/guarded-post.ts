@@ -10,7 +10,7 @@ import { isIP, type LookupFunction } from 'node:net';
 const CALL_MAX_MS = 5_000;
 /** Nothing in the answer is used but its status. */
 const ANSWER_BYTES_MAX = 16_384;
-/** Shorter than servers keep an idle connection: a body on a connection that they just closed would fail. */
+/** Shorter than the time for which servers keep an idle connection, because a request on a closed connection fails. */
 const IDLE_MAX_MS = 2_000;
 /** For one try at one name server. */
 const TRY_MS = 1_500;

@@ -10,7 +10,7 @@ import { nameTrace, noContent, problem, startPoll } from '../answer.js';
 import { answerStreamHead, EventStream, isStillAllowed } from '../event-stream.js';
 import { defineRoute, type Call, type RouteServices } from '../route.js';
 import { answerRead, readable } from './degraded-read.js';
-import { SIGNATURE } from './sale-headers.js';
+import { SIGNATURE } from './proof-headers.js';
 
 /** Proxies on the way cut off longer waits, and a longer wait would hold a connection for no gain. */
 const WAIT_SECONDS_MAX = 30;

@@ -13,7 +13,7 @@ import { json, PreparedProblem, problem, type Answer } from '../answer.js';
 import { BODY_BYTES_MAX, hasLongBody, promisesJson } from '../body.js';
 import { NOSNIFF } from '../problem.js';
 import { defineRoute, type BodyRead, type Call, type RouteServices } from '../route.js';
-import { PURCHASE_TOKEN, QUEUE_PASS, SIGNATURE } from './sale-headers.js';
+import { PURCHASE_TOKEN, QUEUE_PASS, SIGNATURE } from './proof-headers.js';
 
 /**
  * Buys. The server handles this route without Express and without zod, because either would cost several times as much

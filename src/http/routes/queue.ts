@@ -6,7 +6,7 @@ import type { Sale } from '../../core/sale.js';
 import type { QueueAnswer } from '../../admission/queue/waiting-rooms.js';
 import { json, problem, type Answer } from '../answer.js';
 import { defineRoute, type RouteServices } from '../route.js';
-import { SIGNATURE } from './sale-headers.js';
+import { SIGNATURE } from './proof-headers.js';
 
 /** The waiting room of a sale: a buyer joins, returns with a ticket, and gets a pass. Also issues purchase tokens. */
 

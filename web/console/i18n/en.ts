@@ -531,7 +531,7 @@ export const en = {
     resumeTitle: 'Make the broker check back again',
     resumeText:
       'The broker checks back again for this half message, and the marker of the batch decides. A batch that has its orders does not change.',
-    resumeTooOld: 'Older than three days, so the broker would give it up again at once.',
+    resumeTooOld: 'Older than three days, so the broker would give up on it again at once.',
     resumed: (count: string) => `${count} resumed. The broker checks back within seconds.`,
     noTopics: 'The brokers have no topics',
     type: 'Type',
