@@ -79,9 +79,9 @@ export const whenDue = (work: DueWork, readDue: ReadDueWork, job: Job, otherwise
   runOnce: async () => ((await readDue()).has(work) ? job.runOnce() : otherwise),
 });
 
-/** Rows that one statement of a removal takes. It takes some tens of ms. */
+/** Maximum number of rows that one statement changes. The statement then takes some tens of ms. */
 const ROWS_PER_STEP = 1_000;
-/** Maximum number of statements in one run. They remove more rows per minute than workers and keepers write. */
+/** Maximum number of statements in one run. They change more rows per minute than workers and keepers write. */
 const STEPS_MAX = 600;
 
 /**
@@ -91,7 +91,7 @@ const STEPS_MAX = 600;
  */
 export async function inSteps(step: (max: number) => Promise<number>, stopping?: AbortSignal): Promise<void> {
   for (let steps = 1; steps <= STEPS_MAX && stopping?.aborted !== true; steps++) {
-    if ((await step(ROWS_PER_STEP)) < ROWS_PER_STEP) return; // less than a full step was left
+    if ((await step(ROWS_PER_STEP)) < ROWS_PER_STEP) return; // nothing is left
   }
 }
 

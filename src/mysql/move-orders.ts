@@ -119,6 +119,7 @@ export async function moveOrders(
  * Writes rows of the outbox that an order which ended lacks, because somebody ended it by hand, and frees its coupons.
  * `sales.sold` stays as it is.
  * @param order locked by `tx`, and in the state `move`
+ * @param outboxId the number of the only row, if that row was deleted
  * @throws SaleOutOfStep, MysqlError
  */
 export async function announceEnded(
@@ -126,11 +127,13 @@ export async function announceEnded(
   order: LockedOrder,
   move: 'cancelled' | 'expired',
   kinds: readonly EndedKind[],
+  outboxId: string | null,
 ): Promise<void> {
+  assert(outboxId === null || kinds.length === 1, `row ${outboxId} has one kind`);
   assert(stateOf(order.state, order.after_paid) === move, `order ${order.id} is ${order.state}, not ${move}`);
   await freeReserved(tx, [order.id]);
   const sales = groupBySale([order]);
-  await insertOutbox(tx, sales, move, await bucketsOf(tx, [order.sale_id]), kinds);
+  await insertOutbox(tx, sales, move, await bucketsOf(tx, [order.sale_id]), kinds, outboxId);
 }
 
 /** The state to which each transition of the money leads. */
@@ -213,6 +216,7 @@ export type EndedKind = (typeof ENDED_KINDS)[number];
 /**
  * @param buckets null if no units go back
  * @param kinds only rows of these kinds
+ * @param outboxId null for new numbers
  */
 async function insertOutbox(
   tx: Transaction,
@@ -220,6 +224,7 @@ async function insertOutbox(
   move: OrderMove,
   buckets: ReadonlyMap<string, number> | null,
   kinds: readonly EndedKind[] = ENDED_KINDS,
+  outboxId: string | null = null,
 ): Promise<void> {
   const rows: Pick<OutboxTableRow & OfSale, 'kind' | 'key' | 'sale_id' | 'payload'>[] = [];
   for (const [saleId, ofSale] of sales) {
@@ -242,7 +247,11 @@ async function insertOutbox(
     }));
     rows.push({ kind: 'release', key, sale_id: saleId, payload: JSON.stringify(releases) });
   }
-  await execute(tx, knex('outbox').insert(rows.filter(({ kind }) => kinds.some((one) => one === kind))));
+  const wanted = rows.filter(({ kind }) => kinds.some((one) => one === kind));
+  await execute(
+    tx,
+    knex('outbox').insert(outboxId === null ? wanted : wanted.map((row) => ({ id: outboxId, ...row }))),
+  );
 }
 
 /** Null if no order has metadata. */

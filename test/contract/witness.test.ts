@@ -373,6 +373,8 @@ describe('contract witness on a MySQL with a binary log', () => {
         return [kind, move ?? orders?.length].filter((part) => part !== undefined).join(' ');
       });
     };
+    const numbersOf = ({ orderId }: Order) =>
+      world.pool.query('SELECT id, kind FROM outbox WHERE INSTR(payload, ?) > 0 ORDER BY id', [`"${orderId}"`]);
     /** Runs statements in one transaction, and waits until the witness has found it. */
     const byHand = async (order: Order, count: number, ...statements: readonly string[]): Promise<WitnessFinding[]> => {
       await world.pool.transaction(async (tx) => {
@@ -444,8 +446,10 @@ describe('contract witness on a MySQL with a binary log', () => {
         for (const kind of ['orders_moved', 'release']) {
           const [order] = (await ordersIn(world, ['ann/a*2', 'bob/b'])).orders as [Order];
           await world.transitions.cancel(order.orderId);
+          const numbers = await numbersOf(order);
           await byHand(order, 1, deleted(kind, order.orderId));
           await check(`a row of kind ${kind} deleted`, order, ENDED('cancelled'));
+          expect(await numbersOf(order), `${kind}: consumers know the event by its number`).to.deep.equal(numbers);
         }
         const first = await one();
         await byHand(first, 2, copied(first, 1, 'expires_at'));
@@ -461,8 +465,10 @@ describe('contract witness on a MySQL with a binary log', () => {
       watched(async () => {
         const [order] = (await ordersIn(world, ['ann/a', 'bob/b'], { metadata: { a: '1' } })).orders as [Order];
         const [before] = (await world.outboxOf(order.batchId)).recorded;
+        const numbers = await numbersOf(order);
         await byHand(order, 1, deleted('batch_recorded', order.batchId));
         await resolving('act')?.runOnce();
+        expect(await numbersOf(order)).to.deep.equal(numbers);
         const [after] = (await world.outboxOf(order.batchId)).recorded;
         expect(after).to.deep.equal({ ...before, paymentWindowMs: after?.paymentWindowMs });
         expect(after?.paymentWindowMs).to.be.within(1, before?.paymentWindowMs ?? 0);

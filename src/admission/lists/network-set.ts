@@ -57,6 +57,6 @@ const SPECIAL = new NetworkSet(
 );
 const GLOBAL_IPV6 = new NetworkSet(['2000::/3']);
 
-/** Returns whether everybody may own the address: it belongs to no special-purpose network. */
+/** Returns whether the address is on the public internet, and so in no special-purpose network. */
 export const isPublicAddress = (address: Address): boolean =>
   !SPECIAL.has(address) && (address.family === 4 || GLOBAL_IPV6.has(address));

@@ -185,7 +185,7 @@ async function planEnd(tx: Transaction, finding: OfSale, kinds: readonly EndedKi
   if (missing.length === 0) return nothing('its outbox rows are there');
   return {
     note: `writes ${missing.join(' and ')} of the order`,
-    run: () => announceEnded(tx, order, state, missing),
+    run: () => announceEnded(tx, order, state, missing, deletedRowOf(finding)),
   };
 }
 
@@ -193,6 +193,12 @@ async function lockLive(tx: Transaction, { orderId, saleId }: OfSale): Promise<L
   const locked = orderId === null ? undefined : await lockOrder(tx, orderId);
   return locked?.table === 'orders' && locked.order.sale_id === saleId ? locked.order : null;
 }
+
+/**
+ * The number of the outbox row that was deleted, or null. The row gets it again: the event may have been published, and
+ * consumers know it by that number.
+ */
+const deletedRowOf = ({ subject }: WitnessFinding): string | null => /^outbox:(\d+)$/.exec(subject)?.[1] ?? null;
 
 /** Whether a payment was recorded that no row owes back. */
 async function hasMoney(tx: Transaction, orderId: string): Promise<boolean> {
@@ -206,18 +212,16 @@ async function hasMoney(tx: Transaction, orderId: string): Promise<boolean> {
  * holds the key of its buyer, who may choose any number.
  */
 async function isAnnounced(tx: Transaction, finding: OfSale, kind: OutboxKind, orderId: string): Promise<boolean> {
-  const since = knex('outbox').where({ kind }).where('created_at', '>=', new Date(finding.committedAtMs));
-  return (
-    (
-      await select(
-        tx,
-        since
-          .whereRaw('INSTR(payload, ?) > 0', [kind === 'release' ? `"orderId":"${orderId}"` : `"${orderId}"`])
-          .select('id')
-          .limit(1),
-      )
-    ).length > 0
-  );
+  const named = kind === 'release' ? `"orderId":"${orderId}"` : `"${orderId}"`;
+  const deleted = deletedRowOf(finding);
+  const written = knex('outbox')
+    .where({ kind })
+    .where((row) => {
+      void row.where('created_at', '>=', new Date(finding.committedAtMs));
+      if (deleted !== null) void row.orWhere('id', bigint(deleted));
+    })
+    .whereRaw('INSTR(payload, ?) > 0', [named]);
+  return (await select(tx, written.select('id').limit(1))).length > 0;
 }
 
 interface CreatedOrder extends LockedOrder {
@@ -254,10 +258,11 @@ async function planAnnounce(tx: Transaction, finding: OfSale, ofBatch: boolean):
     paymentWindowMs: Math.max(0, ...live.map(({ left_us: us }) => Math.ceil(Number(us ?? 0) / 1000))),
     ...(metadata === null ? {} : { metadata }),
   };
+  const id = deletedRowOf(finding);
   const row = { kind: 'batch_recorded', key: batchId, sale_id: saleId, payload: JSON.stringify(recorded) } as const;
   return {
     note: `writes batch_recorded for ${orders.length} orders of batch ${batchId}`,
-    run: async () => void (await execute(tx, knex('outbox').insert(row))),
+    run: async () => void (await execute(tx, knex('outbox').insert(id === null ? row : { id, ...row }))),
   };
 }
 
