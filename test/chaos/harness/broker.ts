@@ -178,6 +178,12 @@ async function withUnresponsiveProducer(
   }
 }
 
+/** Returns whether a new producer can start, for which the proxy must know the routes. */
+export const canStartProducer = (stack: StackControls): Promise<boolean> =>
+  withUnresponsiveProducer(stack, () => Promise.resolve())
+    .then(() => true)
+    .catch(() => false);
+
 async function sendUntilStored(batch: Batch, channel: PurchaseChannel): Promise<void> {
   const half = await channel.sendHalf(batch);
   if (typeof half === 'string') throw new Error(`a half message was not stored: ${half}`);

@@ -5,6 +5,7 @@ import { recordBatch } from '../harness/batches.js';
 import {
   batchesAtBroker,
   brokerStore,
+  canStartProducer,
   createTopics,
   killBroker,
   leaveHalfMessagesOpen,
@@ -240,6 +241,8 @@ const NAME_SERVER_DOWN: Scenario = {
     context.expectRunning('api', 'worker', 'keeper');
     await context.expectInvariants(saleId);
     await expectRowPerAccepted(context, buyers);
+    // the broker registers its topics every 30 s, and the proxy remembers for 20 s that it found none
+    await context.until('the proxy knows the routes again', () => canStartProducer(stack));
     const newApi = await context.start('api');
     expectEqual((await buyers.buy('late', { url: newApi.url }))?.status, 202, 'a purchase at a new api');
   },
