@@ -8,7 +8,7 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // ceiling. A commit that raises a ceiling says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 206_610,
+  'lines of TypeScript': 206_600,
   'lines in src': 70_430,
   'lines in web': 17_870,
   'lines in test': 108_700,

@@ -158,10 +158,10 @@ export async function drainHalfMessages(stack: StackControls): Promise<void> {
 }
 
 /** A producer that never commits and gives no answer to a check-back. */
-async function withUnresponsiveProducer(
+export async function withUnresponsiveProducer<T>(
   stack: StackControls,
-  work: (channel: PurchaseChannel) => Promise<void>,
-): Promise<void> {
+  work: (channel: PurchaseChannel) => Promise<T>,
+): Promise<T> {
   const channel = await createPurchaseChannel({
     ...brokerOf(stack.env),
     requestTimeoutMs: 10_000,
@@ -172,17 +172,11 @@ async function withUnresponsiveProducer(
     metrics: createChannelMetrics(new Registry()),
   });
   try {
-    await work(channel);
+    return await work(channel);
   } finally {
     await channel.close();
   }
 }
-
-/** Returns whether a new producer can start, for which the proxy must know the routes. */
-export const canStartProducer = (stack: StackControls): Promise<boolean> =>
-  withUnresponsiveProducer(stack, () => Promise.resolve())
-    .then(() => true)
-    .catch(() => false);
 
 async function sendUntilStored(batch: Batch, channel: PurchaseChannel): Promise<void> {
   const half = await channel.sendHalf(batch);

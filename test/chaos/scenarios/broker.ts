@@ -5,11 +5,11 @@ import { recordBatch } from '../harness/batches.js';
 import {
   batchesAtBroker,
   brokerStore,
-  canStartProducer,
   createTopics,
   killBroker,
   leaveHalfMessagesOpen,
   startBroker,
+  withUnresponsiveProducer,
 } from '../harness/broker.js';
 import { userIds } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectTrue } from '../harness/expect.js';
@@ -241,8 +241,9 @@ const NAME_SERVER_DOWN: Scenario = {
     context.expectRunning('api', 'worker', 'keeper');
     await context.expectInvariants(saleId);
     await expectRowPerAccepted(context, buyers);
-    // the broker registers its topics every 30 s, and the proxy remembers for 20 s that it found none
-    await context.until('the proxy knows the routes again', () => canStartProducer(stack));
+    // the broker registers its topics every 10 s; before that, a new api refuses to start
+    const canStart = (): Promise<boolean> => withUnresponsiveProducer(stack, () => Promise.resolve(true));
+    await context.until('a new producer can start', canStart);
     const newApi = await context.start('api');
     expectEqual((await buyers.buy('late', { url: newApi.url }))?.status, 202, 'a purchase at a new api');
   },
