@@ -66,7 +66,7 @@ export const COMMANDS = {
     has: [
       'integration',
       ...filesIn('contract', ['doctor', 'several-brokers', 'redis-topologies', 'replica-barrier', 'query-plans']),
-      ...filesIn('contract', ['local-stack', 'redis-probe', 'resharded-sale']),
+      ...filesIn('contract', ['local-stack', 'redis-probe', 'resharded-sale', 'witness', 'coupons', 'bulk-refunds']),
     ],
     stacks: 2,
   },
