@@ -4,10 +4,7 @@ import { isTraceId } from '../core/trace-context.js';
 import { numeric } from './insert-orders.js';
 import type { Transaction } from './pool.js';
 
-/**
- * Writes the trace ids of the orders of a plan, in the transaction that inserts the orders. Sends a statement only if
- * there are trace ids.
- */
+/** Call it in the transaction that inserts the orders. */
 export async function insertTraces(tx: Transaction, { orders }: WritePlan): Promise<void> {
   let values = '';
   for (const { orderId, batch, purchase } of orders) {
