@@ -229,7 +229,7 @@ function readPasswordAgain(pool: Pool, server: MysqlServer): void {
   Object.defineProperty(config.connectionConfig, 'password', { get: () => passwordOf(server), enumerable: true });
 }
 
-/** Longer than a worker's pause plus a refused statement (18 s), so that refusals overlap. A write proves nothing. */
+/** Longer than a worker's pause (18 s) plus a refused statement, so that refusals overlap. A write proves nothing. */
 const REFUSAL_COUNTS_MS = 30_000;
 const REFUSALS: Partial<Record<MysqlErrorKind, string>> = {
   disk_full: 'MySQL refuses writes because it has no space. Check its disk.',

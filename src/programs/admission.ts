@@ -46,18 +46,13 @@ interface AdmissionParts {
   readonly mysql: MysqlPool;
   readonly registry: Registry;
   readonly log: Log;
-  /**
-   * Whether this process knows that a sale has no units left. The layers call it only after the api has started to serve.
-   */
+  /** Whether this process knows that a sale has no units left. Called only while the api serves. */
   readonly isSoldOut: (saleId: string) => boolean;
   /** Receives an error that is a bug. */
   readonly fail: (error: unknown) => void;
 }
 
-/**
- * Opens the admission of an api: every layer, under the current rules.
- * @throws OperationalError mysql, if the rules cannot be read at the start
- */
+/** Opens every layer under the current rules. @throws OperationalError mysql, if the rules cannot be read */
 export async function openAdmission(
   { admission: { signKeys, sealKeys }, http }: Config<'admission' | 'http'>,
   { redis, mysql, registry, log, isSoldOut, fail }: AdmissionParts,

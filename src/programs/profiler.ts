@@ -9,10 +9,9 @@ export class Profiler {
   #busy = false;
 
   /**
-   * @param kind `cpu` shows where the time goes, `heap` which code allocated the memory that is in use at the end
-   * @param signal ends the profile early and returns the samples so far
-   * @returns JSON for Chrome's developer tools, as in a `.cpuprofile` or `.heapprofile` file; null if another profile
-   * is running
+   * @param kind `cpu`: where the time goes; `heap`: which code allocated the memory in use at the end
+   * @param signal ends the profile early
+   * @returns JSON of a `.cpuprofile` or `.heapprofile` file for Chrome; null if another profile is running
    */
   async profile(kind: 'cpu' | 'heap', forMs: number, signal: AbortSignal): Promise<string | null> {
     if (this.#busy) return null;
