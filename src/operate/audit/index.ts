@@ -36,5 +36,4 @@ export const listAudit = operatorRoute({
   },
 });
 
-/** Formats an audit entry for programs, for HTTP and for the command line. */
 export const auditBody = ({ atMs, ...entry }: StoredAuditEntry): AuditEntry => ({ ...entry, at: isoTime(atMs) });

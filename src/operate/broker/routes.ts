@@ -22,10 +22,7 @@ import { OWN_GROUPS, type BrowseFrom, type DiscardedHalf, type FoundMessage } fr
 import { resumableOf, resumeHalf } from './resume-halves.js';
 import type { BrokerServices } from './services.js';
 
-/**
- * The contents of RocketMQ, as in `seckill mq … --json`. Other systems may share the cluster, so only admins see its
- * messages and groups.
- */
+/** Shows the same as `seckill mq … --json`, only to admins, because other systems may share the cluster. */
 
 const MESSAGES_MAX = 100;
 const MESSAGES_DEFAULT = 20;

@@ -50,7 +50,7 @@ export interface DeadLetterFilter {
   readonly replayBegun?: boolean;
 }
 
-/** A page of dead letters, oldest first. */
+/** Oldest first. */
 export interface DeadLetterPage {
   /** Returns dead letters after this id. If absent, starts at the oldest. */
   readonly afterId?: string;
@@ -60,47 +60,26 @@ export interface DeadLetterPage {
 /** Result of a change. Only a `parked` dead letter is changed. */
 export type DeadLetterMove = 'done' | 'not_parked' | 'not_found';
 
-/**
- * Reads and changes dead letters. Every change writes a row to the audit log in the same transaction: actor, action,
- * and the dead letter before and after.
- */
+/** Each change writes an audit row in its transaction. Every method throws OperationalError mysql. */
 export interface DeadLetterStore {
-  /**
-   * Lists the parked batches after `afterBatchId`, by batch id.
-   * @throws OperationalError mysql
-   */
+  /** Lists batches by id, after `afterBatchId`. */
   parkedBatches(afterBatchId: string, max: number): Promise<ParkedBatch[]>;
 
-  /** @throws OperationalError mysql */
   list(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLetterSummary[]>;
 
-  /** @throws OperationalError mysql */
   count(filter: DeadLetterFilter): Promise<number>;
 
-  /** @throws OperationalError mysql */
   find(deadLetterId: string): Promise<StoredDeadLetter | null>;
 
-  /**
-   * Records that a replay begins, before anything is published. The dead letter stays `parked`.
-   * @param actor who requested the replay
-   * @throws OperationalError mysql
-   */
+  /** Call it before publishing. The dead letter stays `parked`. */
   beginReplay(deadLetterId: string, actor: string): Promise<DeadLetterMove>;
 
-  /**
-   * Closes a dead letter.
-   * @throws OperationalError mysql
-   */
   close(deadLetterId: string, actor: string, end: 'replayed' | 'discarded', note: string): Promise<DeadLetterMove>;
 
-  /**
-   * Records why a replay did not finish. The dead letter stays `parked`.
-   * @throws OperationalError mysql
-   */
+  /** Records why a replay did not finish. The dead letter stays `parked`. */
   keepParked(deadLetterId: string, actor: string, note: string): Promise<DeadLetterMove>;
 }
 
-/** All columns except the body, which may be long. */
 const SUMMARY_COLUMNS = [
   'id',
   'message_id',
@@ -201,11 +180,7 @@ function matching(filter: DeadLetterFilter): (where: Knex.QueryBuilder) => void 
 
 type Before = Pick<DeadLetterRow, 'state' | 'replays' | 'note'>;
 
-/**
- * Changes a parked dead letter. The row is locked first, so of two concurrent changes, the second sees the result of
- * the first.
- * @param change returns the new values and the audit entry
- */
+/** Locks the row first, so that a concurrent second change sees the first. @param change new values and audit entry */
 async function move(
   pool: MysqlPool,
   id: string,
@@ -247,12 +222,7 @@ export type NotParked =
   | { readonly outcome: 'already_closed'; readonly state: DeadLetterState }
   | { readonly outcome: 'not_found' };
 
-/**
- * Closes a parked dead letter in MySQL.
- * @param actor for the audit log
- * @returns null when done, or the state in which a faster operator has left it
- * @throws OperationalError mysql
- */
+/** @returns null when done, or the state in which a faster operator left it. @throws OperationalError mysql */
 export async function closeDeadLetter(
   deadLetterId: string,
   end: 'replayed' | 'discarded',
@@ -265,15 +235,11 @@ export async function closeDeadLetter(
   return now === null ? { outcome: 'not_found' } : { outcome: 'already_closed', state: now.state };
 }
 
-/** Formats a dead letter for programs: times in ISO 8601. */
 export function summaryBody({ parkedAtMs, replayStartedAtMs, ...summary }: DeadLetterSummary): DeadLetter {
   return { ...summary, parkedAt: isoTime(parkedAtMs), replayStartedAt: isoTimeOrNull(replayStartedAtMs) };
 }
 
-/**
- * Formats a dead letter with its body, as it is and, if it is a batch, decoded. The decoded form leaves out unknown
- * fields.
- */
+/** Shows the body as it is and, for a batch, decoded. The decoded form leaves out unknown fields. */
 export function deadLetterBody({ body, ...summary }: StoredDeadLetter): DeadLetterWithBody {
   const decoded = decodeBatch(body);
   const batch =

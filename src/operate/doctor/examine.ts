@@ -34,7 +34,6 @@ import { readSection, sectionOf, settingsIn } from './settings.js';
 export interface DoctorOptions {
   /** The programs whose settings must be valid. */
   readonly programs: readonly ProgramKind[];
-  /** The broker cluster. */
   readonly cluster: string | null;
   /** Ids of checks whose risk the operator accepts. */
   readonly accepted?: ReadonlySet<string>;
@@ -49,10 +48,7 @@ const CONNECT_WITHIN_MS = 1500;
 /** Short, because the answer of a resolver is only a detail and must not delay the report. */
 const LOOKUP_WITHIN_MS = 2000;
 
-/**
- * Asks all servers in the environment in parallel and judges their answers. Changes nothing. Never rejects because a
- * server cannot be reached. Takes at most about ten seconds.
- */
+/** Asks all servers in parallel for at most some ten seconds. Changes nothing. Never rejects because of a server. */
 export async function examine(env: Environment, options: DoctorOptions): Promise<Report> {
   const redisAsked = askRedis(env);
   const published = within(ANSWER_WITHIN_MS, redisAsked).then((asked) => asked?.published ?? null);
@@ -66,10 +62,7 @@ export async function examine(env: Environment, options: DoctorOptions): Promise
   return reportOn({ settings, redis, mysql: withPrograms, rocketmq }, options.accepted);
 }
 
-/**
- * Turns a time-out, or an error of the server, into a finding.
- * @throws any other error of `asking`
- */
+/** Turns a time-out or an error of the server into a finding. @throws any other error of `asking` */
 async function inTime<F extends object>(server: string, asking: Promise<Asked<F>>): Promise<Asked<F>> {
   try {
     const asked = await within(SERVER_WITHIN_MS, asking);
@@ -296,11 +289,7 @@ async function askBroker(broker: BrokerAddress): Promise<BrokerSays | string> {
   }
 }
 
-/**
- * Describes the port of a name server, which never asks for a login but may ask for a certificate. Null if the text is
- * not an address.
- * @param asStranger our access, but without our certificate
- */
+/** A name server never asks for a login, but maybe for a certificate. @param asStranger without our certificate */
 async function nameServerPort(text: string, asStranger: BrokerAccess): Promise<OpenPort | null> {
   try {
     const address = parseAddress(text, asStranger);

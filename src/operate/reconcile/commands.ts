@@ -183,7 +183,7 @@ function sentenceOf(result: SaleResolved, dryRun: boolean): string {
   }
 }
 
-/** Adds the list options. `--sale` and `--json` belong to the parent command. */
+/** `--sale` and `--json` belong to the parent command. */
 const addListOptions = (command: Command): Command =>
   command
     .addOption(limitOption('lines'))

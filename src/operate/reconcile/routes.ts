@@ -19,8 +19,6 @@ import { RESOLVE_MODES, type ResolvedOrder } from './resolve-lost.js';
 import type { SaleResult } from './sale-report.js';
 import type { ReconcileServices, Resolves } from './services.js';
 
-/** Compares Redis and MySQL sale by sale, and shows the resulting compensation jobs. */
-
 /** How long the answer waits for repairs before it shows their current state. The keeper finishes the rest. */
 const APPLY_WAIT_MS = 10_000;
 
@@ -183,7 +181,6 @@ export const retryCompensationJob = operatorRoute({
   },
 });
 
-/** Formats a compensation job for programs: times in ISO 8601. */
 export const jobBody = ({ availableAtMs, createdAtMs, updatedAtMs, ...job }: CompensationJob): JobBody => ({
   ...job,
   availableAt: isoTime(availableAtMs),
@@ -197,7 +194,6 @@ export const runBody = ({ startedAtMs, finishedAtMs, ...run }: ReconcileRun): ob
   finishedAt: isoTimeOrNull(finishedAtMs),
 });
 
-/** Formats the result of a run for one sale. */
 export function saleResultBody(result: SaleResult): object {
   switch (result.outcome) {
     case 'compared':

@@ -17,12 +17,7 @@ class LeaseLost extends Error {
   }
 }
 
-/**
- * Works on a sale while no other run does.
- * @param work calls `keepLease` at least once a minute; it throws once another run has taken over the sale because this
- * one was too slow
- * @throws any error of `work`; OperationalError mysql
- */
+/** @param work calls `keepLease` each minute, which throws after a takeover. @throws OperationalError mysql */
 export async function withSaleLease<T>(
   saleId: string,
   actor: string,

@@ -34,8 +34,6 @@ import type { PaymentCase as StoredCase } from './payment-case-store.js';
 import { refundName, REFUND_NAME, storedOrderRefund, type StoredRefund } from './refund-store.js';
 import type { RefundServices } from './services.js';
 
-/** Lists refunds and payment cases, retries a failed refund, claims a refund to be paid by hand, and closes a case. */
-
 const PLACE = new RegExp(`${PAYMENT_ID.source}|${REFUND_NAME.source}`);
 
 const listRefunds = operatorRoute({
@@ -66,7 +64,7 @@ const listRefunds = operatorRoute({
   },
 });
 
-/** Returns the name of the last refund of a full page. Null if no page follows. */
+/** Null if no page follows. */
 function nextRefund(found: readonly StoredRefund[], max: number): string | null {
   const last = found.at(-1);
   return found.length < max || last === undefined ? null : refundName(last);
@@ -179,13 +177,11 @@ type NotAgain = RefundRefused | { readonly outcome: 'already_refunded' } | { rea
 export const isOfOtherCurrency = ({ refundId, reason }: StoredRefund): boolean =>
   refundId === null && reason === 'wrong_currency';
 
-/** Adds the currency to a refund. */
 const withCurrency = (refund: StoredRefund, currencies: ReadonlyMap<string, string>): ListedRefund => ({
   ...refundBody(refund),
   currency: isOfOtherCurrency(refund) ? null : (currencies.get(refund.orderId) ?? null),
 });
 
-/** Formats a refund for programs: times in ISO 8601. */
 export const refundBody = ({ createdAtMs, updatedAtMs, ...refund }: StoredRefund): Refund => ({
   ...refund,
   createdAt: isoTime(createdAtMs),
@@ -225,7 +221,6 @@ const closePaymentCase = operatorRoute({
   },
 });
 
-/** Formats a case for programs: times in ISO 8601. */
 export const caseBody = ({ createdAtMs, updatedAtMs, ...found }: StoredCase): PaymentCase => ({
   ...found,
   createdAt: isoTime(createdAtMs),

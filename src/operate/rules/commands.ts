@@ -144,7 +144,7 @@ async function show(admin: RuleAdmin, version: number | undefined, { json }: Fla
   print(JSON.stringify(stored, null, json ? 0 : 2));
 }
 
-/** Checks a file of rules. Needs no server, so that it can run where people review rules. */
+/** Needs no server, so that it can run where people review rules. */
 function check(file: string, { json }: Flags): void {
   const { rules } = documentIn(file);
   const parsed = parseRules(rules);
@@ -213,7 +213,6 @@ async function set(file: string, flags: SetFlags): Promise<void> {
   });
 }
 
-/** Prints a published version and where it is in force. */
 async function report(
   { ruleReports }: RuleServices,
   answer: { readonly version: number },
@@ -339,10 +338,7 @@ export async function showSwitches(admin: SwitchAdmin, { json }: Flags): Promise
   for (const row of found.switches) print(lineOf(row));
 }
 
-/**
- * @param ask which apis follow a version
- * @throws CliError when the switch was not set, or some api does not follow it
- */
+/** @param ask which apis follow a version. @throws CliError when the switch was not set, or not everywhere */
 export async function setSwitch(
   admin: SwitchAdmin,
   change: SwitchChange,

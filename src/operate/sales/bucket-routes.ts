@@ -10,8 +10,6 @@ import { json, problem, type Answer } from '../../http/answer.js';
 import { jsonBody, operatorRoute, optionalJsonBody, type RouteServices } from '../../http/route.js';
 import type { SaleServices } from './services.js';
 
-/** The buckets of a sale: shows, splits and repairs them. */
-
 const bucketsError = { error: must(`a whole number from 2 to ${BUCKETS_MAX}`) };
 
 export const reshardSale = operatorRoute({

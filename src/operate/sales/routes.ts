@@ -31,8 +31,6 @@ import { checkedBody, operatorRoute, type RouteServices } from '../../http/route
 import { withoutUndefined } from '../../core/without-undefined.js';
 import type { SaleServices } from './services.js';
 
-/** Lets operators create sales and move them through their states. */
-
 export const createSale = operatorRoute({
   method: 'post',
   path: '/admin/v1/sales',
@@ -164,7 +162,6 @@ function moveAnswer(verb: string, answer: SaleAdminAnswer): Answer<200 | 'wrong_
   }
 }
 
-/** Formats a sale for programs, for HTTP and for the command line: times in ISO 8601. */
 export function saleBody({
   opensAtMs,
   closesAtMs,
@@ -179,7 +176,6 @@ export function saleBody({
   return { ...sale, opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs), warmBefore, paymentWindow, retiredAt };
 }
 
-/** Formats a planned sale for programs, for HTTP and for the command line. */
 export const plannedBody = ({ sale, status, missing, warmsAtMs }: PlannedSale): PlannedBody => ({
   sale: saleBody(sale),
   status,

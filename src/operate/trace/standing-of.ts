@@ -17,7 +17,6 @@ export interface StandingLimits {
   readonly redriveAfterMs: number;
 }
 
-/** Determines the standing of a purchase and its next step. */
 export function standingOf(evidence: PurchaseEvidence, limits: StandingLimits): Standing {
   const standing =
     evidence.repository.order === null ? withoutRow(evidence, limits) : withRow(evidence, evidence.repository.order);

@@ -20,10 +20,7 @@ const WOKEN_MAX = 10_000;
 
 const newSecret = (): string => `whsec_${randomBytes(32).toString('base64url')}`;
 
-/**
- * Endpoints of webhooks. A change writes an entry of `actor` to the audit log, and returns the endpoint with its secret if
- * that is new, or a sentence that says why nothing was changed. @throws OperationalError mysql
- */
+/** Audits changes. Returns the endpoint (with a new secret), or why nothing changed. @throws OperationalError mysql */
 export function createEndpointStore(pool: MysqlPool) {
   return {
     /** At most ENDPOINTS_MAX, oldest first. */
