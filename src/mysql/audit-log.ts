@@ -65,7 +65,6 @@ async function list(pool: MysqlPool, filter: AuditFilter, { beforeId, max }: Aud
   }));
 }
 
-/** Finds the oldest entry at or after this time. */
 async function firstSince(pool: MysqlPool, sinceMs: number): Promise<string | null> {
   const since = knex('audit_log').select('id').where('created_at', '>=', new Date(sinceMs));
   const [row] = await select(pool, since.orderBy(['created_at', 'id']).limit(1));

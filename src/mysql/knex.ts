@@ -30,7 +30,6 @@ export const inMs = (ms: number): Knex.Raw =>
   knex.raw('UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND', [Math.round(ms * 1000)]);
 export const msAgo = (ms: number): Knex.Raw =>
   knex.raw('UTC_TIMESTAMP(3) - INTERVAL ? MICROSECOND', [Math.round(ms * 1000)]);
-/** Longest pause between two attempts. */
 export const PAUSE_MAX_MS = 900_000;
 /** A statement that waited for a lock uses the time at which it began, so newer leases seem longer by the wait. */
 export const WAIT_SLACK_MS = 60_000;

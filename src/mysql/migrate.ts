@@ -34,7 +34,6 @@ const LOCK_WAIT_MS_DEFAULT = 60_000;
 const TABLE_WAIT_SECONDS_DEFAULT = 3;
 /** Reads current table sizes. MySQL 8.0 and later cache a size for a day. MariaDB ignores such a comment. */
 const FRESH_SIZES = ' /*!80000 , SESSION information_schema_stats_expiry = 0 */';
-/** The table in which knex records applied migrations. */
 const APPLIED_TABLE = 'knex_migrations';
 
 /**

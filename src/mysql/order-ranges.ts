@@ -232,7 +232,7 @@ async function nextArchived<Row extends OrderIdRow>(
   return { rows: (await select(pool, found)) as Row[], readTo: last?.id ?? null };
 }
 
-/** Reads rows above `after` that no range covers, from older workers. Slow; never archives. @throws MysqlError */
+/** Reads rows above `after` that no range covers (older workers), which are never archived. Slow. @throws MysqlError */
 export async function* unlistedOrders<Row extends OrderIdRow>(
   pool: MysqlPool,
   saleId: string,

@@ -142,7 +142,6 @@ async function whyNot(tx: Transaction, order: LockedOrder, payment: Payment): Pr
   return (await hasCoupons(tx)) ? 'coupon_missing' : 'wrong_amount';
 }
 
-/** Whether MySQL knows a charge of this amount. */
 async function hasAttempt(tx: Transaction, orderId: string, amountCents: number): Promise<boolean> {
   const same = knex('payment_attempts').where({ order_id: orderId, amount_cents: String(amountCents) });
   return (await select(tx, same.select('key').limit(1))).length > 0;

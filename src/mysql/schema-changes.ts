@@ -47,7 +47,6 @@ export class AppliedChanges implements SchemaChanges {
   readonly #options: Required<ChangeOptions>;
   readonly #pause: () => Promise<unknown>;
 
-  /** @param wait pauses between two attempts */
   constructor(
     knex: Knex,
     { smallBytes = SMALL_TABLE_BYTES, allowLocks = false }: ChangeOptions = {},

@@ -154,15 +154,12 @@ export async function openAdmission(
     /** Returns why this api cannot use rules. */
     unfit,
     rulesReadiness: () => rulesReadiness(current.standing),
-    /** Limits how many orders of a sale a buyer may cancel. */
     cancelLimit: new CancelLimit(() => current.rules.orders, metrics),
-    /** Limits how many charges may be declined. */
     declineBound: () => declineBound(() => current.rules.orders, metrics),
     unpaidPause: (repository: OrderRepository) =>
       new UnpaidPause({ rules: (userId) => current.of(userId).orders, repository, clock, metrics }),
     /** Wraps stores and channels so that the breakers see the results of their calls. */
     withBreakers: breakerWrappers(breakers),
-    /** Smooths the rate at which purchases reach the batcher. */
     smooth: () => limits.smooth(),
     /** Ends the loops and withdraws the reports of this process. Never rejects. */
     async close(): Promise<void> {

@@ -141,7 +141,6 @@ interface OpenedKeeper extends ReconcileServices, Rebuilding {
   /** If null, refunds wait for an operator and become overdue. */
   readonly provider: PaymentProvider | null;
   readonly clocks: ClockWatch;
-  /** Aborts when the keeper stops. */
   readonly stopping: AbortSignal;
   readonly tracing: Tracing;
   readonly metrics: OrderJobMetrics & RecoveryMetrics & SaleMetrics & ScheduleMetrics & WebhookMetrics;
@@ -182,7 +181,6 @@ export function planJobs(config: KeeperConfig, given: OpenedKeeper): PlannedJob[
   ];
 }
 
-/** Opens the parts that several groups of jobs use. */
 function sharedParts(config: KeeperConfig, given: OpenedKeeper) {
   const { mysql, redis, log } = given;
   const leases = createJobLeases(mysql);
@@ -401,7 +399,6 @@ function hotSaleJobs({ config, everyMs, redis, mysql, sales, rebuild, repair, me
   return jobs;
 }
 
-/** Retires closed sales, and archives their orders. */
 function retirementJobs(keeper: Keeper): PlannedJob[] {
   const { config, everyMs, redis, mysql, store, rebuild, reconcile, metrics, log } = keeper;
   const { retireAfterMs, archiveAfterMs, archivePerSecond } = config.keeper;

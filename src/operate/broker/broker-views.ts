@@ -18,7 +18,6 @@ import type { MessageInspection } from './rocketmq-inspection.js';
 /** A broker whose data is missing from an answer. */
 type DownBroker = Pick<BrokerReport, 'name' | 'address' | 'down'>;
 
-/** A list collected from all brokers that answer. */
 export interface BrokerList<T> {
   readonly items: readonly T[];
   /** Whether more items exist than were read. */

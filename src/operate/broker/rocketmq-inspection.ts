@@ -52,7 +52,6 @@ const isOfDeadLetters = (topic: string): boolean => topic.startsWith('%DLQ%');
 const TRIES_MAX = 3;
 
 interface Brokers {
-  /** Brokers that answer. */
   readonly up: readonly BrokerAddress[];
   /** A line for each broker, including brokers that are down. */
   readonly reports: readonly BrokerReport[];
@@ -318,7 +317,6 @@ function partsOf(begin: number, end: number, isBackwards: boolean): { readonly f
 
 /** Keeps the first, or the newest, of many messages. Never holds more than twice as many as it returns in the end. */
 class KeptMessages {
-  /** True if a message was dropped. */
   more = false;
   readonly #limits: BrowseLimits;
   readonly #order: (one: FoundMessage, other: FoundMessage) => number;

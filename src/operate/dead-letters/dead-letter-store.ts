@@ -46,7 +46,6 @@ export interface DeadLetterFilter {
   readonly sinceMs?: number;
   /** Parked before this time, Unix ms. */
   readonly untilMs?: number;
-  /** Whether a replay was ever begun. */
   readonly replayBegun?: boolean;
 }
 

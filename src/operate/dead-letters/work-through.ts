@@ -8,7 +8,6 @@ export interface WorkOrder {
   readonly total: number;
   readonly pace: Pace;
   readonly json: boolean;
-  /** The requested final state. */
   readonly end: 'replayed' | 'discarded';
   readonly work: (deadLetterId: string, signal: AbortSignal) => Promise<ReplayAnswer | DiscardAnswer>;
 }

@@ -43,7 +43,6 @@ export interface DoctorOptions {
 const ANSWER_WITHIN_MS = 3000;
 /** Time-out of all answers of a server, including the connect. */
 const SERVER_WITHIN_MS = 10_000;
-/** Time-out of each attempt to connect. */
 const CONNECT_WITHIN_MS = 1500;
 /** Short, because the answer of a resolver is only a detail and must not delay the report. */
 const LOOKUP_WITHIN_MS = 2000;

@@ -57,7 +57,6 @@ export function refusalsOf({ [ACCEPTED]: _accepted, [REPEATED]: _repeated, ...re
   return refused;
 }
 
-/** Shows the live sales, over all apis and workers. */
 export class LiveSales {
   readonly #ports: LiveSalesPorts;
   #figures = new Map<string, Figures>();

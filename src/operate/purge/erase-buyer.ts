@@ -15,7 +15,7 @@ interface ErasedRows {
   readonly rows: number;
 }
 
-/** `erased`: the new name, which nothing links to the buyer. `open`: why nothing changed. `unknown`: no row has it. */
+/** `erased`: under a new name that nothing links to the buyer. `open`: why not yet. `unknown`: no row names it. */
 export type Erased =
   | { readonly outcome: 'erased' | 'unknown'; readonly name: string; readonly rows: readonly ErasedRows[] }
   | { readonly outcome: 'open'; readonly why: readonly string[] };
@@ -76,7 +76,6 @@ export async function eraseBuyer(
   note('reasons in audit_log', await eraseReasons(pool, orders, dryRun));
   await change('compensation_jobs', null);
   await change('notifications', null);
-  /** Applies a statement to the rows of the buyer's orders in one table. */
   const changeOfOrders = async (table: string, statement: string): Promise<void> => {
     let changed = 0;
     for (let from = 0; from < orders.length; from += BATCH) {

@@ -57,7 +57,6 @@ interface Walk {
   readonly start: string;
   /** Returns the next rows that are old enough. Columns: `id`, `is_open`. */
   readonly page: (pool: MysqlPool, after: string, before: Date, max: number) => Promise<readonly OldRow[]>;
-  /** @returns the number of removed records */
   readonly remove: (tx: Transaction, ids: readonly string[], before: Date) => Promise<number>;
 }
 

@@ -5,7 +5,6 @@ import type { ReconcileRuns, SaleLease } from '../../core/ports/reconcile-runs.j
 const SALE_LEASE_MS = 60_000;
 
 type Taken = Extract<SaleLease, { readonly outcome: 'taken' }>;
-/** Another run is working on the sale. */
 export type LeaseTaken = Taken & { readonly saleId: string };
 
 class LeaseLost extends Error {

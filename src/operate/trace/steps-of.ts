@@ -15,7 +15,6 @@ export interface TraceStep {
   readonly atMs: number | null;
   readonly source: TraceSource;
   readonly what: string;
-  /** For a person. */
   readonly detail: string;
 }
 

@@ -11,7 +11,6 @@ export interface TimelineStage {
   readonly atMs: number | null;
   /** Latest time of the stage or of its next attempt. Null if unknown, or if nothing will happen. */
   readonly dueAtMs: number | null;
-  /** For a person. */
   readonly text: string;
 }
 

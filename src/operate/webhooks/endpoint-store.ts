@@ -105,14 +105,12 @@ async function forgetSecrets(on: Statements): Promise<void> {
 const tooSoon = (until: Date): string =>
   `The previous secret still signs, so no other secret can be made before ${until.toISOString()}.`;
 
-/** Returns an endpoint as it is after its change. */
 async function changed(tx: Transaction, endpointId: string, withSecret: boolean): Promise<Webhook> {
   const row = await find(tx, endpointId);
   assert(row !== null, `endpoint ${endpointId} is gone`);
   return webhookOf(row, withSecret);
 }
 
-/** Begins an entry of the audit log about an endpoint. */
 export const entryOf = (endpointId: string, actor: string, action: string) => ({
   actor,
   action: `webhook.${action}`,
