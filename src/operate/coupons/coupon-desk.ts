@@ -31,7 +31,6 @@ export type RevokeAnswer =
 export interface CouponDesk {
   /** Redeems and audits a free coupon. A repeated `reference` gets the same answer. @throws OperationalError mysql */
   redeem(code: string, reference: string, actor: string): Promise<DeskAnswer>;
-
   /** Revokes and audits free coupons. `after` null starts at the beginning. @throws OperationalError mysql; repeat */
   revokeNext(wish: RevokeWish, after: string | null, actor: string): Promise<RevokeAnswer>;
 }

@@ -63,18 +63,12 @@ export type DeadLetterMove = 'done' | 'not_parked' | 'not_found';
 export interface DeadLetterStore {
   /** Lists batches by id, after `afterBatchId`. */
   parkedBatches(afterBatchId: string, max: number): Promise<ParkedBatch[]>;
-
   list(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLetterSummary[]>;
-
   count(filter: DeadLetterFilter): Promise<number>;
-
   find(deadLetterId: string): Promise<StoredDeadLetter | null>;
-
   /** Call it before publishing. The dead letter stays `parked`. */
   beginReplay(deadLetterId: string, actor: string): Promise<DeadLetterMove>;
-
   close(deadLetterId: string, actor: string, end: 'replayed' | 'discarded', note: string): Promise<DeadLetterMove>;
-
   /** Records why a replay did not finish. The dead letter stays `parked`. */
   keepParked(deadLetterId: string, actor: string, note: string): Promise<DeadLetterMove>;
 }

@@ -21,7 +21,6 @@ export interface CaseFilter {
 export interface PaymentCaseStore {
   /** Lists at most `max` cases after `afterCaseId`, oldest first. @throws OperationalError mysql */
   list(filter: CaseFilter, page: { readonly afterCaseId?: string; readonly max: number }): Promise<PaymentCase[]>;
-
   /** Closes an open case, with an audit entry. @returns null: no such case. @throws OperationalError mysql; repeat */
   close(caseId: string, actor: string): Promise<PaymentCase | null>;
 }

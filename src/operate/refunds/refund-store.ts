@@ -62,10 +62,8 @@ export type TakeOnOutcome =
 export interface RefundStore {
   /** @throws OperationalError mysql */
   list(filter: RefundFilter, page: RefundPage): Promise<StoredRefund[]>;
-
   /** Counts refunds that operators ordered. @throws OperationalError mysql */
   counts(saleId: string): Promise<RefundCount[]>;
-
   /** Claims a refund for a person instead of a keeper, audited. @throws OperationalError mysql; check before paying */
   takeOn(paymentId: string, actor: string): Promise<TakeOnOutcome>;
 }
