@@ -49,7 +49,7 @@ export const namedByKey = (key: string): [string, string[]] => [
   [key, `,"${key}",`],
 ];
 
-const TRACED_COLUMNS = [
+export const TRACED_COLUMNS = [
   'id',
   'consumer_group',
   'reason',
@@ -84,7 +84,7 @@ export const createTracedDeadLetters = (pool: MysqlPool): TracedDeadLetters => (
   },
 });
 
-const tracedOf = (row: Pick<DeadLetterRow, (typeof TRACED_COLUMNS)[number]>): TracedDeadLetter => ({
+export const tracedOf = (row: Pick<DeadLetterRow, (typeof TRACED_COLUMNS)[number]>): TracedDeadLetter => ({
   deadLetterId: row.id,
   group: row.consumer_group,
   reason: row.reason,

@@ -5,7 +5,7 @@ import { decodeBatch, sealBatch } from '../../core/batch.js';
 import type { DeadLetterReason, DeadLetterState } from '../../core/ports/dead-letters.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { insertAudit } from '../../mysql/audit-log.js';
-import { DETAIL_MAX, namedByKey } from '../../mysql/dead-letters.js';
+import { DETAIL_MAX, namedByKey, TRACED_COLUMNS, tracedOf } from '../../mysql/dead-letters.js';
 import { execute, knex, now, select } from '../../mysql/knex.js';
 import type { MysqlPool } from '../../mysql/pool.js';
 import type { DeadLetterRow } from '../../mysql/tables.js';
@@ -74,20 +74,11 @@ export interface DeadLetterStore {
 }
 
 const SUMMARY_COLUMNS = [
-  'id',
+  ...TRACED_COLUMNS,
   'message_id',
-  'consumer_group',
   'origin_topic',
   'sale_id',
   'batch_id',
-  'reason',
-  'detail',
-  'state',
-  'attempts',
-  'created_at',
-  'replays',
-  'replay_started_at',
-  'note',
 ] as const satisfies (keyof DeadLetterRow)[];
 type SummaryRow = Pick<DeadLetterRow, (typeof SUMMARY_COLUMNS)[number]>;
 
@@ -193,22 +184,11 @@ async function move(
   });
 }
 
-const summaryOf = (row: SummaryRow): DeadLetterSummary => ({
-  deadLetterId: row.id,
-  messageId: row.message_id,
-  group: row.consumer_group,
-  originTopic: row.origin_topic,
-  saleId: row.sale_id,
-  batchId: row.batch_id,
-  reason: row.reason,
-  detail: row.detail,
-  attempts: row.attempts,
-  state: row.state,
-  parkedAtMs: row.created_at.getTime(),
-  replays: row.replays,
-  replayStartedAtMs: row.replay_started_at?.getTime() ?? null,
-  note: row.note,
-});
+function summaryOf(row: SummaryRow): DeadLetterSummary {
+  const { deadLetterId, group, ...traced } = tracedOf(row);
+  const origin = { messageId: row.message_id, group, originTopic: row.origin_topic };
+  return { deadLetterId, ...origin, saleId: row.sale_id, batchId: row.batch_id, ...traced };
+}
 
 /** Why a dead letter cannot be closed: it was closed before, or it does not exist. */
 export type NotParked =
