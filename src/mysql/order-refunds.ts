@@ -23,6 +23,7 @@ import { lockOrder, moveMoney, moveOrders, type LockedOrder, type LockedRow } fr
 import type { MysqlPool, Statements, Transaction } from './pool.js';
 import { currenciesOfSales } from './shown-orders.js';
 import { noteCase } from './payment-cases.js';
+import { ASKED } from './refund-repository.js';
 import { retryConflicts } from './retry-conflicts.js';
 import type { OrderRefundRow } from './tables.js';
 import { COLUMNS, keyAfter, newRefund, paymentsOf, refundOf, refundsOf } from './order-refund-rows.js';
@@ -30,8 +31,6 @@ import { voidNext } from './void-orders.js';
 
 const ERROR_MAX = 1000;
 const REFUND_ID = /^[1-9][0-9]{0,18}$/;
-/** This text stays if a keeper dies while it is asking. A person should then ask the provider before paying. */
-const ASKED = 'a keeper asked the provider, and no answer was recorded';
 
 /** Each transaction locks the order before its refunds, so the lock of the order decides between programs. */
 export function createOrderRefunds(pool: MysqlPool, { clock }: { readonly clock: Clock }): OrderRefunds {

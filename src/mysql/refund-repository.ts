@@ -6,7 +6,7 @@ import type { RefundRow } from './tables.js';
 
 const ERROR_MAX = 1000;
 /** This text stays if a keeper dies while it is asking. A person should then ask the provider before paying. */
-const ASKED = 'a keeper asked the provider, and no answer was recorded';
+export const ASKED = 'a keeper asked the provider, and no answer was recorded';
 
 /** Refunds owed to buyers, in MySQL, whose clock decides which refunds are due. */
 export function createRefundRepository(pool: MysqlPool): RefundRepository {
