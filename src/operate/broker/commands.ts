@@ -8,13 +8,7 @@ import { withConfigured } from '../../process/connections.js';
 import { clusterOption, namesrvOf, operatorName, parseTime, parseWhole } from '../../process/options.js';
 import { inLine, isoTime, print, printError, tableLine } from '../../process/print.js';
 import { brokerAccessOf } from '../../rocketmq/credentials.js';
-import {
-  OWN_GROUPS,
-  type BrowseFrom,
-  type ClusterStatus,
-  type DiscardedHalf,
-  type FoundMessage,
-} from './message-inspection.js';
+import { browseFrom, OWN_GROUPS, type ClusterStatus, type DiscardedHalf, type FoundMessage } from './message-inspection.js';
 import { resumableOf, resumeHalf } from './resume-halves.js';
 import { RocketmqInspection } from './rocketmq-inspection.js';
 
@@ -238,7 +232,7 @@ async function messages(inspection: RocketmqInspection, flags: MessagesFlags): P
   const find = async (): Promise<readonly FoundMessage[]> => {
     if (key !== undefined) return inspection.messagesOfKey(topic, key);
     if (id !== undefined) return inspection.messagesOfId(topic, id);
-    return (await inspection.browse(topic, fromOf(flags), { max: limit, bodiesMax: BODIES_MAX })).messages;
+    return (await inspection.browse(topic, browseFrom(flags), { max: limit, bodiesMax: BODIES_MAX })).messages;
   };
   const found = (await find()).slice(0, limit);
   for (const message of found) {
@@ -246,11 +240,6 @@ async function messages(inspection: RocketmqInspection, flags: MessagesFlags): P
     else printMessage(message);
   }
   if (found.length === 0) printError(`Topic ${topic} has no such message.`);
-}
-
-function fromOf({ queue, offset, since }: MessagesFlags): BrowseFrom | null {
-  if (since !== undefined) return { sinceMs: since };
-  return queue === undefined || offset === undefined ? null : { queueId: queue, offset };
 }
 
 function printDiscarded(halves: readonly DiscardedHalf[], json: boolean | undefined): void {

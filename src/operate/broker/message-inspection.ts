@@ -66,6 +66,19 @@ export interface FoundMessage extends Omit<StoredMessage, 'body'> {
 /** A position in a queue, or in every queue the messages stored at or after this time. */
 export type BrowseFrom = { readonly queueId: number; readonly offset: number } | { readonly sinceMs: number };
 
+export function browseFrom({
+  since,
+  queue,
+  offset,
+}: {
+  readonly since?: number | undefined;
+  readonly queue?: number | undefined;
+  readonly offset?: number | undefined;
+}): BrowseFrom | null {
+  if (since !== undefined) return { sinceMs: since };
+  return queue === undefined || offset === undefined ? null : { queueId: queue, offset };
+}
+
 export interface BrowseLimits {
   readonly max: number;
   /** Total length of the bodies, in characters. Always returns the first message, however long it is. */

@@ -18,7 +18,7 @@ import { roleNeededAnswer } from '../../http/admission-answers.js';
 import { json, problem, type Answer } from '../../http/answer.js';
 import { jsonBody, operatorRoute, type Route } from '../../http/route.js';
 import type { BrokerList, BrokerViews } from './broker-views.js';
-import { OWN_GROUPS, type BrowseFrom, type DiscardedHalf, type FoundMessage } from './message-inspection.js';
+import { browseFrom, OWN_GROUPS, type DiscardedHalf, type FoundMessage } from './message-inspection.js';
 import { resumableOf, resumeHalf } from './resume-halves.js';
 import type { BrokerServices } from './services.js';
 
@@ -211,7 +211,7 @@ const listMessages = operatorRoute({
     const isAdmin = includesRole(roles, 'admin');
     const isOfHalves = topic === HALF_TOPICS.open || topic === HALF_TOPICS.discarded;
     if (!isAdmin && !isOfHalves && !OWN_TOPICS.has(topic)) return roleNeededAnswer('admin', null);
-    const which = key !== undefined ? { key } : id !== undefined ? { id } : fromOf(from);
+    const which = key !== undefined ? { key } : id !== undefined ? { id } : browseFrom(from);
     return ask(services, (views) =>
       listed(views, async () => {
         const found = await views.messages(topic, which, limit);
@@ -222,19 +222,6 @@ const listMessages = operatorRoute({
 });
 
 const isHalfOfOurs = ({ properties }: FoundMessage): boolean => OWN_TOPICS.has(properties.REAL_TOPIC ?? '');
-
-function fromOf({
-  since,
-  queue,
-  offset,
-}: {
-  readonly since?: number | undefined;
-  readonly queue?: number | undefined;
-  readonly offset?: number | undefined;
-}): BrowseFrom | null {
-  if (since !== undefined) return { sinceMs: since };
-  return queue === undefined || offset === undefined ? null : { queueId: queue, offset };
-}
 
 async function listed<T>(views: BrokerViews, look: () => Promise<BrokerList<T>>): Promise<Answer<200 | 'overloaded'>> {
   const list = await views.look(look);
