@@ -77,10 +77,7 @@ function lease<K extends OutboxKind>(pool: MysqlPool, kind: K, max: number, leas
 }
 
 /** The lists that each kind of payload must have. A row without such a list must not reach the code that reads it. */
-const LISTS = {
-  batch_recorded: ['orders', 'failed'],
-  orders_moved: ['orders'],
-} as const;
+const LISTS = { batch_recorded: ['orders', 'failed'], orders_moved: ['orders'] } as const;
 
 /** Reads a payload. We wrote it, so little is checked, but a row that was damaged by hand must not stop the others. */
 function readPayload<K extends OutboxKind>(kind: K, payload: string): OutboxPayloads[K] | null {

@@ -83,11 +83,7 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
     await Promise.all(repairing);
   });
   const signatures = messageSignatures(config.messages);
-  const messages = openSignedMessages(config.messages, {
-    deadLetters: createDeadLetterParking(mysql),
-    registry,
-    log,
-  });
+  const messages = openSignedMessages(config.messages, { deadLetters: createDeadLetterParking(mysql), registry, log });
   const broker = await openKeeperBroker(config, { signatures, messages }, log);
   opened(() => Promise.all([broker.closeSources(), broker.closeChannels()]));
   const { redrives } = broker;

@@ -23,12 +23,7 @@ export const listAudit = operatorRoute({
     before: rowId.optional(),
     limit,
   }),
-  answers: {
-    200: {
-      description: 'a page',
-      schema: auditPage,
-    },
-  },
+  answers: { 200: { description: 'a page', schema: auditPage } },
   problems: [],
   async handle({ query: { since: sinceMs, before: beforeId, limit: max, ...names } }, { audit }) {
     const found = await audit.list(withoutUndefined({ ...names, sinceMs }), { max, ...withoutUndefined({ beforeId }) });

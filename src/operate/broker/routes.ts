@@ -91,12 +91,7 @@ const listMqTopics = operatorRoute({
   operationId: 'listMqTopics',
   summary: 'Lists topics and their number of messages.',
   access: 'viewer',
-  answers: {
-    200: {
-      description: 'the topics',
-      schema: topics,
-    },
-  },
+  answers: { 200: { description: 'the topics', schema: topics } },
   problems: PROBLEMS_OF_MQ,
   handle: (_call, services: BrokerServices) => ask(services, async (views) => found(await views.topics())),
 });
@@ -107,9 +102,7 @@ const listHalves = operatorRoute({
   operationId: 'listHalves',
   summary: 'Lists half messages without a commit or rollback, oldest first.',
   access: 'viewer',
-  answers: {
-    200: { description: 'the half messages', schema: halves },
-  },
+  answers: { 200: { description: 'the half messages', schema: halves } },
   problems: PROBLEMS_OF_MQ,
   handle: (_call, services: BrokerServices) => ask(services, async (views) => found(await views.halves())),
 });
@@ -125,12 +118,7 @@ const listDiscardedHalves = operatorRoute({
     key: queryText(NAME_MAX).optional(),
     limit: queryWhole(1, DISCARDED_MAX).default(MESSAGES_DEFAULT),
   }),
-  answers: {
-    200: {
-      description: 'the half messages',
-      schema: discardedHalves,
-    },
-  },
+  answers: { 200: { description: 'the half messages', schema: discardedHalves } },
   problems: [...PROBLEMS_OF_MQ, 'overloaded'],
   handle: ({ query: { key, limit } }, services: BrokerServices) =>
     ask(services, (views) => listed(views, () => views.discarded(key === undefined ? { max: limit } : { key }))),
@@ -159,12 +147,7 @@ const listMqConsumers = operatorRoute({
   summary: 'Lists clients of a consumer group. A group of another system needs the role admin.',
   access: 'viewer',
   query: z.strictObject({ group: queryText(NAME_MAX) }),
-  answers: {
-    200: {
-      description: 'the clients',
-      schema: consumers,
-    },
-  },
+  answers: { 200: { description: 'the clients', schema: consumers } },
   problems: [...PROBLEMS_OF_MQ, 'overloaded'],
   handle({ query, roles }, services: BrokerServices) {
     const isOurs = OWN_GROUPS.some(({ group: name }) => name === query.group);

@@ -34,10 +34,7 @@ export async function discardDeadLetter(
   if (deadLetter === null) return { outcome: 'not_found' };
   if (deadLetter.state !== 'parked') return { outcome: 'already_closed', state: deadLetter.state };
   const close = async (note: string): Promise<DiscardAnswer> =>
-    (await closeDeadLetter(deadLetterId, 'discarded', note, deadLetters, actor)) ?? {
-      outcome: 'discarded',
-      note,
-    };
+    (await closeDeadLetter(deadLetterId, 'discarded', note, deadLetters, actor)) ?? { outcome: 'discarded', note };
   // A forged batch may name purchases of real buyers, which must not be ended.
   if (deadLetter.reason === 'forged') return close('forged, so it holds no units to return');
   const decoded = decodeBatch(deadLetter.body);

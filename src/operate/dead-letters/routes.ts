@@ -68,12 +68,7 @@ export const listDeadLetters = operatorRoute({
     after: rowId.optional(),
     limit,
   }),
-  answers: {
-    200: {
-      description: 'a page',
-      schema: deadLetterPage,
-    },
-  },
+  answers: { 200: { description: 'a page', schema: deadLetterPage } },
   problems: [],
   async handle({ query }, { deadLetters }: DeadLetterServices) {
     const { state, after: afterId, limit: max, ...names } = query;

@@ -223,11 +223,7 @@ async function askProxies(place: string, access: BrokerAccess): Promise<ProxyFac
   );
   const said = all.flatMap(({ strangers }) => strangers ?? []);
   return {
-    endpoint: {
-      place,
-      refusal: refusals.length === 0 ? null : refusals.join('. '),
-      reach: farthest[0] ?? ELSEWHERE,
-    },
+    endpoint: { place, refusal: refusals.length === 0 ? null : refusals.join('. '), reach: farthest[0] ?? ELSEWHERE },
     strangers: said.includes('served') ? 'served' : (said[0] ?? null),
     ports: all.flatMap(({ ports }) => ports),
   };

@@ -29,10 +29,7 @@ export interface PaymentCaseStore {
 const CASE_ID = /^[1-9][0-9]{0,17}$/;
 
 export function createPaymentCaseStore(pool: MysqlPool): PaymentCaseStore {
-  return {
-    list: (filter, page) => list(pool, filter, page),
-    close: (caseId, actor) => close(pool, caseId, actor),
-  };
+  return { list: (filter, page) => list(pool, filter, page), close: (caseId, actor) => close(pool, caseId, actor) };
 }
 
 const COLUMNS = [

@@ -49,9 +49,7 @@ const listRefunds = operatorRoute({
     after: matching('the `next` of an earlier page', PLACE).optional(),
     limit,
   }),
-  answers: {
-    200: { description: 'a page', schema: refundPage },
-  },
+  answers: { 200: { description: 'a page', schema: refundPage } },
   problems: [],
   async handle({ query: { state, sale, after, limit: max } }, { refunds, currenciesOf }: RefundServices) {
     const filter = withoutUndefined({ state, saleId: sale });
@@ -95,12 +93,7 @@ const takeOnRefund = operatorRoute({
   summary: 'Claims a refund BEFORE you pay it by hand, so that the keeper does not pay it too. Pay only after a 200.',
   access: 'admin',
   params: z.object({ paymentId }),
-  answers: {
-    200: {
-      description: 'the refund was due and is now yours to pay',
-      schema: takenRefund,
-    },
-  },
+  answers: { 200: { description: 'the refund was due and is now yours to pay', schema: takenRefund } },
   problems: ['refund_not_found', 'wrong_state'],
   async handle({ params: { paymentId }, userId: actor }, { refunds }: RefundServices) {
     const answer = await refunds.takeOn(paymentId, actor);
@@ -196,9 +189,7 @@ const listPaymentCases = operatorRoute({
     'Lists failed refunds, refunds made at the provider, disputes, and payments that could not be recorded, oldest first.',
   access: 'viewer',
   query: z.strictObject({ state: queryWord(CASE_STATES).optional(), after: rowId.optional(), limit }),
-  answers: {
-    200: { description: 'a page', schema: paymentCasePage },
-  },
+  answers: { 200: { description: 'a page', schema: paymentCasePage } },
   problems: [],
   async handle({ query: { state, after: afterCaseId, limit: max } }, { paymentCases }: RefundServices) {
     const found = await paymentCases.list(withoutUndefined({ state }), { max, ...withoutUndefined({ afterCaseId }) });

@@ -20,12 +20,7 @@ const listRevocations = operatorRoute({
   summary: 'Lists revoked tokens, newest first. Pass `next` as `before` to get the next page.',
   access: 'viewer',
   query: z.strictObject({ before: queryWhole(1, NUMBER_MAX).optional(), limit }),
-  answers: {
-    200: {
-      description: 'a page',
-      schema: revocationPage,
-    },
-  },
+  answers: { 200: { description: 'a page', schema: revocationPage } },
   problems: [],
   async handle({ query: { before, limit: max } }, { revocations }: RevocationServices) {
     const found = await revocations.newest(max, before);

@@ -153,9 +153,7 @@ const checkRules = defineRoute({
   access: 'viewer',
   endpoint: null,
   body: document,
-  answers: {
-    200: { description: 'what was found', schema: checkedRules },
-  },
+  answers: { 200: { description: 'what was found', schema: checkedRules } },
   problems: [],
   handle: ({ body }, { rules }: RuleServices) => json(200, 'checked', checkedRulesBody(rules.check(body.rules))),
 });
@@ -169,12 +167,7 @@ const listRules = defineRoute({
   access: 'viewer',
   endpoint: null,
   query: z.strictObject({ limit }),
-  answers: {
-    200: {
-      description: 'the changes',
-      schema: ruleChanges,
-    },
-  },
+  answers: { 200: { description: 'the changes', schema: ruleChanges } },
   problems: [],
   async handle({ query }, { rules }: RuleServices) {
     const changes = await rules.history(query.limit);

@@ -42,11 +42,7 @@ export const createSale = operatorRoute({
     return 'sale' in read ? { value: read.sale } : read;
   }),
   answers: {
-    201: {
-      description: 'the new sale, a draft',
-      schema: saleSchema,
-      headers: { Location: 'where the sale is read' },
-    },
+    201: { description: 'the new sale, a draft', schema: saleSchema, headers: { Location: 'where the sale is read' } },
   },
   problems: ['sale_overlaps'],
   async handle({ body, userId }, { sales }) {
@@ -92,12 +88,7 @@ export const readSalePlan = operatorRoute({
   operationId: 'readSalePlan',
   summary: 'Lists sales that open within a week or are open, with what each still lacks.',
   access: 'viewer',
-  answers: {
-    200: {
-      description: 'ordered by opening time',
-      schema: z.object({ sales: z.array(plannedSale) }),
-    },
-  },
+  answers: { 200: { description: 'ordered by opening time', schema: z.object({ sales: z.array(plannedSale) }) } },
   problems: [],
   async handle(_call, { plan }: SaleServices) {
     const planned = await plan(WEEK_MS);

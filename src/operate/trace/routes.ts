@@ -19,12 +19,7 @@ export const tracePurchase = operatorRoute({
   access: 'viewer',
   params: z.object({ id }),
   query: z.strictObject({ saleId: saleId.optional(), userId: userId.optional() }),
-  answers: {
-    200: {
-      description: 'found',
-      schema: foundTraces,
-    },
-  },
+  answers: { 200: { description: 'found', schema: foundTraces } },
   problems: ['purchase_not_found', 'overloaded'],
   async handle({ params: { id }, query, userId, res }, { trace, operatorPlaces }: RouteServices & TraceServices) {
     const leave = operatorPlaces.traces.take(userId);
