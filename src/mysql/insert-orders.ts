@@ -71,9 +71,7 @@ function insertSql(head: string, orders: readonly NewOrder[], plan: WritePlan): 
 /**
  * Inserts all rows except those with refused values, which become `failed`. Halves the rows repeatedly, each half
  * behind a savepoint, so one bad purchase among hundreds costs a dozen statements.
- * @returns the refused order ids
- * @throws MysqlError unchanged if too many rows or all rows are refused (the table is then at fault), or if a failed
- * row is refused
+ * @returns the refused order ids. @throws MysqlError unchanged if too many rows or all are refused (the table's fault)
  */
 export async function insertAround(
   tx: Transaction,

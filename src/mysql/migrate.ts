@@ -39,8 +39,7 @@ const APPLIED_TABLE = 'knex_migrations';
 /**
  * Applies missing migrations and returns them. A second migrator waits for GET_LOCK, which dies with its connection,
  * and then finds nothing to do. The lock row of knex would outlive a killed migrator, so the holder of GET_LOCK frees
- * it.
- * @throws OperationalError mysql
+ * it. @throws OperationalError mysql
  */
 export async function migrate(
   options: MigrateOptions,

@@ -326,19 +326,13 @@ const SALE_INDEXES = 'ALTER TABLE sales ADD KEY state_closes (state, closes_at),
 /** For traces: finds outbox rows of the minute in which an order was created or moved. A batch has one row. */
 const OUTBOX_CREATED = 'ALTER TABLE outbox ADD KEY created (created_at)';
 
-/**
- * JSON of at most METADATA_BYTES_MAX bytes, only for orders with metadata. Not a column of `orders`, because MariaDB
- * would copy a table with an indexed virtual column and block its writers (docs/decisions/0031).
- */
+/** JSON. Not a column of `orders`, because MariaDB would copy the table and block writers (docs/decisions/0031). */
 const ORDER_METADATA = `CREATE TABLE IF NOT EXISTS order_metadata (
   order_id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
   metadata VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL
 ) ${TABLE}`;
 
-/**
- * For orders of retired sales. Copied from the tables, so that orders move unchanged. Drops indexes of live orders, and
- * adds an index by sale instead of `order_ranges`, because insert speed does not matter here.
- */
+/** Copied from the tables, so that orders move unchanged. An index by sale replaces `order_ranges` and live indexes. */
 const ARCHIVES = ['orders', 'payments', 'coupons'];
 const ORDERS_ARCHIVE_INDEXES = `ALTER TABLE orders_archive DROP KEY active, DROP KEY expiry, ADD KEY sale (sale_id, id)`;
 /** `archiving` means that the orders of the sale are moving to the archive, `archived` that all of them are there. */
@@ -662,10 +656,7 @@ async function fillRanges(knex: Knex): Promise<void> {
   }
 }
 
-/**
- * The steps that led to the schema. A new step goes to the end. A released step never changes. The previous release
- * must run on the result, so a step only adds (docs/upgrades.md, test/guard/releases.test.ts).
- */
+/** Released steps never change and only add, because the previous release must run on the result (docs/upgrades.md). */
 export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0001-first-tables', up: firstTables },
   { name: '0002-payments', up: (changes) => changes.create(PAYMENTS, REFUNDS) },

@@ -147,10 +147,8 @@ export interface PageOf<Row> {
 
 /**
  * Reads the next rows of a sale in ascending order, from `orders` through the ranges and from the archive through an
- * index. Both reads end at the same id.
- * @param from null for the first page
- * @returns `next`: null after the last page. A page may be empty even if there are more
- * @throws MysqlError
+ * index. Both reads end at the same id. @param from null for the first page. @returns `next`: null after the last page.
+ * A page may be empty even if there are more. @throws MysqlError
  */
 export async function nextOrders<Row extends OrderIdRow>(
   pool: MysqlPool,

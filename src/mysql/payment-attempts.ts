@@ -83,10 +83,7 @@ interface Opening {
   readonly coupon: CouponUse | null;
 }
 
-/**
- * The lock of the order puts requests and moves in order, and later reads see them (READ COMMITTED). The attempt is
- * committed before the provider is asked.
- */
+/** Locks the order first, so that requests and moves follow each other. Commits before the provider is asked. */
 async function open(
   tx: Transaction,
   { orderId, key }: AttemptName,

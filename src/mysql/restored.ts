@@ -52,11 +52,7 @@ export function markRestored(pool: MysqlPool, actor: string): Promise<RestoredMa
   });
 }
 
-/**
- * Moves the counter of a table on. The rows do not show it, because outbox rows are removed when done.
- * @param row any acceptable row; this transaction removes it again
- * @returns the id of the next row, in decimal
- */
+/** Moves a table's counter on, which its rows do not show. @param row is removed again. @returns the next id */
 async function skipIds(tx: Transaction, table: string, row: object, ids: bigint): Promise<string> {
   const { insertId: next } = await execute(tx, knex(table).insert(row));
   if (!/^[1-9]\d*$/.test(next)) throw new Bug(`${table} gave the id ${next}`);

@@ -6,11 +6,7 @@ const TRIES_MAX: Partial<Record<MysqlErrorKind, number>> = { deadlock: 8, lock_w
 /** The n-th pause is random and at most n times this long, so that two rivals do not collide again. */
 const PAUSE_MS = 20;
 
-/**
- * Repeats a transaction or statement that lost its locks. A failed attempt leaves nothing behind.
- * @param run the whole transaction, from START to COMMIT
- * @throws the error of the last attempt
- */
+/** Repeats a transaction or statement that lost its locks. @param run from START to COMMIT. @throws the last error */
 export async function retryConflicts<T>(clock: Clock, run: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {

@@ -5,10 +5,7 @@ import { execute, inMs, knex, msAgo, now, select, WAIT_SLACK_MS } from './knex.j
 import type { MysqlPool, Transaction } from './pool.js';
 import type { WorkerSlotRow } from './tables.js';
 
-/**
- * Rest of a slot after its lease, so that clocks that differ by less cannot lead to the same id. Beyond that, the
- * primary key refuses equal ids, and they are minted again.
- */
+/** Rest of a slot after its lease, because clocks differ. Beyond it, the primary key refuses equal ids. */
 const GRACE_MS = 5000;
 /** A worker of an earlier release may be configured for an hour. */
 const LEASE_MAX_MS = 3_600_000;
@@ -49,10 +46,7 @@ const columns = (index: 'owner' | 'leased') =>
     .from(knex.raw('worker_slots FORCE INDEX (??)', [index]))
     .select<FoundSlot[]>('slot', 'leased_until', knex.raw('UTC_TIMESTAMP(3) AS found_at'));
 
-/**
- * Takes the slot that has been free longest. Leases in the future, after a clock was set back, come last. Skips locked
- * slots. The index gives this order, because sorting would lock all slots.
- */
+/** Takes the slot that is free longest, future leases last. The index avoids a sort, which would lock all slots. */
 async function longestFree(tx: Transaction, slots: [number, number]): Promise<FoundSlot | undefined> {
   const [free] = await select(
     tx,

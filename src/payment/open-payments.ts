@@ -7,10 +7,7 @@ import { createPaymentSimulator } from './simulator.js';
 
 type PaymentConfig = Section<'payment'>;
 
-/**
- * To add a provider, add a file and a row here, and its word in `core/config/sections/orders.ts` (docs/payments.md).
- * Loaded only when chosen, because each brings a library along.
- */
+/** Loaded when chosen. To add: a file, a row here, a word in `core/config/sections/orders.ts` (docs/payments.md). */
 const PROVIDERS: Record<
   Exclude<PaymentConfig['provider'], 'none'>,
   (config: PaymentConfig, log: Log) => Promise<Payments>

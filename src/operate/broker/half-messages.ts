@@ -53,10 +53,7 @@ interface Range {
   readonly end: number;
 }
 
-/**
- * Reads only unanswered half messages, because in a rush nearly all are answered, and bodies are long. If one was
- * checked back, reads all, because its earlier copy may be among the answered ones.
- */
+/** Reads unanswered half messages only, because bodies are long. If one was checked back, reads all, for its copy. */
 async function openInQueue(
   broker: BrokerAddress,
   queueId: number,

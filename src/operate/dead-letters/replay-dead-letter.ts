@@ -179,10 +179,7 @@ export async function replayDeadLetter(
   return replayBatch(deadLetter, ports, options);
 }
 
-/**
- * Waits for the rows of the batch. Safe to repeat after a crash: the batch is in `pending` before it is published
- * (protocol rule 8), and existing rows are looked up first. @throws OperationalError; it is still `parked`
- */
+/** Waits for the rows. Repeatable: in `pending` before it is published (protocol rule 8). @throws OperationalError */
 async function replayBatch(
   { deadLetterId, body }: StoredDeadLetter,
   ports: ReplayPorts,

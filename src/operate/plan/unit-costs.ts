@@ -59,10 +59,7 @@ const parts = z.object({
 });
 const benchReport = z.object({ startedAt: z.string(), results: z.array(z.looseObject({ scenario: z.string() })) });
 
-/**
- * Costs from `npm run bench -- --json`: `win`, and `no-group-commit`, `sold-out`, `limits` and `crowd` if they ran.
- * Others come from `README_COSTS`. @returns a sentence if the text is no such report, or has no `win`
- */
+/** Takes costs from `npm run bench -- --json`, the rest from `README_COSTS`. @returns a sentence if it has no `win` */
 export function readBenchReport(text: string): UnitCosts | string {
   let json: unknown;
   try {

@@ -13,10 +13,7 @@ import { SaleNotes, type SaleReport } from './sale-report.js';
 const OUTBOX_ATTEMPTS_MIN = 20;
 const STUCK_MAX = 100;
 
-/**
- * Compares one sale page by page, even while it sells. Reads each difference again before it becomes a finding. @param
- * onPage keeps a lease between pages; its errors are thrown. @throws OperationalError
- */
+/** Reads each difference again before it is a finding. @param onPage keeps the lease. @throws OperationalError */
 export async function compareSale(
   sale: Sale,
   sides: BothSides,

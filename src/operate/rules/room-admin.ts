@@ -71,10 +71,7 @@ export class RoomAdmin {
     return { outcome: 'rate_set', version: answer.version, seenAtOnce: answer.seenAtOnce };
   }
 
-  /**
-   * Admits buyers in addition to the rate, or ends all places, after an audit entry. @throws OperationalError mysql
-   * (nothing was done) or redis (it may be done)
-   */
+  /** Admits buyers or ends all places, after an audit entry. @throws OperationalError mysql (not done) or redis */
   async steer(saleId: string, admit: number | 'all_out', actor: string): Promise<Steered> {
     const [action, after] = admit === 'all_out' ? ['room.emptied', {}] : ['room.admitted', { buyers: admit }];
     await this.#audit({ actor, action, subject: `sale:${saleId}`, before: null, after });

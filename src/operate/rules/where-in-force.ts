@@ -17,10 +17,7 @@ export interface WhereInForce {
   readonly apis: readonly (RuleReport & { readonly follows: boolean })[];
 }
 
-/**
- * Asks until every api follows this version, no other api can, or the time is over. An api that died counts for some
- * seconds. @param waitMs 0 asks once. @throws OperationalError redis
- */
+/** Asks until all apis follow, no more can, or time is over. @param waitMs 0 asks once. @throws OperationalError */
 export async function whereInForce(
   version: number,
   { reports, clock }: { readonly reports: Pick<RuleReports, 'live'>; readonly clock: Clock },
