@@ -36,7 +36,6 @@ async function currenciesOf(pool: MysqlPool, orderIds: readonly string[]): Promi
   return new Map(rows.map(({ id, sale_id: saleId }) => [id, currencies.get(saleId) ?? NO_CURRENCY]));
 }
 
-/** Returns the columns in which a state is stored. Empty if no state is given. */
 function columnsOf(state: OrderState | undefined): Partial<Pick<OrderRow, 'state' | 'after_paid'>> {
   if (state === undefined) return {};
   const [stored, afterPaid] = storedAs(state);

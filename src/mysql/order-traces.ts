@@ -15,7 +15,6 @@ export async function insertTraces(tx: Transaction, { orders }: WritePlan): Prom
   if (values !== '') await tx.execute(`INSERT INTO order_traces (order_id, sale_id, trace_id) VALUES ${values}`);
 }
 
-/** Formats sixteen bytes as a literal. */
 export function traceIdLiteral(traceId: string): string {
   assert(isTraceId(traceId), 'a trace id has 32 hexadecimal digits');
   return `0x${traceId}`;

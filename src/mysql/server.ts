@@ -71,7 +71,6 @@ function encrypted(address: string, port: number, tls: Tls) {
   };
 }
 
-/** Server error numbers of a refused login. */
 const [ACCESS_DENIED, DATABASE_DENIED, NO_DATABASE] = [1045, 1044, 1049];
 const UNREACHABLE = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT']);
 

@@ -248,10 +248,8 @@ function saleJobs({ config, everyMs, redis, mysql, sales, reconcile, due, metric
       ),
     ],
 
-    // Finishes changes of sales that Redis has not applied yet.
     [everyMs, due('edit', finishEdits({ edits: createSaleEdits(mysql), editor }))],
 
-    // Completes transfers of units that stopped between two buckets.
     [
       everyMs,
       finishTransfers(

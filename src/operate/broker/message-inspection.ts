@@ -47,7 +47,6 @@ export interface GroupReport {
   readonly lag: number;
   /** Age of the oldest undelivered message, ms. Null if there is none. */
   readonly oldestMs: number | null;
-  /** Number of clients that consume with this group at present. */
   readonly clients: number;
 }
 

@@ -304,7 +304,6 @@ async function browse(
   return { messages: kept.oldestFirst(), more: kept.more };
 }
 
-/** Number of messages of a queue that are requested at once. */
 const PART = 32;
 
 /** Splits a range of offsets into parts, forwards from its beginning or backwards from its end. */
@@ -421,7 +420,6 @@ async function queuesOf(broker: BrokerAddress, group: string, topic: string | nu
   return [...queues, ...(await readGroupQueues(broker, group, topic))];
 }
 
-/** Returns the offset of the first message of a queue to be shown. */
 async function beginOf(
   broker: BrokerAddress,
   queue: Pick<QueueEnds, 'queueId' | 'first' | 'end'> & { readonly topic: string },

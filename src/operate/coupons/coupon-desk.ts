@@ -37,7 +37,6 @@ export interface CouponDesk {
 
 /** Coupons per transaction: some tens of ms, so that nobody who pays waits longer. */
 const PER_STEP = 500;
-/** Maximum number of codes that one call names. */
 export const CODES_MAX = 100;
 
 export function createCouponDesk(pool: MysqlPool, { clock }: { readonly clock: Clock }): CouponDesk {

@@ -21,9 +21,7 @@ export interface DeadLetterAdminPorts extends ReplayPorts, DiscardPorts {
 }
 
 export interface Pace {
-  /** Maximum number of dead letters started per second. */
   readonly perSecond: number;
-  /** Maximum number of dead letters under way at once. */
   readonly inFlightMax: number;
 }
 
@@ -141,7 +139,6 @@ export interface ReadResult {
   readonly isEnd: boolean;
 }
 
-/** @param end the state that was requested */
 export function readResult(result: DeadLetterResult, end: 'replayed' | 'discarded'): ReadResult {
   if ('fault' in result) return { word: 'fault', note: result.fault.message, isEnd: false };
   const { answer } = result;

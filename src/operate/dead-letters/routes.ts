@@ -175,7 +175,6 @@ async function movedAnswer<S extends number>(
 const closedAnswer = (state: DeadLetterState): Answer<'wrong_state'> =>
   problem('wrong_state', { detail: `The dead letter is ${state}, and that is final.` });
 
-/** Returns the current state of each purchase in the batch. */
 async function ordersBody(
   { body, reason }: StoredDeadLetter,
   deadLetters: DeadLetterServices['deadLetters'],

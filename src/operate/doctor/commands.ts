@@ -55,7 +55,6 @@ function parseIds(text: string): string[] {
   return ids;
 }
 
-/** The report as `--json` prints it. */
 export const reportBody = ({ verdict, groups }: Report) => ({
   verdict,
   checks: groups.flatMap(({ findings }) => findings),

@@ -87,7 +87,6 @@ async function reach(host: string, port: number): Promise<Reach> {
   return (await within(LOOKUP_WITHIN_MS, found)) ?? ELSEWHERE;
 }
 
-/** Resolves to null after `ms`. */
 async function within<T>(ms: number, asking: Promise<T>): Promise<T | null> {
   const timer = new AbortController();
   const late = pause(ms, timer.signal).then(() => null);
@@ -274,7 +273,6 @@ async function askBrokers(
   }
 }
 
-/** Returns the facts about a broker, or says why the broker does not answer. */
 async function askBroker(broker: BrokerAddress): Promise<BrokerSays | string> {
   try {
     return await readBrokerFacts(broker, readTopicLists());

@@ -59,7 +59,6 @@ export interface BrokerSettings {
   readonly timerWheelEnable: boolean | null;
 }
 
-/** Facts reported by one master broker. */
 export interface BrokerFacts {
   readonly server: string;
   /** For example `5.4.0`. */

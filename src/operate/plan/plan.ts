@@ -62,7 +62,6 @@ const ASSUMED = 'assumed';
 const BENCH = 'bench/README.md';
 const SIZING = 'docs/deployment.md';
 
-/** Computes what a load needs, from the cost of each piece of work. */
 export function planFor(load: Load, costs: UnitCosts): Plan {
   const { tries, winners, readers } = load;
   const { batch, notifications } = loadConfig(['batch', 'notifications'], {});

@@ -6,7 +6,6 @@ interface PerOrder {
   readonly single: number;
 }
 
-/** The CPU cost of each kind of work. */
 export interface UnitCosts {
   readonly source: string;
   readonly api: PerOrder;

@@ -118,7 +118,6 @@ async function handledElsewhere(
   return served(await store.batch(ref, batchId)) ? redriven : null;
 }
 
-/** Sets the request in Redis to the state of its row. */
 async function updateStore(
   sale: Sale,
   ref: BucketRef,

@@ -38,7 +38,6 @@ export interface LostOrder extends PurchaseName {
   readonly orderId: string | null;
   /** The batch that found no units, or null. */
   readonly batchId: string | null;
-  /** Whether Redis still holds its units. */
   readonly holdsUnits: boolean;
 }
 
@@ -66,9 +65,7 @@ export interface ResolvedOrder extends PurchaseName {
 export interface ResolveOrder {
   readonly saleId: string;
   readonly mode: ResolveMode;
-  /** If true, only decides, and changes nothing. */
   readonly dryRun: boolean;
-  /** Maximum number of lost orders. */
   readonly max: number;
   /** How long to wait until a keeper has rebuilt the sale, ms. */
   readonly waitMs: number;

@@ -36,7 +36,6 @@ export interface SaleReport {
   /** Whether something is left to compare: either the next run continues, or the sale is closed and not in Redis. */
   readonly more: boolean;
   readonly figures: LiveFigures;
-  /** Number of findings per kind. */
   readonly counts: Readonly<Partial<Record<FindingKind, number>>>;
   /** The first findings, at most `FINDINGS_MAX`. */
   readonly findings: readonly SaleFinding[];
@@ -73,13 +72,11 @@ export type SaleResult =
   | { readonly outcome: 'not_found'; readonly saleId: string }
   | { readonly outcome: 'failed'; readonly saleId: string; readonly error: OperationalError };
 
-/** Figures that are added up over all sales. */
 const SUMMED = ['requests', 'rows', 'young', 'waiting', 'parked', 'unseen', 'moving'] as const;
 
 export class RunTally {
   readonly counts: Partial<Record<FindingKind, number>> = {};
   readonly findings: SaleFinding[] = [];
-  /** Number of sales to compare. */
   wanted = 0;
   salesCompared = 0;
   salesTaken = 0;

@@ -11,7 +11,6 @@ export type ImportFormat = (typeof IMPORT_FORMATS)[number];
 /** Maximum number of sales in one file. Either all sales of a file are created, or none. */
 const IMPORT_SALES_MAX = 5000;
 
-/** A sale, and the line of the file in which it begins. */
 interface ImportedSale {
   readonly line: number;
   readonly sale: NewSale;

@@ -171,7 +171,6 @@ async function halvesOfTrace(traceId: string, broker: TraceBroker | null): Promi
   }
 }
 
-/** Queries Redis once per sale. */
 async function requestsOfBuyer(userId: string, search: Search): Promise<FoundPurchase[]> {
   const { query, ports } = search;
   const { id: requestId } = query;

@@ -127,7 +127,6 @@ function unitsAfterEnd({ store: { entry, sale, unsure }, repository: { outboxRow
   return `outbox row ${release.outboxId} returns its units, after ${release.attempts} attempts so far.`;
 }
 
-/** Lists other unfinished work, in any state. */
 function* unfinished({ store: { entry }, repository, deadLetters, jobs }: PurchaseEvidence): Generator<string> {
   const { order, refunds } = repository;
   if (order !== null && isLive(order.state)) {

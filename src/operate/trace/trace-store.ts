@@ -44,7 +44,6 @@ export function createTraceStore({ redis }: RedisConnection) {
       return entry === null ? null : parseRequestEntry(entry);
     },
 
-    /** Returns the units that a buyer holds or has ordered. */
     async unitsOf(ref: BucketRef, userId: string): Promise<number> {
       return Number(
         await asOperationalError('read the units of a buyer', () => redis.hget(bucketKeys(ref).buyers, userId)),

@@ -117,7 +117,6 @@ export const entryOf = (endpointId: string, actor: string, action: string) => ({
   subject: `webhook:${endpointId}`,
 });
 
-/** Makes waiting deliveries of an endpoint due. */
 function wake(on: Statements, endpointId: string) {
   const waiting = knex('webhook_deliveries').where({ endpoint_id: endpointId, state: 'due' });
   return execute(on, waiting.where('available_at', '>', now()).limit(WOKEN_MAX).update({ available_at: now() }));
