@@ -15,7 +15,7 @@ export interface MysqlOptions extends MysqlServer {
   /** How long a statement waits for a row that another transaction has locked. In whole seconds; default: 5. */
   readonly lockWaitSeconds?: number;
   /**
-   * After this time the server drops a silent connection and frees its locks, so that a stopped process holds up no other
+   * After this time the server drops a silent connection and frees its locks, so that a stopped process blocks no other
    * (M10). Unused connections close after half of it. In whole seconds. Default: 20.
    */
   readonly silentSeconds?: number;

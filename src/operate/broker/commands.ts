@@ -8,7 +8,13 @@ import { withConfigured } from '../../process/connections.js';
 import { clusterOption, namesrvOf, operatorName, parseTime, parseWhole } from '../../process/options.js';
 import { inLine, isoTime, print, printError, tableLine } from '../../process/print.js';
 import { brokerAccessOf } from '../../rocketmq/credentials.js';
-import { browseFrom, OWN_GROUPS, type ClusterStatus, type DiscardedHalf, type FoundMessage } from './message-inspection.js';
+import {
+  browseFrom,
+  OWN_GROUPS,
+  type ClusterStatus,
+  type DiscardedHalf,
+  type FoundMessage,
+} from './message-inspection.js';
 import { resumableOf, resumeHalf } from './resume-halves.js';
 import { RocketmqInspection } from './rocketmq-inspection.js';
 

@@ -188,7 +188,9 @@ const addListOptions = (command: Command): Command =>
 
 async function run(task: (admin: ReconcileAdmin) => Promise<void>): Promise<void> {
   const sections = ['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages', 'reconcile'] as const;
-  await withConfigured('reconcile', sections, async (connections) => task((await openReconcile(connections)).reconcile));
+  await withConfigured('reconcile', sections, async (connections) =>
+    task((await openReconcile(connections)).reconcile),
+  );
 }
 
 async function reconcileSales(admin: ReconcileAdmin, { sale, apply = false, wait, json }: RunFlags): Promise<void> {
