@@ -13,7 +13,6 @@ const SECONDS_DEFAULT = 10;
 /** How long the answer may take after the last second of the profile. */
 const ANSWER_MS = 20_000;
 const TOKEN_MS = 60_000;
-/** The subject of the token that this command creates. */
 const WHO = 'seckill-profile';
 
 const EXAMPLES = `

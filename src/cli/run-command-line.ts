@@ -11,10 +11,7 @@ import { printable, printError } from '../process/print.js';
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 
-/**
- * Runs the command that the arguments of this process name. Turns an error into a sentence and an exit code. Never
- * rejects.
- */
+/** Turns an error into a sentence and an exit code. Never rejects. */
 export async function runCommandLine(program: Command, commands: readonly Command[]): Promise<void> {
   ignoreClosedPipe(process.stdout);
   program
@@ -34,10 +31,7 @@ export async function runCommandLine(program: Command, commands: readonly Comman
   }
 }
 
-/**
- * Ignores a closed pipe. A reader such as `head` may leave early. The command still finishes its work, and its exit
- * code reports the result.
- */
+/** A reader such as `head` may leave early. The command still finishes, and its exit code reports the result. */
 export function ignoreClosedPipe(output: Writable): void {
   output.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;

@@ -6,17 +6,12 @@ import { runProgram, type Running } from '../programs/run-program.js';
 /** Number of messages to the watchdog within the time after which it would kill the program. */
 const MESSAGES = 3;
 /**
- * Node has no Unix datagram sockets, so a small shell passes on each line. The shell ends when its input closes, that
- * is, when this process ends. If a process with a large heap started `systemd-notify` itself, it would block for
- * milliseconds each time.
+ * Node has no Unix datagram sockets, so a small shell passes lines on until its input closes with this process.
+ * Starting `systemd-notify` from a process with a large heap would block it for milliseconds each time.
  */
 const PASS_LINES_ON = 'while read -r line; do systemd-notify "$line"; done';
 
-/**
- * Runs a program. If systemd waits for messages (`Type=notify`, `WatchdogSec`), tells it when the program is ready, and
- * from then on tells its watchdog, again and again, that the event loop is running.
- * @throws what `start` throws
- */
+/** Tells systemd (`Type=notify`, `WatchdogSec`) that the program is ready and alive. @throws what `start` throws */
 export async function runUnderSystemd(
   log: Log,
   start: (fail: (error: unknown) => void) => Promise<Running>,

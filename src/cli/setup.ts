@@ -62,7 +62,7 @@ async function runMigrate({ dryRun = false, allowLocks = false, json = false }: 
 const newerSentence = (newer: readonly string[]): string =>
   `A later release migrated this database: ${newer.join(', ')}. This release can use it; nothing was reverted.`;
 
-/** Shows the missing migrations as SQL. Each statement names the queries that it blocks. */
+/** Each statement names the queries that it blocks. */
 export function planText({ missing, newer }: MigrationPlan): string {
   const migrations = missing.flatMap(({ name, statements }) => [
     name,
@@ -75,7 +75,6 @@ export function planText({ missing, newer }: MigrationPlan): string {
 
 const indented = (text: string): string => text.replaceAll(/^(?=.)/gm, '  ');
 
-/** Says which queries the statement blocks. */
 function locksSentence({ statement, table, locks, rows, bytes }: PlannedStatement): string {
   const size = `${rows} rows, ${megabytes(bytes ?? 0)}`;
   switch (locks) {
@@ -137,9 +136,7 @@ async function createTopics({ namesrv, cluster, group, json }: TopicsFlags): Pro
   else print(`Topics and groups were created at ${namesrvAddr} and read back.`);
 }
 
-/**
- * Group names with our prefix belong to our own programs. Two programs in one group would take each other's messages.
- */
+/** Our programs use this prefix. Two programs in one group would take each other's messages. */
 function parseGroup(text: string): string {
   const isName = /^[A-Za-z][A-Za-z0-9_-]{0,99}$/.test(text) && !text.startsWith('seckill-');
   if (!isName)

@@ -17,16 +17,11 @@ import { OWN_GROUP_RETRIES } from '../rocketmq/admin/topic-lists.js';
 import { createDeliverySource } from '../rocketmq/delivery-source.js';
 import type { Hooks, OrderHook } from './options.js';
 
-/**
- * How long a received message stays ours. It is renewed while its hooks run. If this process dies, another one gets the
- * message after this time.
- */
+/** Renewed while the hooks of a message run. If this process dies, another gets the message after this time. */
 const INVISIBLE_MS = 30_000;
 /** Pause after a failed receive. A successful receive itself waits for messages. */
 const RECEIVE_EVERY_MS = 200;
-/**
- * Maximum number of events that are remembered as done. A message is delivered again if another of its events failed.
- */
+/** Events remembered as done. A message is delivered again if another of its events failed. */
 const DONE_MAX = 10_000;
 
 const HOOK_OF = {
@@ -43,11 +38,7 @@ const HOOK_OF = {
   'order.dispute_won': 'onDisputeWon',
 } as const satisfies Record<OrderEventType, keyof Hooks>;
 
-/**
- * Calls the hook for each event of a message. If a hook throws, the hooks for the other events still run.
- * @throws the first error of a hook, once all have been called. The message is then delivered again, for the hooks that
- * failed
- */
+/** Calls all hooks, even if one throws. @throws the first error; the redelivered message calls only failed hooks */
 export function callHooks(hooks: Partial<Record<(typeof HOOK_OF)[OrderEventType], OrderHook>>) {
   const done = new LRUCache<string, true>({ max: DONE_MAX });
   return async (body: string): Promise<MessageResult> => {
@@ -88,11 +79,7 @@ export function renewedByTimer(source: DeliverySource, invisibleMs: number, time
   return { receive: async (max) => (await source.receive(max)).map(renewed) };
 }
 
-/**
- * Listens for order events, as a consumer group of the app. Counts the results of its messages in `registry`.
- * @returns a function that stops listening, once the running hook has ended
- * @throws OperationalError rocketmq, for example if the group does not exist
- */
+/** Listens as a consumer group of the app. @returns stops listening. @throws OperationalError rocketmq */
 export async function listenToOrders(
   config: Config<'rocketmq' | 'brokerAccess' | 'messages'>,
   hooks: Hooks,

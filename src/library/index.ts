@@ -48,44 +48,29 @@ export interface Running {
   ready(): Promise<ReadyReport>;
   /** Returns the metrics in the text format of Prometheus. */
   metrics(): Promise<string>;
-  /**
-   * Finishes the work under way, within its own time limits, and closes its connections. Safe to call twice. Never
-   * rejects.
-   */
+  /** Finishes the work under way, within its own time limits. Safe to call twice. Never rejects. */
   close(): Promise<void>;
 }
 
 export interface Seckill extends Running {
   /**
    * The buyers' HTTP API for an Express app, at the paths of docs/api.md: `app.use(seckill.router)`, or below a path.
-   * Requests for other paths are passed on to the app. Put it before body parsers: behind a parser it still works,
-   * except for signed sales and the payment webhook, which need the raw body.
+   * Passes other paths on. Put it before body parsers, because signed sales and the payment webhook need the raw body.
    */
   readonly router: Middleware;
-  /**
-   * Starts a worker in this process, with the same options. Any number of workers may run, here and elsewhere; at least
-   * one is required.
-   * @throws OperationalError if a server does not answer
-   */
+  /** Starts a worker with the same options. At least one is needed, here or elsewhere. @throws OperationalError */
   startWorker(): Promise<Running>;
   /** Starts a keeper, which runs the background jobs, in the same way. Two are enough for all processes together. */
   startKeeper(): Promise<Running>;
-  /**
-   * Finds an order of any buyer, for use in hooks. Null if it does not exist.
-   * @throws OperationalError mysql
-   */
+  /** Finds an order of any buyer, for use in hooks. Null if it does not exist. @throws OperationalError mysql */
   findOrder(orderId: string): Promise<ShownOrder | null>;
-  /**
-   * Also closes the parts that it has started. Stop your server first, because later requests are answered with 503.
-   */
+  /** Also closes the parts that it started. Stop your server first, because later requests are answered with 503. */
   close(): Promise<void>;
 }
 
 /**
- * Creates a Seckill inside an app: the buyers' API, and hooks. It listens on no port, handles no signal and never ends
- * the process.
- * @throws ConfigError with every wrong setting; OperationalError if a server does not answer. In either case, nothing
- * stays open
+ * Creates the buyers' API and hooks inside an app. Listens on no port, handles no signal and never ends the process.
+ * @throws ConfigError with every wrong setting; OperationalError if a server does not answer. Nothing stays open
  */
 export async function createSeckill(options: SeckillOptions = {}): Promise<Seckill> {
   const { authenticate, hooks } = options;
@@ -142,10 +127,7 @@ export async function createSeckill(options: SeckillOptions = {}): Promise<Secki
   };
 }
 
-/**
- * Starts only a worker. It receives accepted purchases from the broker and writes them to MySQL as orders.
- * @throws ConfigError, OperationalError like `createSeckill`
- */
+/** Starts only a worker, which writes accepted purchases as orders. @throws ConfigError, OperationalError */
 export async function startWorker(options: WorkerOptions = {}): Promise<Running> {
   const env = environmentOf(options);
   const config = loadConfig(PROGRAM_SECTIONS.worker, env);
@@ -160,10 +142,7 @@ export async function startWorker(options: WorkerOptions = {}): Promise<Running>
   return running;
 }
 
-/**
- * Starts only a keeper, which runs the background jobs.
- * @throws ConfigError, OperationalError like `createSeckill`
- */
+/** Starts only a keeper, which runs the background jobs. @throws ConfigError, OperationalError */
 export async function startKeeper(options: KeeperOptions = {}): Promise<Running> {
   const env = environmentOf(options);
   const config = loadConfig(PROGRAM_SECTIONS.keeper, env);

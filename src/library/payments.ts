@@ -6,11 +6,7 @@ import { openPayments } from '../payment/open-payments.js';
 import { systemClock as clock } from '../process/system-clock.js';
 import type { KeeperOptions } from './options.js';
 
-/**
- * Returns the provider of the app, with a time limit for each call, or else the provider that `PAYMENT_PROVIDER` names.
- * Null if there is neither.
- * @throws ConfigError if the named provider refuses our key
- */
+/** Returns the app's provider with a time limit, or that of `PAYMENT_PROVIDER`, or null. @throws ConfigError */
 export async function paymentsOf(
   { payments }: KeeperOptions,
   config: Section<'payment'>,

@@ -10,7 +10,6 @@ export interface Router {
   drain(ms: number): Promise<void>;
 }
 
-/** Creates the routes of buyers and counts the requests under way. */
 export function createRouter(api: Api): Router {
   const lifecycle: Lifecycle = newLifecycle();
   const serve = createBuyersMiddleware(api, lifecycle);

@@ -5,10 +5,7 @@ import type { Live } from '../core/live.js';
 
 /** Sections that only our own servers and programs read. */
 const OWN_SECTIONS = ['shop', 'operators', 'workerMetrics', 'keeperMetrics', 'environment'] as const;
-/**
- * Keys that mean nothing within another app: the app itself listens and serves `metrics()`, and its router creates no
- * sales.
- */
+/** The app itself listens and serves `metrics()`, and its router creates no sales. */
 const KEYS_LEFT_OUT = [
   'HTTP_HOST',
   'PORT',
@@ -30,10 +27,7 @@ type SettingKey = Exclude<
 >;
 type ValueOf<K> = K extends Key<infer T> ? (T extends 'true' | 'false' ? boolean : T extends Live ? string : T) : never;
 
-/**
- * Values for environment variables, by name. docs/configuration.md describes each of them. A variable that is left out
- * is read from the environment.
- */
+/** Values for environment variables (docs/configuration.md). Missing ones are read from the environment. */
 export type Settings = { readonly [K in SettingKey as K['env']]?: ValueOf<K> } & {
   readonly [K in Extract<SettingKey, { readonly fromFile: true }> as `${K['env']}_FILE`]?: string;
 };
@@ -49,11 +43,7 @@ function isRead(section: SectionName): boolean {
   return !isOwn && Object.values(PROGRAM_SECTIONS).some((names: readonly SectionName[]) => names.includes(section));
 }
 
-/**
- * Checks the names of settings, for apps that do not use types. A setting of an earlier release is accepted with a
- * warning.
- * @throws ConfigError with each unknown name and the most similar known name
- */
+/** Checks settings for apps without types. Warns of old settings. @throws ConfigError for unknown names */
 export function assertKnown(settings: object): void {
   const unknown = Object.keys(settings).filter((name) => !KNOWN.has(name) && !isRemoved(name));
   if (unknown.length === 0) return;
@@ -71,7 +61,6 @@ function similar(name: string): string | null {
   return known !== undefined && distance(name, known) <= name.length / 2 ? known : null;
 }
 
-/** Only this many characters of a name are compared. */
 const COMPARED_MAX = 64;
 
 /** Counts how many letters must be inserted, deleted or replaced to turn one text into the other. */

@@ -3,10 +3,7 @@ import { bigint, execute, knex, readJson, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
-/**
- * Maps current names to the older names in the table. Every release stores the older names, so that a filter finds all
- * entries.
- */
+/** Maps current names to the older names, which every release stores, so that a filter finds all entries. */
 const STORED: Readonly<Record<string, string>> = {
   'sale.resharded': 'sale.scattered',
   'refund.claimed': 'refund.taken_on',
@@ -20,10 +17,9 @@ const shownName = (stored: string): string => SHOWN[stored] ?? stored;
 
 const ACTOR_MAX = 128;
 
-/** Cuts an actor to the length of the columns for actors. */
 export const actorColumn = (actor: string): string => actor.slice(0, ACTOR_MAX);
 
-/** Appends audit entries. Call it in the transaction of the change, so that both are committed or neither. */
+/** Call it in the transaction of the change, so that both are committed or neither. */
 export async function insertAudit(tx: Transaction, ...entries: readonly AuditEntry[]): Promise<void> {
   const rows = entries.map(({ actor, action, subject, before, after }) => ({
     actor: actorColumn(actor),
@@ -42,16 +38,10 @@ export function createAuditLog(pool: MysqlPool): AuditLog {
   };
 }
 
-/**
- * Several processes may write at once, so ids and times can be in a different order. Such entries are at most this far
- * apart.
- */
+/** Several processes write at once, so ids and times can be in a different order, at most this far apart. */
 const OUT_OF_ORDER_MS = 60_000;
 
-/**
- * Lists entries, newest first. Each index ends in the primary key. A start time is converted to the lowest id that an
- * entry of that time can have.
- */
+/** Lists the newest first. Turns a start time into the lowest id of that time, because each index ends in the id. */
 async function list(pool: MysqlPool, filter: AuditFilter, { beforeId, max }: AuditPage): Promise<StoredAuditEntry[]> {
   const { subject, actor, action, sinceMs } = filter;
   let entries = knex('audit_log')
@@ -75,7 +65,6 @@ async function list(pool: MysqlPool, filter: AuditFilter, { beforeId, max }: Aud
   }));
 }
 
-/** Finds the oldest entry at or after this time. */
 async function firstSince(pool: MysqlPool, sinceMs: number): Promise<string | null> {
   const since = knex('audit_log').select('id').where('created_at', '>=', new Date(sinceMs));
   const [row] = await select(pool, since.orderBy(['created_at', 'id']).limit(1));

@@ -4,23 +4,16 @@ import { knex, select } from './knex.js';
 import type { Statements } from './pool.js';
 import type { OrderIdRow } from './tables.js';
 
-// Orders of retired sales are in `orders_archive` (docs/decisions/0032). Orders only ever move into the archive, each
-// in one transaction. So a reader that reads `orders` before the archive misses no order. It may see an order twice if
-// the order moves in between, and counts it once by its id.
+// Orders only ever move from `orders` to `orders_archive` (docs/decisions/0032). Reading `orders` first misses no
+// order. An order that moves in between is seen twice, and counted once by its id.
 
 export type OrderTable = 'orders' | 'orders_archive';
 
-/** Starts a query on one of the two tables, which have the same columns. */
 export const fromOrders = (table: OrderTable) => knex(table as 'orders');
 
 export const byOrderId = (a: OrderIdRow, b: OrderIdRow): number => compareIds(a.id, b.id);
 
-/**
- * Reads the rows of both tables, each order once.
- * @param query the statement for one table
- * @param order the order in which the statement sorts
- * @throws MysqlError
- */
+/** Reads the rows of both tables, each order once, sorted by `order` as the statement sorts them. @throws MysqlError */
 export async function selectFromBoth<R extends OrderIdRow>(
   on: Statements,
   query: (table: OrderTable) => Knex.QueryBuilder,
@@ -42,12 +35,7 @@ export function mergeRows<R extends OrderIdRow>(
   return [...live, ...archived.filter(({ id }) => !seen.has(id))].sort(order);
 }
 
-/**
- * Finds the rows with these names. Searches the archive only for names that `orders` lacks.
- * @param find reads one table
- * @param nameOf the name of a row
- * @throws MysqlError
- */
+/** Finds rows by name. Searches the archive only for names that `orders` lacks. @throws MysqlError */
 export async function findInBoth<R>(
   names: readonly string[],
   find: (table: OrderTable, names: readonly string[]) => Promise<readonly R[]>,

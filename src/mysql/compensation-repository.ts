@@ -77,7 +77,7 @@ export function createCompensationRepository(pool: MysqlPool): CompensationRepos
   };
 }
 
-/** Locks the row first, so that of two concurrent moves, the second sees the result of the first. */
+/** Locks the row first, so that the second of two concurrent moves sees the result of the first. */
 async function lock(
   tx: Transaction,
   jobId: string,
@@ -89,10 +89,7 @@ async function lock(
   return row;
 }
 
-/**
- * Adds one job. If two transactions add the same subject at once, the second waits for the first. The update changes
- * nothing and only locks the row.
- */
+/** The update changes nothing. It locks the row, so a concurrent transaction that adds the same subject waits. */
 async function addOne(tx: Transaction, job: NewCompensationJob, actor: string): Promise<Added> {
   const { subject, saleId, batchId, userId, requestId, detail } = job;
   const kind = storedKind(job.kind);
@@ -144,10 +141,7 @@ async function counts(pool: MysqlPool): Promise<Record<JobState, number>> {
   return Object.fromEntries(all) as Record<JobState, number>;
 }
 
-/**
- * Claims due jobs. As in the outbox, the lock lasts only for two statements, while the lease in `available_at` lasts
- * for the work.
- */
+/** Claims due jobs. The lock lasts for two statements, the lease in `available_at` for the work. */
 async function claimDue(
   tx: Transaction,
   { max, leaseMs, pauseMaxMs = PAUSE_MAX_MS, saleId }: Claim,

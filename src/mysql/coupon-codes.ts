@@ -8,8 +8,8 @@ import type { CouponUse } from '../core/ports/payment-attempts.js';
 import type { MysqlPool, Statements, Transaction } from './pool.js';
 import type { CouponCodeRow, OrderRow } from './tables.js';
 
-// Coupons that can be used. Each step takes place in the transaction of the order that uses the coupon: it is reserved
-// as the charge is opened, redeemed as the order is paid, and free again as the charge or the order ends otherwise.
+// Each step runs in the transaction of the order that uses the coupon. A charge reserves the coupon, payment redeems
+// it, and any other end frees it.
 
 const COLUMNS = [
   'code',
@@ -88,17 +88,13 @@ function matching({ userId, saleId, state }: CouponFilter) {
   }
 }
 
-/** @param lock for the rest of the transaction */
 export async function findCoupon(on: Statements, code: string, lock?: 'lock'): Promise<Coupon | null> {
   const byCode = found().where({ code });
   const [row] = await select(on, lock === 'lock' ? byCode.forUpdate() : byCode);
   return row === undefined ? null : couponOf(row);
 }
 
-/**
- * Issues codes for orders of sales with terms for coupons. If a code already exists, the transaction fails, and
- * its repeat draws different codes.
- */
+/** If a code already exists, the transaction fails, and its repeat draws different codes. */
 export async function insertCodes(
   tx: Transaction,
   orders: readonly Pick<OrderRow, 'id' | 'sale_id' | 'user_id'>[],
@@ -126,9 +122,7 @@ export async function insertCodes(
   if (rows.length > 0) await execute(tx, knex('coupon_codes').insert(rows));
 }
 
-/**
- * Forces the index: for a batch of orders MySQL may prefer the index of states, and wait for coupons of other payments.
- */
+/** Forces the index, because MySQL may prefer the index of states, and wait for coupons of other payments. */
 const reservedBy = (orderIds: readonly string[]) =>
   knex
     .from<CouponCodeRow>(knex.raw('coupon_codes FORCE INDEX (used_order)'))
@@ -137,10 +131,7 @@ const reservedBy = (orderIds: readonly string[]) =>
 
 const FREE = { state: 'free', used_order: null, used_key: null, discount_cents: null, redeemed_at: null } as const;
 
-/**
- * Reserves a coupon for the open charge of an order, which `tx` has locked. Its owner, currency and least amount never
- * change, so the caller has checked them.
- */
+/** Reserves a coupon for the open charge of a locked order. The caller has checked owner, currency and least amount. */
 export async function reserveCoupon(
   tx: Transaction,
   { orderId, key }: { readonly orderId: string; readonly key: string },
@@ -160,10 +151,7 @@ export async function reserveCoupon(
 /** Maximum number of coupons of a buyer that a payment is compared with. */
 const COMPARED_MAX = 100;
 
-/**
- * Reserves a coupon of the buyer that takes off exactly this amount; of several, the coupon that expires first. Needed
- * for a payment whose reservation was lost, because MySQL was restored from an older copy.
- */
+/** Reserves the buyer's first-expiring coupon with exactly this discount, if a restore lost the reservation. */
 export async function reserveFitting(
   tx: Transaction,
   order: Parameters<typeof offerOf>[1],
@@ -179,17 +167,14 @@ export async function reserveFitting(
   return false;
 }
 
-/** Whether any coupon was ever issued. */
 export const hasCoupons = async (on: Statements): Promise<boolean> =>
   (await select(on, knex('coupon_codes').select('code').orderBy('code').limit(1))).length > 0;
 
-/** Whether the order has reserved a coupon that takes off this amount. */
 export async function hasDiscount(tx: Transaction, orderId: string, discountCents: number): Promise<boolean> {
   const reserved = reservedBy([orderId]).where({ discount_cents: String(discountCents) });
   return (await select(tx, reserved.select('code').forUpdate())).length > 0;
 }
 
-/** Redeems the coupon that each of these locked orders has reserved. */
 export async function redeemReserved(tx: Transaction, orderIds: readonly string[]): Promise<void> {
   const { affectedRows } = await execute(tx, reservedBy(orderIds).update({ state: 'redeemed', redeemed_at: now() }));
   assert(affectedRows === orderIds.length, `${orderIds.length} orders have redeemed ${affectedRows} coupons`);
@@ -201,7 +186,6 @@ export async function freeReserved(tx: Transaction, orderIds: readonly string[],
   await execute(tx, (key === undefined ? reserved : reserved.where({ used_key: key })).update(FREE));
 }
 
-/** Who ends coupons or makes them free, and why. */
 export interface CouponCause {
   readonly actor: string;
   readonly reason: string;
@@ -231,10 +215,7 @@ export async function auditFreed(tx: Transaction, orderIds: readonly string[], c
   await auditCoupons(tx, 'freed', await select(tx, reserved.forUpdate()), cause);
 }
 
-/**
- * Frees the coupon of an order whose money went back in whole, and ends the coupon that the order earned, so that
- * nobody collects coupons by buying and returning.
- */
+/** After a full refund, frees the used coupon and ends the earned coupon, so that nobody earns coupons by returning. */
 export async function freeRedeemed(tx: Transaction, orderId: string, cause: CouponCause): Promise<void> {
   const redeemed = knex('coupon_codes').where({ used_order: orderId, state: 'redeemed' });
   const freed = await select(tx, redeemed.clone().select('code', 'state', 'used_order').forUpdate());

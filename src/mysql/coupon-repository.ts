@@ -22,10 +22,7 @@ export function createCouponRepository(pool: MysqlPool): CouponRepository {
     }
     return orderIds.filter((orderId) => !having.has(orderId));
   };
-  /**
-   * The lock lets only one keeper at a time issue the coupon of an order. It also waits for an order that is moving to
-   * the archive together with its coupon.
-   */
+  /** The lock lets one keeper at a time issue a coupon, and waits for an order that is moving to the archive. */
   const issue = (table: OrderTable, orderIds: readonly string[]): Promise<number> =>
     pool.transaction(async (tx) => {
       const paid = fromOrders(table)

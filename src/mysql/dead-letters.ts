@@ -7,10 +7,7 @@ import type { DeadLetterRow } from './tables.js';
 
 const NAME_MAX = 128;
 export const DETAIL_MAX = 1000;
-/**
- * Maximum length of a stored body. The broker accepts at most 4 MiB. Of a longer body, the start is enough to help a
- * person.
- */
+/** The broker accepts at most 4 MiB. The start of a longer body is enough to help a person. */
 const BODY_MAX = 4 * 1024 * 1024;
 
 export const createDeadLetterParking = (pool: MysqlPool): DeadLetterParking => ({
@@ -19,10 +16,7 @@ export const createDeadLetterParking = (pool: MysqlPool): DeadLetterParking => (
 
 const cut = (text: string, max = NAME_MAX): string => text.slice(0, max);
 
-/**
- * Parks a dead letter. Every text is cut to the length of its column, because a dead letter that does not fit would be
- * delivered again and again.
- */
+/** Cuts each text to the length of its column, because the broker would redeliver a dead letter that does not fit. */
 async function park(pool: MysqlPool, deadLetter: DeadLetter): Promise<'parked' | 'already_parked'> {
   const row = {
     message_id: cut(deadLetter.messageId),
@@ -45,21 +39,17 @@ async function park(pool: MysqlPool, deadLetter: DeadLetter): Promise<'parked' |
   }
 }
 
-/**
- * Matches a batch id, or the request id of a purchase in a parked batch. It has two subqueries, each with its own
- * index, because an OR would use neither. Only the bodies of parked dead letters are read, which are few.
- */
+/** Matches a batch id, or a request id in a parked batch. Two subqueries, because an OR would use neither index. */
 const NAMED_BY_KEY = `id IN (SELECT id FROM (SELECT id FROM dead_letters WHERE batch_id = ?
   UNION SELECT id FROM dead_letters WHERE state = 'parked' AND INSTR(body, ?) > 0) AS named)`;
 
-/** @returns the condition and its bindings */
 export const namedByKey = (key: string): [string, string[]] => [
   NAMED_BY_KEY,
   // The middle of a triple as a batch encodes it. Only the id of a request is between two commas.
   [key, `,"${key}",`],
 ];
 
-const TRACED_COLUMNS = [
+export const TRACED_COLUMNS = [
   'id',
   'consumer_group',
   'reason',
@@ -72,7 +62,6 @@ const TRACED_COLUMNS = [
   'note',
 ] as const satisfies (keyof DeadLetterRow)[];
 
-/** Dead letters that tell something about a purchase. */
 export const createTracedDeadLetters = (pool: MysqlPool): TracedDeadLetters => ({
   async list({ batchId, key, traceId }, { max }) {
     const found = knex('dead_letters')
@@ -80,8 +69,7 @@ export const createTracedDeadLetters = (pool: MysqlPool): TracedDeadLetters => (
       .where((where) => {
         void where.where(withoutUndefined({ batch_id: batchId }));
         if (key !== undefined) void where.whereRaw(...namedByKey(key));
-        // The end of a pair as a batch encodes it. No purchase ends like this, and within a text the quotes are
-        // escaped.
+        // The end of a pair as a batch encodes it. No purchase ends like this, and quotes within a text are escaped.
         if (traceId !== undefined)
           void where.where({ state: 'parked' }).whereRaw('INSTR(body, ?) > 0', [`,"${traceId}"]`]);
       });
@@ -96,7 +84,7 @@ export const createTracedDeadLetters = (pool: MysqlPool): TracedDeadLetters => (
   },
 });
 
-const tracedOf = (row: Pick<DeadLetterRow, (typeof TRACED_COLUMNS)[number]>): TracedDeadLetter => ({
+export const tracedOf = (row: Pick<DeadLetterRow, (typeof TRACED_COLUMNS)[number]>): TracedDeadLetter => ({
   deadLetterId: row.id,
   group: row.consumer_group,
   reason: row.reason,

@@ -13,10 +13,7 @@ const EXPIRING = statesBefore('expired')
   .map((state) => `'${state}'`)
   .join(', ');
 
-/**
- * The due rows of each kind. An index leads to the first of them. A lease may still find fewer, because it skips locked
- * rows.
- */
+/** Each kind has an index. A lease may find fewer rows, because it skips locked rows. */
 const DUE: Record<DueWork, string> = {
   ...(Object.fromEntries(
     OUTBOX_KINDS.map((kind) => [kind, `outbox WHERE kind = '${kind}' AND done_at IS NULL AND ${OUTBOX_OVER}`]),
@@ -35,9 +32,7 @@ const READ = Object.entries(DUE)
   .map(([work, rows]) => `(SELECT '${work}' AS work FROM ${rows} LIMIT 1)`)
   .join(' UNION ALL ');
 
-/**
- * Reads all kinds with one statement. A statement for each would cost an idle keeper more than everything else it does.
- */
+/** Reads all kinds with one statement, because a statement for each would dominate the cost of an idle keeper. */
 export const createDueWork =
   (pool: MysqlPool): ReadDueWork =>
   async () =>

@@ -1,6 +1,5 @@
 import { OperationalError } from '../core/errors.js';
 
-/** Why a statement failed, as far as it matters to a caller. */
 export type MysqlErrorKind =
   | 'duplicate'
   | 'deadlock'
@@ -16,7 +15,7 @@ export type MysqlErrorKind =
   | 'unfit'
   | 'other';
 
-/** Whether the same call may succeed later, and whether the connection can be used again. */
+/** `retryable`: the same call may succeed later. `connectionUsable`: the session can be used again. */
 interface Kind {
   readonly retryable: boolean;
   readonly connectionUsable: boolean;
@@ -41,10 +40,7 @@ const KINDS: Record<MysqlErrorKind, Kind> = {
   other: { retryable: false, connectionUsable: false },
 };
 
-/**
- * Server error numbers. Sources: MySQL 8.0 Server Error Message Reference, MariaDB Error Codes. A number that is
- * missing here is `other`, which is not retryable, so the batch counts as the cause.
- */
+/** Sources: MySQL 8.0 Server Error Message Reference, MariaDB Error Codes. Unlisted numbers become `other`. */
 const SERVER_ERRORS: Readonly<Record<number, MysqlErrorKind>> = {
   1062: 'duplicate', // ER_DUP_ENTRY
   1213: 'deadlock', // ER_LOCK_DEADLOCK: the whole transaction is rolled back
@@ -137,11 +133,7 @@ export class MysqlError extends OperationalError {
   }
 }
 
-/**
- * Finds the meaning of a driver error. For an error of the table above, the message is the server's text without any
- * quoted value, because no user id may get into a log. For any other error, it is only the name, because the server may
- * quote the statement.
- */
+/** Keeps the message of a listed error without quoted values, otherwise only the name: no user id gets into a log. */
 export function toMysqlError(cause: unknown): MysqlError {
   if (cause instanceof MysqlError) return cause;
   const raw = (cause ?? {}) as { errno?: unknown; code?: unknown; fatal?: unknown; sqlMessage?: unknown };
@@ -160,26 +152,17 @@ export function toMysqlError(cause: unknown): MysqlError {
   return new MysqlError(kind, `mysql: ${kind}: ${text}`, key, cause, serverMessage);
 }
 
-/**
- * Returns the name of an error. The driver takes names from MySQL's list. From 4000 on, MariaDB has its own list, so
- * the number says more.
- */
+/** The driver takes names from MySQL's list. From 4000 on, MariaDB has its own list, so the number says more. */
 const nameOf = (errno: number | undefined, code: string | undefined): string =>
   code === undefined || (errno ?? 0) >= 4000 ? `errno ${errno}` : code;
 
-/**
- * Keeps the names of columns and tables, and replaces every other quoted text. The server does not escape quotes inside
- * it.
- */
+/** Keeps the names of columns and tables. The server does not escape quotes inside other quoted texts. */
 const withoutValues = (message: string): string =>
   message
     .replace(/'.*'(?= for column )/s, "'…'")
     .replace(/(\b(?:column|table|database) )?'.*?'(?=\s|$)/gis, (quoted, before) => (before ? quoted : "'…'"));
 
-/**
- * Reads the key from `… for key 'orders.PRIMARY'` (MySQL 8) or `… for key 'PRIMARY'` (MariaDB). The value before it may
- * contain quotes.
- */
+/** `… for key 'orders.PRIMARY'` (MySQL 8) or `… 'PRIMARY'` (MariaDB). The value before it may contain quotes. */
 function duplicateKey(message: string): string {
   const name = /for key '([^']*)'$/.exec(message)?.[1] ?? '';
   return name.slice(name.lastIndexOf('.') + 1);

@@ -6,19 +6,13 @@ import type { Purchase } from '../core/purchase.js';
 import { MysqlError } from './errors.js';
 import type { Transaction } from './pool.js';
 
-/**
- * Maximum number of rows per INSERT. A row has about 150 bytes, so an INSERT stays far below the smallest
- * `max_allowed_packet` in use (16 MiB).
- */
+/** A row has about 150 bytes, so an INSERT stays far below the smallest common `max_allowed_packet` (16 MiB). */
 const ROWS_PER_INSERT = 4000;
 /** Maximum number of refused rows per transaction. If there are more, the table is at fault, not some purchases. */
 const REFUSED_MAX = 16;
 
 const COLUMNS = 'id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer';
-/**
- * The state is the default of its column, and the deadline is a variable, so that a row is little more than its ids.
- * Each payment window has its own variable.
- */
+/** A variable per payment window holds the deadline, and a default the state, so a row is little more than its ids. */
 const deadlineOf = (windowMs: number): string => `@\`expires_in_${windowMs}\``;
 const SET_DEADLINE = 'GREATEST(UTC_TIMESTAMP(3), CAST(? AS DATETIME(3))) + INTERVAL ? MICROSECOND';
 const INSERT_LIVE = `INSERT INTO orders (${COLUMNS}, expires_at) VALUES `;
@@ -30,8 +24,7 @@ export async function insertOrders(tx: Transaction, orders: readonly NewOrder[],
   const live = failed.length === 0 ? orders : orders.filter(({ failure }) => failure === null);
   const newest = live.at(-1);
   if (newest !== undefined) {
-    // The deadline also takes the clock of the worker into account: if the clock of MySQL is slow, a buyer does not
-    // lose time to pay when the clock is corrected.
+    // Includes the worker's clock, because buyers would lose time to pay once a slow MySQL clock is corrected.
     const mintedAt = new Date(mintedAtMs(newest.orderId));
     const windows = [...new Set(live.map(({ batch }) => paymentWindowOf(plan, batch.saleId)))];
     const settings = windows.map((windowMs) => `${deadlineOf(windowMs)} = ${SET_DEADLINE}`);
@@ -44,7 +37,6 @@ export async function insertOrders(tx: Transaction, orders: readonly NewOrder[],
   assert(written === orders.length, `${written} rows were written for ${orders.length} purchases`);
 }
 
-/** @returns the number of rows that MySQL has written */
 async function insertRows(
   tx: Transaction,
   head: string,
@@ -59,9 +51,7 @@ async function insertRows(
   return written;
 }
 
-/**
- * Builds the SQL by hand, because this runs for every row, and the driver's placeholders cost several times as much.
- */
+/** Builds SQL by hand, because the driver's placeholders cost several times as much per row. */
 function insertSql(head: string, orders: readonly NewOrder[], plan: WritePlan): string {
   let sql = head;
   let separator = '(';
@@ -79,12 +69,9 @@ function insertSql(head: string, orders: readonly NewOrder[], plan: WritePlan): 
 }
 
 /**
- * Inserts all rows except those with values that MySQL refuses. Halves the rows repeatedly, with each half behind a
- * savepoint: a batch of hundreds with one bad purchase takes a dozen statements. A row that is refused alone is
- * inserted as `failed`.
- * @returns the order ids of the refused rows
- * @throws MysqlError unchanged if too many rows are refused, if all rows are refused (nothing then shows that the table
- * accepts any row), or if even the failed row is refused
+ * Inserts all rows except those with refused values, which become `failed`. Halves the rows repeatedly, each half
+ * behind a savepoint, so one bad purchase among hundreds costs a dozen statements.
+ * @returns the refused order ids. @throws MysqlError unchanged if too many rows or all are refused (the table's fault)
  */
 export async function insertAround(
   tx: Transaction,
@@ -134,8 +121,6 @@ export const paymentWindowOf = (plan: WritePlan, saleId: string): number =>
 
 const PLAIN = /^[A-Za-z0-9_-]*$/;
 const DIGITS = /^[0-9]{1,20}$/;
-/**
- * Quotes a text. Ids need no escaping, and testing for that is much cheaper than escaping. Any other text is escaped.
- */
+/** Ids need no escaping, and testing for that is much cheaper than escaping. */
 export const quoted = (text: string): string => (PLAIN.test(text) ? `'${text}'` : escape(text));
 export const numeric = (text: string): string => (DIGITS.test(text) ? text : escape(text));

@@ -2,7 +2,6 @@ import type { JobLeases } from '../core/ports/job-leases.js';
 import { execute, inMs, knex, waitOver } from './knex.js';
 import type { MysqlPool } from './pool.js';
 
-/** Longest lease of any keeper job. */
 const LEASE_MAX_MS = 60_000;
 
 /** Leases of keeper jobs: one row per job, which is never removed. The clock of MySQL ends a lease. */

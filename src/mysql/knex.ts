@@ -4,10 +4,9 @@ import type { Statements, SqlValue } from './pool.js';
 import type {} from './tables.js';
 
 /**
- * Builds statements, but has no connection to run them. `select` and `execute` send the statements through our pool, so
- * that time-outs, the mapping of errors and the state of connections are handled in one place (docs/decisions/0020).
- * Awaiting a builder is a mistake and fails at once. The hot path writes its SQL by hand: write-orders, insert-orders,
- * the look-ups of order-repository, `lease` and `markDone` of the outbox.
+ * Builds statements without a connection: `select` and `execute` send them through our pool, which handles time-outs,
+ * errors and connections (docs/decisions/0020). Awaiting a builder fails at once. The hot path writes SQL by hand:
+ * write-orders, insert-orders, order-repository, and `lease` and `markDone` of the outbox.
  */
 export const knex: Knex = createKnex({ client: 'mysql2' });
 
@@ -31,17 +30,10 @@ export const inMs = (ms: number): Knex.Raw =>
   knex.raw('UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND', [Math.round(ms * 1000)]);
 export const msAgo = (ms: number): Knex.Raw =>
   knex.raw('UTC_TIMESTAMP(3) - INTERVAL ? MICROSECOND', [Math.round(ms * 1000)]);
-/** Longest pause between two attempts. */
 export const PAUSE_MAX_MS = 900_000;
-/**
- * Tolerance for lock waits. A statement that waited for a lock uses the time at which it began, so a lease that was
- * granted during the wait seems longer than it is.
- */
+/** A statement that waited for a lock uses the time at which it began, so newer leases seem longer by the wait. */
 export const WAIT_SLACK_MS = 60_000;
-/**
- * SQL condition that the lease or the pause in a column is over. If a lease ends later than the longest possible lease
- * would, it was written before the clock of MySQL was set back, and is over too (docs/decisions/0059).
- */
+/** SQL for "the lease is over". A lease beyond the longest one predates a clock that was set back (decision 59). */
 export const waitOver = (column: 'available_at' | 'leased_until', longestMs: number): string =>
   `(${column} <= UTC_TIMESTAMP(3) OR ${column} > UTC_TIMESTAMP(3) + INTERVAL ${Math.round((longestMs + WAIT_SLACK_MS) * 1000)} MICROSECOND)`;
 /** Selects the number of microseconds since the time in a column, as `age_us`, in decimal. */

@@ -11,31 +11,21 @@ import { connectFault, connectionOptions, type MysqlServer } from './server.js';
 export interface MigrateOptions extends ChangeOptions, MysqlServer {
   /** How long to wait for another migrator, ms. Default 60000. */
   readonly lockWaitMs?: number;
-  /**
-   * How long one attempt to change a table waits for transactions that have the table open. Writers wait behind it. In
-   * whole seconds; default: 3.
-   */
+  /** How long one attempt to change a table waits for open transactions. Writers wait behind it. Default: 3. */
   readonly tableWaitSeconds?: number;
 }
 
-/** Progress after a migration was applied: `done` of `total` missing migrations. */
+/** `done` of `total` missing migrations. */
 export interface MigrateProgress {
   readonly name: string;
   readonly done: number;
   readonly total: number;
 }
 
-/** What `migrate` would do now. */
 export interface MigrationPlan {
-  /**
-   * In the order in which they would be applied. A migration that was killed half-way lists only its remaining
-   * statements.
-   */
+  /** Lists migrations in order. A migration that was killed half-way has only its remaining statements. */
   readonly missing: readonly { readonly name: string; readonly statements: readonly PlannedStatement[] }[];
-  /**
-   * Migrations of a later release that the database has, because the program was rolled back. They stay, because this
-   * release can run on them.
-   */
+  /** Migrations of a later release, left after the program was rolled back. This release can run on them. */
   readonly newer: readonly string[];
 }
 
@@ -44,15 +34,12 @@ const LOCK_WAIT_MS_DEFAULT = 60_000;
 const TABLE_WAIT_SECONDS_DEFAULT = 3;
 /** Reads current table sizes. MySQL 8.0 and later cache a size for a day. MariaDB ignores such a comment. */
 const FRESH_SIZES = ' /*!80000 , SESSION information_schema_stats_expiry = 0 */';
-/** The table in which knex records applied migrations. */
 const APPLIED_TABLE = 'knex_migrations';
 
 /**
- * Brings the schema up to date and returns the migrations that were applied, if any. Two migrators at once are safe:
- * the second waits, and then finds nothing left to do. The lock is GET_LOCK, which dies with its connection, so a
- * killed migrator does not block another. The lock row of knex would outlive its migrator, so the holder of the real
- * lock frees it.
- * @throws OperationalError mysql
+ * Applies missing migrations and returns them. A second migrator waits for GET_LOCK, which dies with its connection,
+ * and then finds nothing to do. The lock row of knex would outlive a killed migrator, so the holder of GET_LOCK frees
+ * it. @throws OperationalError mysql
  */
 export async function migrate(
   options: MigrateOptions,
@@ -71,10 +58,7 @@ export async function migrate(
   }
 }
 
-/**
- * Lists the missing migrations, with their SQL and with the queries that each of them blocks. Changes nothing.
- * @throws OperationalError mysql
- */
+/** Lists missing migrations, their SQL and the queries they block. Changes nothing. @throws OperationalError mysql */
 export async function planMigrations(options: MigrateOptions): Promise<MigrationPlan> {
   (await connected(options)).destroy(); // the builder says less about a server that it cannot reach
   const knex = openKnex(options);
@@ -115,10 +99,7 @@ async function lock(connection: Connection, waitMs: number): Promise<void> {
   }
 }
 
-/**
- * Names the lock in at most 64 characters, no matter how long the name of the database is. Earlier releases let the
- * server compute the hash, so their migrators take the same lock. MySQL 9 has no MD5().
- */
+/** The name has at most 64 characters. Earlier releases let the server compute this hash, but MySQL 9 has no MD5(). */
 export const migrationLock = (database: string): string =>
   `seckill.migrate.${createHash('md5').update(database).digest('hex')}`;
 

@@ -9,9 +9,8 @@ export interface NamedMigration {
 }
 
 /**
- * Ids are ASCII and case-sensitive, so they compare byte by byte. Money is in the smallest unit of its currency. Times
- * are in UTC: each of our sessions runs with time_zone '+00:00', which also applies to CURRENT_TIMESTAMP. Unsigned
- * columns refuse negative values.
+ * Ids are ASCII and compare byte by byte. Money is in the smallest unit of its currency. Times are UTC: our sessions
+ * set time_zone '+00:00', which also applies to CURRENT_TIMESTAMP. Unsigned columns refuse negative values.
  */
 const ID = 'VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin';
 const NAME = 'VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin';
@@ -40,11 +39,9 @@ const SALES = `CREATE TABLE IF NOT EXISTS sales (
 ) ${TABLE}`;
 
 /**
- * Takes more than 10,000 inserts a second, so every byte and index counts (docs/decisions/0006): states are an ENUM of
- * one byte, states and times have defaults that keep them out of the statement, and the primary key grows with time.
- * `active_key` is the sale while the order is live and its sale allows one per buyer, else NULL. Together with the
- * buyer it is unique, so no buyer can have two. `batch` finds the orders of a batch. `expiry` serves the sweep of
- * unpaid orders.
+ * Takes more than 10,000 inserts a second, so bytes and indexes count (docs/decisions/0006). Defaults keep states and
+ * times out of the statement, and the primary key grows with time. `active_key` is the sale while a one-per-buyer order
+ * is live, else NULL, so a buyer cannot have two. `batch` finds the orders of a batch, `expiry` unpaid orders.
  */
 const ORDERS = `CREATE TABLE IF NOT EXISTS orders (
   id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
@@ -102,10 +99,7 @@ const DEAD_LETTERS = `CREATE TABLE IF NOT EXISTS dead_letters (
   KEY batch (batch_id)
 ) ${TABLE}`;
 
-/**
- * Number of worker slots. All rows exist from the start: taking a slot is an UPDATE, so two processes cannot take the
- * same slot.
- */
+/** All slots exist from the start. Taking one is an UPDATE, so two processes cannot take the same slot. */
 const SLOTS = 256;
 const WORKER_SLOTS = `CREATE TABLE IF NOT EXISTS worker_slots (
   slot TINYINT UNSIGNED NOT NULL PRIMARY KEY,
@@ -126,10 +120,7 @@ const AUDIT_LOG = `CREATE TABLE IF NOT EXISTS audit_log (
   KEY subject (subject, id)
 ) ${TABLE}`;
 
-/**
- * Every payment that was reported, no matter what came of it. Its key makes sure that a payment that is reported twice
- * counts once.
- */
+/** Every reported payment, regardless of its outcome. The key counts a repeated report once. */
 const PAYMENTS = `CREATE TABLE IF NOT EXISTS payments (
   payment_id ${ID} NOT NULL PRIMARY KEY,
   order_id BIGINT UNSIGNED NOT NULL,
@@ -138,7 +129,6 @@ const PAYMENTS = `CREATE TABLE IF NOT EXISTS payments (
   KEY order_id (order_id)
 ) ${TABLE}`;
 
-/** Payments whose money is owed back, with the reason. `due` until the money was paid back. */
 const REFUNDS = `CREATE TABLE IF NOT EXISTS refunds (
   payment_id ${ID} NOT NULL PRIMARY KEY,
   order_id BIGINT UNSIGNED NOT NULL,
@@ -160,16 +150,12 @@ const COUPONS = `CREATE TABLE IF NOT EXISTS coupons (
   KEY buyer (user_id)
 ) ${TABLE}`;
 
-/** Results of the replays of a dead letter. */
 const REPLAY_COLUMNS = `ALTER TABLE dead_letters
   ADD COLUMN replays INT UNSIGNED NOT NULL DEFAULT 0,
   ADD COLUMN replay_started_at DATETIME(3) NULL,
   ADD COLUMN note ${TEXT} NULL`;
 
-/**
- * Each batch has at most one parked dead letter. Dead letters that were parked before this change are kept. If a batch
- * has several, the oldest counts.
- */
+/** At most one parked dead letter per batch. Of several older ones, only the oldest counts. */
 const PARKED_BATCH = `ALTER TABLE dead_letters
   ADD COLUMN parked_batch ${ID} NULL,
   ADD UNIQUE KEY parked_batch (parked_batch)`;
@@ -222,24 +208,19 @@ const RECONCILE_LEASES = `CREATE TABLE IF NOT EXISTS reconcile_leases (
   leased_until DATETIME(3) NOT NULL
 ) ${TABLE}`;
 
-/** The process that does a job on behalf of all processes. */
 const JOB_LEASES = `CREATE TABLE IF NOT EXISTS job_leases (
   job ${NAME} NOT NULL PRIMARY KEY,
   owner ${NAME} NOT NULL,
   leased_until DATETIME(3) NOT NULL
 ) ${TABLE}`;
 
-/** Attempts to pay a refund. */
 const ATTEMPT_COLUMNS = `ALTER TABLE refunds
   ADD COLUMN attempts INT UNSIGNED NOT NULL DEFAULT 0,
   ADD COLUMN available_at DATETIME(3) NOT NULL ${NOW},
   ADD COLUMN last_error ${TEXT} NULL,
   ADD KEY due (state, available_at)`;
 
-/**
- * Charges that were begun. The row is committed before the provider is asked. `version` rises each time the attempt is
- * opened or leased, so that a keeper does not close an attempt that a buyer has just reopened.
- */
+/** Committed before the provider is asked. `version` rises on open and lease, so no keeper closes a reopened charge. */
 const PAYMENT_ATTEMPTS = `CREATE TABLE IF NOT EXISTS payment_attempts (
   order_id BIGINT UNSIGNED NOT NULL,
   \`key\` ${ID} NOT NULL,
@@ -279,10 +260,7 @@ const ORDER_RANGES = `CREATE TABLE IF NOT EXISTS order_ranges (
 const WINDOW_ROWS = 10_000;
 /** Higher than any order id, because ids have 63 bits. */
 const ID_MAX = '9223372036854775807';
-/**
- * Orders of a sale that were minted within the same 16 ms form one range (the lowest 22 bits of an id are below its
- * millisecond).
- */
+/** Orders of a sale that were minted within 16 ms form one range, because an id has 22 bits below its millisecond. */
 const RANGE_BITS = 26;
 const FILL_RANGES = `INSERT INTO order_ranges (sale_id, first_id, last_id, orders)
   SELECT sale_id, MIN(id), MAX(id), COUNT(*) FROM orders
@@ -290,26 +268,17 @@ const FILL_RANGES = `INSERT INTO order_ranges (sale_id, first_id, last_id, order
   ON DUPLICATE KEY UPDATE last_id = GREATEST(order_ranges.last_id, VALUES(last_id)),
     orders = GREATEST(order_ranges.orders, VALUES(orders))`;
 
-/**
- * When a sale was closed, and how far its retirement has got. `retirement` finds closed sales that are still in Redis,
- * last closed first. Jobs read only these sales, no matter how many there ever were.
- */
+/** The index `retirement` finds closed sales that are still in Redis, no matter how many sales there ever were. */
 const RETIREMENT_COLUMNS = `ALTER TABLE sales
   ADD COLUMN closed_at DATETIME(3) NULL,
   ADD COLUMN retired_at DATETIME(3) NULL,
   ADD COLUMN retirement ENUM('none', 'begun', 'done') NOT NULL DEFAULT 'none',
   ADD KEY retirement (state, retirement, closes_at)`;
 
-/**
- * Replaces `due`. It leads to the due rows in order, past rows that are done or waiting. The number of indexes stays
- * the same, and so does the cost of an insert.
- */
+/** Replaces `due`. It finds due rows in order, past done and waiting rows, at the cost of the old index. */
 const OUTBOX_DUE_AT = 'ALTER TABLE outbox ADD KEY due_at (kind, done_at, available_at), DROP KEY due';
 
-/**
- * When the keeper runs a sale. `due_at` is when the keeper next acts: to warm a draft or open a warm sale, to close an
- * open or paused sale, to compare a closed sale. NULL if an operator runs the sale, or once it has been compared.
- */
+/** `due_at` is when the keeper next acts on the sale. NULL if an operator runs it, or once it has been compared. */
 const SCHEDULE_COLUMNS = `ALTER TABLE sales
   ADD COLUMN warms_at DATETIME(3) NULL,
   ADD COLUMN compared_at DATETIME(3) NULL,
@@ -334,9 +303,7 @@ const SALE_CALENDAR = `CREATE TABLE IF NOT EXISTS sale_calendar (
 const CURRENCY_COLUMN = `ALTER TABLE sales
   ADD COLUMN currency CHAR(3) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'EUR'`;
 
-/**
- * Changes of loaded sales that must also be made in Redis. The index that finds unfinished changes begins with `state`.
- */
+/** Changes of loaded sales that must also be made in Redis. The index begins with `state`. */
 const SALE_EDITS = `CREATE TABLE IF NOT EXISTS sale_edits (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
   sale_id BIGINT UNSIGNED NOT NULL,
@@ -349,10 +316,7 @@ const SALE_EDITS = `CREATE TABLE IF NOT EXISTS sale_edits (
   KEY sale (sale_id, state)
 ) ${TABLE}`;
 
-/**
- * Indexes for paged lists. Each begins with the column of the filter and ends with the columns by which the page is
- * sorted.
- */
+/** Indexes for paged lists. Each has the column of the filter first, then the columns of the sort. */
 const AUDIT_INDEXES = `ALTER TABLE audit_log ADD KEY actor (actor, id), ADD KEY action (action, id),
   ADD KEY created (created_at)`;
 const DEAD_LETTER_INDEXES = 'ALTER TABLE dead_letters ADD KEY created (created_at), ADD KEY sale (sale_id, id)';
@@ -362,40 +326,26 @@ const SALE_INDEXES = 'ALTER TABLE sales ADD KEY state_closes (state, closes_at),
 /** For traces: finds outbox rows of the minute in which an order was created or moved. A batch has one row. */
 const OUTBOX_CREATED = 'ALTER TABLE outbox ADD KEY created (created_at)';
 
-/**
- * Metadata of purchases: JSON of at most METADATA_BYTES_MAX bytes. Only orders with metadata have a row. It is not a
- * column of `orders`, because MariaDB would copy a table that has an indexed virtual column, and block its writers
- * meanwhile (docs/decisions/0031).
- */
+/** JSON. Not a column of `orders`, because MariaDB would copy the table and block writers (docs/decisions/0031). */
 const ORDER_METADATA = `CREATE TABLE IF NOT EXISTS order_metadata (
   order_id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
   metadata VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL
 ) ${TABLE}`;
 
-/**
- * Where orders of retired sales go, with their payments and coupons. Created from the tables themselves, so that they
- * have the same columns and orders are copied unchanged. Indexes that only a live order needs are dropped. An index by
- * sale replaces `order_ranges`, because the speed of an insert does not matter here.
- */
+/** Copied from the tables, so that orders move unchanged. An index by sale replaces `order_ranges` and live indexes. */
 const ARCHIVES = ['orders', 'payments', 'coupons'];
 const ORDERS_ARCHIVE_INDEXES = `ALTER TABLE orders_archive DROP KEY active, DROP KEY expiry, ADD KEY sale (sale_id, id)`;
 /** `archiving` means that the orders of the sale are moving to the archive, `archived` that all of them are there. */
 const ARCHIVE_STATES = `ALTER TABLE sales MODIFY COLUMN retirement
   ENUM('none', 'begun', 'done', 'archiving', 'archived') NOT NULL DEFAULT 'none'`;
 
-/**
- * Ids of identity providers are longer than ours were. A VARCHAR of at most 255 bytes can grow without a copy of its
- * table. If a server does need a copy, the statement fails, but it does not block writers.
- */
+/** Providers use longer ids. A VARCHAR up to 255 bytes grows online. If a server needs a copy, the statement fails. */
 const USER_ID = 'VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin';
 const SUBJECT = 'VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin';
 const ONLINE = 'ALGORITHM=INPLACE, LOCK=NONE';
 const WITH_USER_ID = ['orders', 'orders_archive', 'coupons', 'coupons_archive'];
 
-/**
- * Numbered by us, without gaps, because a reader of all rows after a given number must not miss any
- * (src/mysql/revocation-repository.ts).
- */
+/** We number the rows without gaps, because a reader of all rows after a number must not miss any. */
 const REVOCATIONS = `CREATE TABLE IF NOT EXISTS revocations (
   number INT UNSIGNED NOT NULL PRIMARY KEY,
   user_id ${USER_ID} NULL,
@@ -405,10 +355,7 @@ const REVOCATIONS = `CREATE TABLE IF NOT EXISTS revocations (
   created_at DATETIME(3) NOT NULL ${NOW}
 ) ${TABLE}`;
 
-/**
- * When the archive next handles a sale whose move has begun. The index gives the due sales of both states, longest due
- * first. `due_at` stays the same, but is NULL for a retired sale, for which there is nothing left to compare.
- */
+/** When the archive next handles a sale. The index gives due sales in order. `due_at` is NULL for a retired sale. */
 const ARCHIVE_AFTER = `ALTER TABLE sales
   ADD COLUMN archive_after DATETIME(3) NULL,
   ADD KEY archive (retirement, archive_after, retired_at),
@@ -422,11 +369,7 @@ const ARCHIVE_AFTER = `ALTER TABLE sales
 
 const RUN_INDEXES = 'ALTER TABLE reconcile_runs ADD KEY started (started_at)';
 
-/**
- * The trace id with which an order was bought. Only orders whose caller named a trace have a row. A separate table for
- * the same reason as `order_metadata`. The bytes of a trace id are random, so its index costs more than the primary
- * key, which grows with time.
- */
+/** A row exists if the caller named a trace. Trace ids are random, so their index costs more than the primary key. */
 const ORDER_TRACES = `CREATE TABLE IF NOT EXISTS order_traces (
   order_id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
   trace_id BINARY(16) NOT NULL,
@@ -434,7 +377,7 @@ const ORDER_TRACES = `CREATE TABLE IF NOT EXISTS order_traces (
 ) ${TABLE}`;
 const ORDER_TRACES_ARCHIVE = 'CREATE TABLE IF NOT EXISTS order_traces_archive LIKE order_traces';
 
-/** Money problems that a person has to solve. Names and details come from the provider, so they may be any text. */
+/** Names and details come from the provider, so they may be any text. */
 const PAYMENT_CASES = `CREATE TABLE IF NOT EXISTS payment_cases (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
   kind ${WORD} NOT NULL,
@@ -460,10 +403,7 @@ async function paymentTimes(changes: SchemaChanges): Promise<void> {
   }
 }
 
-/**
- * Refund or dispute of a paid order. NULL for nearly all orders, so no row grows, and adding the columns rewrites no
- * row. `state` still tells whether the units count as sold (decision 61).
- */
+/** Refund or dispute of a paid order. NULL for most orders, so no row grows or is rewritten (decision 61). */
 const MONEY_COLUMNS = `
   ADD COLUMN after_paid ENUM('refunding', 'refunded', 'returned', 'disputed') NULL,
   ADD COLUMN refunded_cents BIGINT UNSIGNED NULL`;
@@ -474,10 +414,7 @@ const PAYMENT_WINDOW = 'ALTER TABLE sales ADD COLUMN payment_window_ms INT UNSIG
 /** NULL if coupons of the sale have no code. */
 const COUPON_TERMS = `ALTER TABLE sales ADD COLUMN coupon ${WORD} NULL`;
 
-/**
- * Coupons that can be used: one per paid order of a sale that has terms for coupons. They are not archived, because an
- * order of any sale may use them. `used_order` is the order that has reserved or redeemed the coupon.
- */
+/** One coupon per paid order of a sale with coupon terms. Not archived, because an order of any sale may use it. */
 const COUPON_CODES = `CREATE TABLE IF NOT EXISTS coupon_codes (
   code CHAR(10) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
   order_id BIGINT UNSIGNED NOT NULL,
@@ -510,10 +447,7 @@ async function couponCodes(changes: SchemaChanges): Promise<void> {
   await changes.create(COUPON_CODES);
 }
 
-/**
- * Refunds of paid orders. The key `request` makes sure that a repeated request is the same refund. At most one refund
- * of an order is due.
- */
+/** The key `request` makes a repeated request the same refund. At most one refund of an order is due. */
 const ORDER_REFUNDS = `CREATE TABLE IF NOT EXISTS order_refunds (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
   order_id BIGINT UNSIGNED NOT NULL,
@@ -535,7 +469,7 @@ const ORDER_REFUNDS = `CREATE TABLE IF NOT EXISTS order_refunds (
   KEY payment (payment_id)
 ) ${TABLE}`;
 
-/** Changes of a buyer's orders. `event` keeps a repeated message from adding rows. */
+/** `event` keeps a repeated message from adding rows. */
 const NOTIFICATIONS = `CREATE TABLE IF NOT EXISTS notifications (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
   user_id ${USER_ID} NOT NULL,
@@ -597,10 +531,7 @@ async function orderRefunds(changes: SchemaChanges): Promise<void> {
   await changes.create(ORDER_REFUNDS);
 }
 
-/**
- * Tables whose rows belong to orders of one sale but did not name the sale. The column is NULL in rows that the
- * previous release writes (docs/decisions/0063).
- */
+/** Tables whose rows did not name the sale. The column is NULL in rows of the previous release (decision 63). */
 const OF_ORDERS = [
   'outbox',
   'order_metadata',
@@ -614,10 +545,7 @@ const OF_ORDERS = [
   'order_refunds',
 ];
 
-/**
- * The findings of the witness, and how far it has read the binary log. `place` names the transaction, so a finding is
- * stored once even if the transaction is read twice.
- */
+/** `place` names the transaction, so a finding is stored once even if the transaction is read twice. */
 const WITNESS_FINDINGS = `CREATE TABLE IF NOT EXISTS witness_findings (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
   place VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -716,10 +644,7 @@ async function orderRanges(changes: SchemaChanges): Promise<void> {
   await changes.fill('orders', FILL_RANGES, fillRanges);
 }
 
-/**
- * Fills `order_ranges`. Ranges may overlap, so it does no harm if workers write ranges at the same time, or if a killed
- * migrator has left some. Nothing is locked: in READ COMMITTED, the SELECT of an INSERT reads committed data.
- */
+/** Ranges may overlap, so concurrent workers and killed migrators do no harm. READ COMMITTED locks nothing. */
 async function fillRanges(knex: Knex): Promise<void> {
   await knex.raw('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED');
   const lastOf = 'SELECT CAST(id AS CHAR) AS id FROM orders WHERE id > CAST(? AS UNSIGNED) ORDER BY orders.id LIMIT 1';
@@ -731,11 +656,7 @@ async function fillRanges(knex: Knex): Promise<void> {
   }
 }
 
-/**
- * The schema, as the steps that led to it. A new step is a new entry at the end. A released step is never changed.
- * Programs of the previous release must run on the result, so a step only adds (docs/upgrades.md states the rule,
- * test/guard/releases.test.ts enforces it).
- */
+/** Released steps never change and only add, because the previous release must run on the result (docs/upgrades.md). */
 export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0001-first-tables', up: firstTables },
   { name: '0002-payments', up: (changes) => changes.create(PAYMENTS, REFUNDS) },

@@ -18,7 +18,6 @@ import { execute, knex, now, select } from './knex.js';
 import type { Transaction } from './pool.js';
 import type { OfSale, OrderRow, OutboxTableRow } from './tables.js';
 
-/** Columns of a locked order that a move needs. */
 export const LOCKED_COLUMNS = [
   'id',
   'sale_id',
@@ -30,10 +29,7 @@ export const LOCKED_COLUMNS = [
   'after_paid',
   'refunded_cents',
 ] as const satisfies (keyof OrderRow)[];
-/**
- * Selects orders with their metadata, as JSON, for the events that follow. Uses a join, because Vitess has no
- * correlated subqueries. It locks the row of the metadata after the row of the order, as the archive does.
- */
+/** Joins the metadata, because Vitess has no correlated subqueries. Locks it after the order, as the archive does. */
 export function lockable(table: OrderTable, index?: 'PRIMARY' | 'expiry') {
   const noted = table === 'orders' ? 'order_metadata' : 'order_metadata_archive';
   return knex
@@ -44,16 +40,12 @@ export function lockable(table: OrderTable, index?: 'PRIMARY' | 'expiry') {
 }
 export type LockedOrder = Pick<OrderRow, (typeof LOCKED_COLUMNS)[number]> & { readonly metadata: string | null };
 
-/** A locked order, and the table in which it is. */
 export interface LockedRow {
   readonly order: LockedOrder;
   readonly table: OrderTable;
 }
 
-/**
- * Locks an order. The archive is read second, and locked too, because the money of an archived order may still move. If
- * the order is moving to the archive, the first query waits for the move, and the second finds the order.
- */
+/** Locks an order. Reads the archive second, so it finds an order that is moving. Archived money may still move. */
 export async function lockOrder(tx: Transaction, orderId: string): Promise<LockedRow | undefined> {
   for (const table of ['orders', 'orders_archive'] as const) {
     const [order] = await select(tx, lockable(table).where({ id: orderId }));
@@ -62,10 +54,7 @@ export async function lockOrder(tx: Transaction, orderId: string): Promise<Locke
   return undefined;
 }
 
-/**
- * Thrown if the `sales` row of orders that should end is missing, or counts fewer units than they have. I1 is then
- * broken.
- */
+/** The `sales` row is missing or counts fewer units than its orders have. I1 is then broken. */
 export class SaleOutOfStep extends OperationalError {
   readonly saleId: string;
 
@@ -76,10 +65,7 @@ export class SaleOutOfStep extends OperationalError {
   }
 }
 
-/**
- * Builds a condition with ids as numbers, so that every version compares them as integers. A list of texts may be
- * compared differently.
- */
+/** Writes ids as numbers, because some versions compare a list of texts differently. */
 export function idIn(ids: readonly string[], column: 'id' | 'order_id' = 'id'): string {
   assert(
     ids.every((id) => /^[0-9]{1,20}$/.test(id)),
@@ -89,11 +75,10 @@ export function idIn(ids: readonly string[], column: 'id' | 'order_id' = 'id'): 
 }
 
 /**
- * Moves orders and writes the results: the outbox, then `sales.sold`. The `sales` rows come last, in the order of their
- * ids, as in the writer, so that the hot row is locked only for one round trip and the commit.
- * @param orders at least one, all locked by `tx` and in a state from which they may move
- * @param discountCents the discount of the reserved coupon on the one order that is paid; the coupon is redeemed. If
- * absent, reserved coupons become free
+ * Moves orders and writes the outbox, then `sales.sold`. The `sales` rows come last, by id, as in the writer, so that
+ * the hot row is locked only for one round trip and the commit.
+ * @param orders at least one, all locked and allowed to move
+ * @param discountCents discount of the coupon to redeem, for one paid order; if absent, coupons become free
  * @throws SaleOutOfStep, MysqlError
  */
 export async function moveOrders(
@@ -116,10 +101,9 @@ export async function moveOrders(
 }
 
 /**
- * Writes rows of the outbox that an order which ended lacks, because somebody ended it by hand, and frees its coupons.
- * `sales.sold` stays as it is.
- * @param order locked by `tx`, and in the state `move`
- * @param outboxId the number of the only row, if that row was deleted
+ * Adds the missing outbox rows of an order that someone ended by hand, and frees its coupons. Keeps `sales.sold`.
+ * @param order locked, in the state `move`
+ * @param outboxId number of the only row, if that row was deleted
  * @throws SaleOutOfStep, MysqlError
  */
 export async function announceEnded(
@@ -136,7 +120,6 @@ export async function announceEnded(
   await insertOutbox(tx, sales, move, await bucketsOf(tx, [order.sale_id]), kinds, outboxId);
 }
 
-/** The state to which each transition of the money leads. */
 const MONEY_MOVES: Record<MoneyMove, OrderState> = {
   refunding: 'refunding',
   refunded: 'refunded',
@@ -147,12 +130,10 @@ const MONEY_MOVES: Record<MoneyMove, OrderState> = {
 };
 
 /**
- * Moves the money of paid orders, and writes the outbox row. A returned order gives its units back, as a cancelled
- * order does. After any other transition, the units stay sold.
- * @param table where the orders are; orders of retired sales are in the archive, and give no units back
- * @param orders at least one, all locked by `tx`, all in the same state, from which they may move
- * @param changes `to`: the new state, if it is not the usual one of the transition; `refundedCents`: the new refunded
- * sum of each order
+ * Moves the money of paid orders. Only a returned order gives its units back, like a cancelled order.
+ * @param table orders in the archive give no units back
+ * @param orders at least one, all locked, in one state that may move
+ * @param changes `to`: an unusual new state; `refundedCents`: the new refunded sums
  * @throws SaleOutOfStep, MysqlError
  */
 export async function moveMoney(
@@ -184,10 +165,7 @@ export async function moveMoney(
   if (to === 'returned') await takeFromSold(tx, sales);
 }
 
-/**
- * Subtracts the units of ended orders from `sales.sold`.
- * @throws SaleOutOfStep
- */
+/** Subtracts the units of ended orders from `sales.sold`. @throws SaleOutOfStep */
 async function takeFromSold(tx: Transaction, sales: ReadonlyMap<string, readonly LockedOrder[]>): Promise<void> {
   for (const [saleId, ofSale] of sales) {
     const units = ofSale.reduce((sum, { quantity }) => sum + quantity, 0);
@@ -209,15 +187,10 @@ async function bucketsOf(tx: Transaction, saleIds: readonly string[]): Promise<M
   return new Map(rows.map(({ id, buckets }) => [id, buckets]));
 }
 
-/** The kinds of rows that follow from the end of an order. */
 const ENDED_KINDS = ['orders_moved', 'release'] as const satisfies readonly OutboxKind[];
 export type EndedKind = (typeof ENDED_KINDS)[number];
 
-/**
- * @param buckets null if no units go back
- * @param kinds only rows of these kinds
- * @param outboxId null for new numbers
- */
+/** @param buckets null if no units go back. @param kinds only these rows. @param outboxId null for new numbers */
 async function insertOutbox(
   tx: Transaction,
   sales: ReadonlyMap<string, readonly LockedOrder[]>,

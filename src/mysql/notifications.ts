@@ -7,10 +7,7 @@ const NOTIFICATIONS_KEPT_DAYS = 90;
 /** More than any buyer has. */
 const READ_MAX = 10_000;
 
-/**
- * Stores all events of a message with one statement. It does not use IGNORE, which would also hide a value that does
- * not fit. Archived orders have events too, such as refunds.
- */
+/** Does not use IGNORE, which would hide values that do not fit. Archived orders have events too, such as refunds. */
 const STORE = (selects: readonly string[]): string => `INSERT INTO notifications
     (user_id, order_id, sale_id, event_id, type, happened_at)
   SELECT * FROM (${selects.join(' UNION ALL ')}) AS events

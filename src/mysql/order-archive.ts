@@ -10,10 +10,7 @@ import { behind, idsIn, rangesAfter, START, windowsOf } from './order-ranges.js'
 import type { MysqlPool, Statements, Transaction } from './pool.js';
 import { ORDER_COLUMNS } from './tables.js';
 
-/**
- * Tables that are archived together with an order, each with the column that names the order. All their columns are
- * copied, except generated columns. A test compares these lists with the tables.
- */
+/** Tables that move with an order, and all columns but generated ones. A test compares the lists with the tables. */
 export const ARCHIVED = [
   { table: 'orders', orderId: 'id', columns: [...ORDER_COLUMNS, 'one_per_buyer', 'updated_at'] },
   {
@@ -26,10 +23,7 @@ export const ARCHIVED = [
   { table: 'coupons', orderId: 'order_id', columns: ['order_id', 'sale_id', 'user_id', 'created_at'] },
 ] as const;
 
-/**
- * The archive of orders in MySQL.
- * @param youngMs minimum age of an order that moves; a younger one may compete with a transaction that has not ended
- */
+/** @param youngMs minimum age of an order that moves; a transaction may still be writing a younger one */
 export function createOrderArchive(pool: MysqlPool, youngMs: number): OrderArchive {
   return {
     async due(afterMs, max): Promise<string[]> {
@@ -79,10 +73,7 @@ export function createOrderArchive(pool: MysqlPool, youngMs: number): OrderArchi
   };
 }
 
-/**
- * Moves the orders of a few ranges, then removes the ranges. A range stays while an order of the sale is left in it, so
- * that the order can still be found if this process dies in between, or does not move the order yet.
- */
+/** Moves orders of a few ranges. A range stays until it is empty, so that its orders can be found after a crash. */
 async function move(
   tx: Transaction,
   saleId: string,
@@ -113,11 +104,7 @@ interface LockedRow {
   readonly is_old: number | string;
 }
 
-/**
- * Copies rows and deletes them. They are locked until the COMMIT. Rows that another keeper or a buyer has locked are
- * left to a later pass. It does not use IGNORE: an order that is already in the archive would be a duplicate, which
- * must stop the move rather than vanish.
- */
+/** Copies and deletes unlocked rows. Does not use IGNORE, because an order that is already archived must stop it. */
 async function moveSome(
   tx: Transaction,
   ids: readonly string[],

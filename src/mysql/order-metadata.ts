@@ -5,7 +5,7 @@ import { numeric } from './insert-orders.js';
 import { knex, select } from './knex.js';
 import type { Statements, Transaction } from './pool.js';
 
-/** Reads metadata by order id. @throws MysqlError */
+/** @throws MysqlError */
 export async function metadataOf(on: Statements, orderIds: readonly string[]): Promise<Map<string, Metadata>> {
   const inTable = (table: 'order_metadata' | 'order_metadata_archive') =>
     knex(table as 'order_metadata')
@@ -16,10 +16,7 @@ export async function metadataOf(on: Statements, orderIds: readonly string[]): P
   return new Map(rows.map(({ order_id: orderId, metadata }) => [orderId, JSON.parse(metadata) as Metadata]));
 }
 
-/**
- * Writes the metadata of the orders of a plan, in the transaction that inserts the orders. Sends a statement only if
- * there is metadata.
- */
+/** Call it in the transaction that inserts the orders. */
 export async function insertMetadata(tx: Transaction, { orders }: WritePlan): Promise<void> {
   let values = '';
   for (const { orderId, batch, purchase } of orders) {

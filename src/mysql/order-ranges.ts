@@ -9,13 +9,10 @@ import { bigint, knex, select } from './knex.js';
 import type { MysqlPool, Statements, Transaction } from './pool.js';
 import type { OrderRangeRow, OrderRow, OrderIdRow } from './tables.js';
 
-// `order_ranges` tells where the orders of a sale are in `orders`. Each transaction that writes orders records their
-// first and last id, which are close together. An index by sale would cost an entry per order; a range costs a row per
-// transaction (docs/decisions/0006).
+// Each transaction that writes orders records their first and last id in `order_ranges`. An index by sale would cost an
+// entry per order; a range costs a row per transaction (docs/decisions/0006).
 
-/**
- * Maximum number of ranges per page. At worst, each range has one order, and the statement has this many conditions.
- */
+/** At worst, each range has one order, and the statement has this many conditions. */
 const RANGES_PER_PAGE = 1000;
 
 interface Range {
@@ -24,10 +21,7 @@ interface Range {
   orders: number;
 }
 
-/**
- * Records the id range of the orders of a plan, in the transaction that inserts them.
- * @throws MysqlError
- */
+/** Call it in the transaction that inserts the orders. @throws MysqlError */
 export async function insertRanges(tx: Transaction, { orders, again = false }: WritePlan): Promise<void> {
   if (orders.length === 0) return;
   let values = '';
@@ -41,10 +35,7 @@ export async function insertRanges(tx: Transaction, { orders, again = false }: W
 
 const WIDEN = ' ON DUPLICATE KEY UPDATE last_id = GREATEST(last_id, VALUES(last_id)), orders = orders + VALUES(orders)';
 
-/**
- * Computes the ranges. Ids do not ascend from row to row, because within a millisecond, the hash of the buyer
- * determines their order.
- */
+/** Ids do not ascend from row to row, because the hash of the buyer orders them within a millisecond. */
 function rangesBySale(orders: readonly NewOrder[]): ReadonlyMap<string, Range> {
   const ranges = new Map<string, Range>();
   let of = '';
@@ -67,7 +58,6 @@ interface IdWindow {
 
 export const START: OrderCursor = { afterFirst: '0', readTo: '0' };
 
-/** Ranges that are read together, and whether they are the last ones. */
 interface TakenRanges {
   readonly ranges: readonly Pick<OrderRangeRow, 'first_id' | 'last_id' | 'orders'>[];
   readonly isEnd: boolean;
@@ -146,9 +136,7 @@ export interface OrderReading {
   readonly columns: readonly Column[];
   /** Approximate number of orders of the sale that a page covers. */
   readonly maxOrders: number;
-  /** If set, only rows with these values. */
   readonly where?: Partial<Pick<OrderRow, 'request_id' | 'user_id' | 'state' | 'after_paid'>>;
-  /** Maximum number of rows per page. No limit if absent. */
   readonly limit?: number;
 }
 
@@ -158,12 +146,9 @@ export interface PageOf<Row> {
 }
 
 /**
- * Reads the next rows of a sale in ascending order: rows of `orders` through the ranges, and rows of the archive
- * through an index. Both reads end at the same id. If no order of the sale is archived, the archive costs a single
- * index look-up.
- * @param from null for the first page
- * @returns `next`: the cursor of the next page, or null after the last page. A page may be empty even if there are more
- * @throws MysqlError
+ * Reads the next rows of a sale in ascending order, from `orders` through the ranges and from the archive through an
+ * index. Both reads end at the same id. @param from null for the first page. @returns `next`: null after the last page.
+ * A page may be empty even if there are more. @throws MysqlError
  */
 export async function nextOrders<Row extends OrderIdRow>(
   pool: MysqlPool,
@@ -245,12 +230,7 @@ async function nextArchived<Row extends OrderIdRow>(
   return { rows: (await select(pool, found)) as Row[], readTo: last?.id ?? null };
 }
 
-/**
- * Reads rows of a sale that no range covers, because a worker of an older version wrote them, or a person. Reads
- * `orders` along its primary key, so use it only in rare cases. Such rows are not archived.
- * @param after reads ids above this id
- * @throws MysqlError
- */
+/** Reads rows above `after` that no range covers (older workers), which are never archived. Slow. @throws MysqlError */
 export async function* unlistedOrders<Row extends OrderIdRow>(
   pool: MysqlPool,
   saleId: string,

@@ -26,7 +26,6 @@ export const newRefund = ({ order, paymentId, amountCents, actor, restock, reaso
   actor: actorColumn(actor),
 });
 
-/** Returns the payment that paid each of these orders. */
 export async function paymentsOf(tx: Statements, orderIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const find = (table: OrderTable, ids: readonly string[]) =>
     select(

@@ -23,6 +23,7 @@ import { lockOrder, moveMoney, moveOrders, type LockedOrder, type LockedRow } fr
 import type { MysqlPool, Statements, Transaction } from './pool.js';
 import { currenciesOfSales } from './shown-orders.js';
 import { noteCase } from './payment-cases.js';
+import { ASKED } from './refund-repository.js';
 import { retryConflicts } from './retry-conflicts.js';
 import type { OrderRefundRow } from './tables.js';
 import { COLUMNS, keyAfter, newRefund, paymentsOf, refundOf, refundsOf } from './order-refund-rows.js';
@@ -30,13 +31,8 @@ import { voidNext } from './void-orders.js';
 
 const ERROR_MAX = 1000;
 const REFUND_ID = /^[1-9][0-9]{0,18}$/;
-/** This text stays if a keeper dies while it is asking. A person should then ask the provider before paying. */
-const ASKED = 'a keeper asked the provider, and no answer was recorded';
 
-/**
- * Refunds of paid orders in MySQL. Each transaction locks the order before its refunds. If two programs want to move an
- * order, its lock decides.
- */
+/** Each transaction locks the order before its refunds, so the lock of the order decides between programs. */
 export function createOrderRefunds(pool: MysqlPool, { clock }: { readonly clock: Clock }): OrderRefunds {
   const transaction = <T>(work: (tx: Transaction) => Promise<T>): Promise<T> =>
     retryConflicts(clock, () => pool.transaction(work));
@@ -278,10 +274,7 @@ async function noteBeyond(
   await noteCase(tx, { kind: 'refunded_twice', subject, ...found, detail: BEYOND }, 'open');
 }
 
-/**
- * Adds up the money that went back. A refund, a dispute and a person at the provider may together give back more than
- * the amount.
- */
+/** A refund, a dispute and a person at the provider may together give back more than the amount. */
 async function refundedIn(tx: Transaction, row: LockedOrder) {
   const refunds = await refundsOf(tx, row.id);
   const cents = sumOf(refunds, 'refunded');
@@ -294,7 +287,6 @@ async function fail(tx: Transaction, { order: row, table, refund }: DueRefund, e
   await giveUpRefund(tx, table, row, refundedOf(row));
 }
 
-/** Moves an order whose refund failed. */
 async function giveUpRefund(
   tx: Transaction,
   table: OrderTable,
@@ -323,13 +315,12 @@ async function disputeAgain(
   await moveMoney(tx, table, [now], 'disputed');
 }
 
-/** Changes only the refunded sum. */
 async function setRefunded(tx: Transaction, { order: row, table }: LockedRow, refundedCents: number): Promise<void> {
   const sum = { refunded_cents: refundedCents === 0 ? null : String(refundedCents) };
   await execute(tx, fromOrders(table).where({ id: row.id }).update(sum));
 }
 
-/** Leases due refunds. The locks last only for these statements, so no money moves while a row is locked. */
+/** The locks last only for these statements, so no money moves while a row is locked. */
 function lease(pool: MysqlPool, max: number, leaseMs: number): Promise<LeasedOrderRefund[]> {
   return pool.transaction(async (tx) => {
     const due = knex('order_refunds')
@@ -406,8 +397,7 @@ async function refundedElsewhere(
   if (newCents <= 0 || newCents === dueCents) return 'known';
   const done = { order: row, paymentId, reason: 'refunded at the provider' };
   if (dueCents > 0) {
-    // If the total exceeds our due refund, it includes that refund; if it is smaller, it does not, because a refund is
-    // made in whole or not at all.
+    // A total above our due refund includes it. A smaller total cannot, because a refund is made in whole or not.
     const amountCents = newCents > dueCents ? newCents - dueCents : newCents;
     await insertDone(tx, { ...done, amountCents });
     await setRefunded(tx, locked, (await refundedIn(tx, row)).refundedCents);
@@ -455,8 +445,7 @@ async function cameBack(tx: Transaction, paymentId: string, refundId: string, de
   await execute(tx, endOf(refund, 'failed', detail.slice(0, ERROR_MAX)));
   const { refundedCents } = await refundedIn(tx, row);
   const state = shownState(row);
-  // Another refund is due, or other buyers may have the units. The order keeps its state, and only its sum is
-  // corrected.
+  // Another refund is due, or other buyers may have the units, so only the sum changes.
   if (state !== 'refunded') await setRefunded(tx, locked, refundedCents);
   else await giveUpRefund(tx, table, row, refundedCents);
   return true;

@@ -11,10 +11,7 @@ import { shownOrders } from './shown-orders.js';
 import { ORDER_COLUMNS, orderOf, type OrderRow, type SaleRow } from './tables.js';
 import { writeOrders } from './write-orders.js';
 
-/**
- * Orders in MySQL. Each statement reads committed data by itself. The look-ups of the worker and of the status of a
- * purchase are on the hot path, so their SQL is written by hand.
- */
+/** Each statement reads committed data. Worker and status look-ups are hot, so their SQL is written by hand. */
 export function createOrderRepository(pool: MysqlPool): OrderRepository {
   return {
     termsOf: (saleIds) => termsOf(pool, saleIds),
@@ -74,9 +71,7 @@ const SELECT_ORDERS = {
   orders_archive: `SELECT ${ORDER_COLUMNS.join(', ')} FROM orders_archive`,
 } as const satisfies Record<OrderTable, string>;
 
-/**
- * Searches the archive only for orders that `orders` lacks. These are few, except for a sale whose orders are archived.
- */
+/** Searches the archive only for the few orders that `orders` lacks. */
 async function findByPurchases(pool: MysqlPool, saleId: string, purchases: readonly PurchaseName[]): Promise<Order[]> {
   const found = await findIn(pool, 'orders', saleId, purchases);
   if (found.length >= purchases.length) return found;
@@ -85,10 +80,7 @@ async function findByPurchases(pool: MysqlPool, saleId: string, purchases: reado
   return missing.length === 0 ? found : [...found, ...(await findIn(pool, 'orders_archive', saleId, missing))];
 }
 
-/**
- * Searches by buyer and compares the request here, because not every version has an optimiser that turns a list of
- * pairs into a range.
- */
+/** Searches by buyer and compares requests here, because not every version optimises a list of pairs. */
 async function findIn(
   pool: MysqlPool,
   table: OrderTable,
@@ -112,10 +104,7 @@ async function findIn(
   return rows.map(orderOf).filter((order) => wanted.has(purchaseKey(order)));
 }
 
-/**
- * Reads one index entry per batch, no matter how many rows it has. Reads only `orders`, because a retired sale has no
- * batch pending.
- */
+/** Reads one index entry per batch. Skips the archive, because a retired sale has no batch pending. */
 async function writtenBatches(pool: MysqlPool, batchIds: readonly string[]): Promise<Set<string>> {
   if (batchIds.length === 0) return new Set();
   const one = '(SELECT batch_id FROM orders WHERE batch_id = ? LIMIT 1)';

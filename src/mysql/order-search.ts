@@ -13,10 +13,7 @@ import { withoutUndefined } from '../core/without-undefined.js';
 /** Maximum number of rows that a page examines. This takes some tens of ms. */
 const READ_MAX = 10_000;
 
-/**
- * Finds orders by user, sale, state and time.
- * @param readMax number of rows that a page examines; for tests
- */
+/** @param readMax number of rows that a page examines; for tests */
 export function createOrderSearch(pool: MysqlPool, readMax: number = READ_MAX): OrderSearch {
   return {
     page(filter, after, max) {
@@ -39,7 +36,6 @@ async function currenciesOf(pool: MysqlPool, orderIds: readonly string[]): Promi
   return new Map(rows.map(({ id, sale_id: saleId }) => [id, currencies.get(saleId) ?? NO_CURRENCY]));
 }
 
-/** Returns the columns in which a state is stored. Empty if no state is given. */
 function columnsOf(state: OrderState | undefined): Partial<Pick<OrderRow, 'state' | 'after_paid'>> {
   if (state === undefined) return {};
   const [stored, afterPaid] = storedAs(state);
@@ -55,10 +51,7 @@ const matching = (table: OrderTable, { userId, saleId, state }: OrderFilter) =>
 const byPlace = (a: OrderRow, b: OrderRow): number =>
   compareIds(b.sale_id, a.sale_id) || (a.request_id < b.request_id ? 1 : -1);
 
-/**
- * Pages along the unique key (user, sale, request), because a user has few orders in either table. The cursor is
- * `<sale>.<request>`.
- */
+/** Pages along the key (user, sale, request). A user has few orders. The cursor is `<sale>.<request>`. */
 async function pageOfUser(
   pool: MysqlPool,
   filter: OrderFilter & { readonly userId: string },
@@ -86,16 +79,10 @@ async function pageOfUser(
   return { orders, next: last === undefined || orders.length < max ? null : `${last.saleId}.${last.requestId}` };
 }
 
-/**
- * Maximum time that a range covers. Ids of one transaction are minted within milliseconds, so a range that begins this
- * long before a time also ends before it.
- */
+/** Ids of one transaction are minted within milliseconds, so a range covers less time than this. */
 const RANGE_MS = 60_000;
 
-/**
- * Pages through the ranges of the sale, so that hardly any orders of other sales are read. The cursor is that of the
- * ranges, `<first>-<read>`.
- */
+/** Pages along the ranges, so that few orders of other sales are read. The cursor is `<first>-<read>`. */
 async function pageOfSale(
   pool: MysqlPool,
   { saleId, state, fromMs = 0, toMs }: OrderFilter & { readonly saleId: string },
@@ -117,10 +104,7 @@ async function pageOfSale(
   return { orders: await shownOrders(pool, found), next: isEnd ? null : `${next.afterFirst}-${next.readTo}` };
 }
 
-/**
- * Pages along the primary key, a fixed number of rows at a time, whether they match or not. The cursor is the last id
- * that was read.
- */
+/** Pages along the primary key, a fixed number of rows at a time. The cursor is the last id that was read. */
 async function pageById(
   pool: MysqlPool,
   filter: OrderFilter,
@@ -157,10 +141,7 @@ async function pageById(
   return { orders, next: isFull ? (orders.at(-1)?.orderId ?? null) : last };
 }
 
-/**
- * A payment is stored right before its order is marked as paid, in the same transaction, after all waiting for locks.
- * So its time is earlier by at most this much.
- */
+/** A payment is stored right before its order becomes paid, so its time is earlier by at most this much. */
 const PAID_AFTER_MS = 60_000;
 
 type PaymentPlace = Omit<PaymentRow, 'amount_cents'>;
@@ -170,10 +151,7 @@ const PAYMENT_PLACE = ['payment_id', 'order_id', 'created_at'] as const;
 const byPayment = (a: PaymentPlace, b: PaymentPlace): number =>
   a.created_at.getTime() - b.created_at.getTime() || (a.payment_id < b.payment_id ? -1 : 1);
 
-/**
- * Pages along the payments, in the order of their time, through an index of `payments`. An index of `orders` would cost
- * every order, paid or not. The cursor is `<ms>.<payment>`.
- */
+/** Pages by payment time, because an index of `orders` would cost every order. The cursor is `<ms>.<payment>`. */
 async function pageByPayment(
   pool: MysqlPool,
   filter: OrderFilter & { readonly paidFromMs: number },
@@ -241,11 +219,7 @@ async function detailsOf(pool: MysqlPool, orders: readonly Order[]): Promise<Map
   );
 }
 
-/**
- * Finds the payment that paid each order. An order may have further payments, which are owed back: payments of a
- * different amount before it was paid, or second payments afterwards. The row of the order is locked while a payment is
- * recorded, so it was paid by the last payment before the time at which it was paid.
- */
+/** Finds the last payment before each order was paid, because recording locks the order. Others are owed back. */
 async function payingPayments(
   pool: MysqlPool,
   rows: readonly { readonly id: string; readonly paid_at: Date | null }[],

@@ -4,10 +4,7 @@ import { isTraceId } from '../core/trace-context.js';
 import { numeric } from './insert-orders.js';
 import type { Transaction } from './pool.js';
 
-/**
- * Writes the trace ids of the orders of a plan, in the transaction that inserts the orders. Sends a statement only if
- * there are trace ids.
- */
+/** Call it in the transaction that inserts the orders. */
 export async function insertTraces(tx: Transaction, { orders }: WritePlan): Promise<void> {
   let values = '';
   for (const { orderId, batch, purchase } of orders) {
@@ -18,7 +15,6 @@ export async function insertTraces(tx: Transaction, { orders }: WritePlan): Prom
   if (values !== '') await tx.execute(`INSERT INTO order_traces (order_id, sale_id, trace_id) VALUES ${values}`);
 }
 
-/** Formats sixteen bytes as a literal. */
 export function traceIdLiteral(traceId: string): string {
   assert(isTraceId(traceId), 'a trace id has 32 hexadecimal digits');
   return `0x${traceId}`;

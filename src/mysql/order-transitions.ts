@@ -10,13 +10,9 @@ import { idIn, lockable, lockOrder, moveOrders, SaleOutOfStep, type LockedOrder 
 import type { MysqlPool, Transaction } from './pool.js';
 import { retryConflicts } from './retry-conflicts.js';
 
-/**
- * Maximum number of orders per transaction. One takes some tens of ms, so a buyer who pays at the last moment waits no
- * longer than that.
- */
+/** A transaction takes some tens of ms, so a buyer who pays at the last moment waits no longer. */
 const ORDERS_PER_TRANSACTION = 500;
 
-/** Locks due orders, except for orders of the given sales. */
 type LockDue = (tx: Transaction, exceptSales: readonly string[]) => Promise<LockedOrder[]>;
 
 /** Moves of orders in MySQL. A transaction that loses its locks is repeated as a whole. */
@@ -27,10 +23,7 @@ export function createOrderTransitions(
   const transaction = <T>(work: (tx: Transaction) => Promise<T>): Promise<T> =>
     retryConflicts(clock, () => pool.transaction(work));
 
-  /**
-   * Expires orders in one transaction. A sale that is out of step keeps its orders, but must not hold up the orders of
-   * other sales.
-   */
+  /** A sale out of step keeps its orders without holding up other sales. */
   const expireSome = async (lock: LockDue, outOfStep: string[]): Promise<number> => {
     for (;;) {
       try {
@@ -94,9 +87,8 @@ async function cancel(tx: Transaction, orderId: string): Promise<CancelOutcome> 
 }
 
 /**
- * Records a payment once, by its id, and pays the order with it. If that is not possible, adds a `refunds` row, because
- * the money is owed back. Payments minus refunds are the amounts of the paid orders. Only a `coupon_missing` payment is
- * not recorded: a person decides about it.
+ * Records a payment once by its id, and pays the order. If that fails, adds a `refunds` row. Payments minus refunds
+ * equal the amounts of paid orders. A person decides about `coupon_missing`, which is not recorded.
  */
 async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment): Promise<PayOutcome> {
   const row = { payment_id: payment.paymentId, order_id: orderId, amount_cents: String(payment.amountCents) };
@@ -130,10 +122,9 @@ async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment)
 }
 
 /**
- * Says why this payment does not pay the order, or null if it does. A passed deadline does not count until a program
- * has expired the order. The full amount pays the order, and so does what a coupon leaves: the reserved coupon, or
- * another one of the buyer, since a restored copy may have lost the charge and the reservation. Where coupons are issued,
- * a smaller amount may also come from a coupon that the copy has never had. A person decides about it.
+ * Says why this payment does not pay the order, or null. A passed deadline counts once a program has expired the order.
+ * The amount minus a coupon pays too: the reserved coupon, or another of the buyer, because a restore may lose a
+ * reservation. A person decides about a smaller amount while coupons exist, because the copy may lack a coupon.
  */
 async function whyNot(tx: Transaction, order: LockedOrder, payment: Payment): Promise<string | null> {
   if (!isUnpaid(order.state)) return order.state === 'paid' ? 'already_paid' : `order_${order.state}`;
@@ -151,16 +142,12 @@ async function whyNot(tx: Transaction, order: LockedOrder, payment: Payment): Pr
   return (await hasCoupons(tx)) ? 'coupon_missing' : 'wrong_amount';
 }
 
-/** Whether MySQL knows a charge of this amount. */
 async function hasAttempt(tx: Transaction, orderId: string, amountCents: number): Promise<boolean> {
   const same = knex('payment_attempts').where({ order_id: orderId, amount_cents: String(amountCents) });
   return (await select(tx, same.select('key').limit(1))).length > 0;
 }
 
-/**
- * Reads the recorded answer after the key of `payments` refused the row, which means that the first report of this
- * payment is committed.
- */
+/** Reads the answer of the first report, which committed the same payment id. */
 async function recordedBefore(pool: MysqlPool, orderId: string, payment: Payment): Promise<PayOutcome | null> {
   for (const table of ['payments', 'payments_archive'] as const) {
     const [row] = await select(pool, paymentWithRefund(table, payment.paymentId));

@@ -13,15 +13,9 @@ import type { OutboxTableRow } from './tables.js';
 /** Longest pause of failed rows: twice the pause of the relay. */
 export const OUTBOX_PAUSE_MAX_MS = 60_000;
 
-/**
- * Written as SQL, because every order passes here, and building a list of ids would cost the keeper more than sending
- * it.
- */
+/** Written as SQL, because every order passes here, and a built list of ids would cost more than sending it. */
 const MARK_DONE = 'UPDATE outbox SET done_at = UTC_TIMESTAMP(3) WHERE id IN (?) AND done_at IS NULL';
-/**
- * Written as SQL, because the builder has no ORDER BY for a DELETE. Filters by kind, because `due_at` begins with it;
- * otherwise all rows would be read.
- */
+/** Written as SQL, because the builder has no DELETE … ORDER BY. `kind` lets it use the index `due_at`. */
 const REMOVE_DONE = `DELETE FROM outbox WHERE kind = :kind AND done_at < UTC_TIMESTAMP(3) - INTERVAL :us MICROSECOND
   ORDER BY done_at LIMIT :max`;
 
@@ -54,11 +48,9 @@ export function createOutbox(pool: MysqlPool): Outbox {
 }
 
 /**
- * Leases due rows. The index `due_at` gives the rows in the order in which they are due, without rows that are done or
- * waiting, so even if many rows have failed, they are never ahead of a due row. The lock lasts only for these two
- * statements, while the lease in `available_at` lasts for the work: nothing is published while a row is locked. Rows
- * that another keeper is leasing at this moment are skipped. This is hot while a sale sells, so its SQL is written by
- * hand.
+ * Leases due rows in order through `due_at`, which leads past done and waiting rows. The lock lasts for these two
+ * statements, the lease in `available_at` for the work. Skips rows that another keeper is leasing. Hot, so the SQL is
+ * written by hand.
  */
 function lease<K extends OutboxKind>(pool: MysqlPool, kind: K, max: number, leaseMs: number): Promise<OutboxRow<K>[]> {
   return pool.transaction(async (tx) => {
@@ -85,10 +77,7 @@ function lease<K extends OutboxKind>(pool: MysqlPool, kind: K, max: number, leas
 }
 
 /** The lists that each kind of payload must have. A row without such a list must not reach the code that reads it. */
-const LISTS = {
-  batch_recorded: ['orders', 'failed'],
-  orders_moved: ['orders'],
-} as const;
+const LISTS = { batch_recorded: ['orders', 'failed'], orders_moved: ['orders'] } as const;
 
 /** Reads a payload. We wrote it, so little is checked, but a row that was damaged by hand must not stop the others. */
 function readPayload<K extends OutboxKind>(kind: K, payload: string): OutboxPayloads[K] | null {
@@ -108,10 +97,7 @@ function isPayload(kind: OutboxKind, value: unknown): boolean {
 const isOfSale = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && 'saleId' in value && typeof value.saleId === 'string';
 
-/**
- * Counts undone rows. The first statement needs only the index `due_at`, no matter how many rows wait. The second reads
- * one row per kind.
- */
+/** Needs only the index `due_at` and one row per kind. */
 async function backlog(pool: MysqlPool): Promise<OutboxBacklog[]> {
   const counted = knex('outbox')
     .select<{ kind: OutboxKind; undone: string; first: string }[]>(

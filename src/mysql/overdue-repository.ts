@@ -32,7 +32,6 @@ const WAITING: Record<Exclude<AgedState, 'outbox'>, { readonly rows: Knex.QueryB
 
 const ORDER_REFUNDS = knex('order_refunds').where({ state: 'due' });
 
-/** Overdue rows in MySQL. */
 export function createOverdueRepository(pool: MysqlPool): OverdueRepository {
   return {
     async overdue(state, afterMs): Promise<Overdue> {

@@ -19,7 +19,6 @@ import { retryConflicts } from './retry-conflicts.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 const ERROR_MAX = 1000;
-/** Maximum number of open attempts of one order that a request handles. */
 const OF_ORDER_MAX = 10;
 const HOUR_MS = 3_600_000;
 
@@ -29,10 +28,7 @@ const OPEN = `INSERT INTO payment_attempts (order_id, sale_id, \`key\`, amount_c
   ON DUPLICATE KEY UPDATE state = 'open', version = version + 1, opened_at = UTC_TIMESTAMP(3),
     available_at = VALUES(available_at)`;
 
-/**
- * Charges that were begun, in MySQL, whose clock decides which attempts are due. A transaction that loses its locks is
- * retried as a whole.
- */
+/** The clock of MySQL decides which attempts are due. A transaction that loses its locks is retried. */
 export function createPaymentAttempts(pool: MysqlPool, { clock }: { readonly clock: Clock }): PaymentAttempts {
   const transaction = <T>(work: (tx: Transaction) => Promise<T>): Promise<T> =>
     retryConflicts(clock, () => pool.transaction(work));
@@ -87,11 +83,7 @@ interface Opening {
   readonly coupon: CouponUse | null;
 }
 
-/**
- * Opens an attempt. The row of the order serves as the lock: of two requests, the second sees the attempt of the first,
- * and a move of the order comes either before or after. The attempt is committed before the provider is asked. Rows are
- * read after the lock was taken, so in READ COMMITTED they are up to date.
- */
+/** Locks the order first, so that requests and moves follow each other. Commits before the provider is asked. */
 async function open(
   tx: Transaction,
   { orderId, key }: AttemptName,
@@ -135,10 +127,7 @@ async function payFree(tx: Transaction, { orderId, key }: AttemptName, { discoun
   await execute(tx, knex('payment_attempts').where({ order_id: orderId, key }).update({ state: 'charged' }));
 }
 
-/**
- * Whether the limit of declined charges is reached. A key that was charged before may be charged again, so that its
- * buyer learns the result: the provider takes no other card for it.
- */
+/** A key that was charged before may be charged again to learn its result, because the provider takes no other card. */
 async function isBeyond(
   tx: Transaction,
   { orderId, key }: AttemptName,
@@ -158,10 +147,7 @@ async function isBeyond(
   return (await select(tx, ofBuyer)).length >= perBuyerHour;
 }
 
-/**
- * Leases due attempts. The lock lasts only for these statements, while the lease in `available_at` lasts for the work:
- * the provider is never asked while a row is locked.
- */
+/** The lock lasts only for these statements, so no row is locked while the provider is asked. */
 function lease(pool: MysqlPool, max: number, leaseMs: number): Promise<OpenAttempt[]> {
   return pool.transaction(async (tx) => {
     const due = columns()

@@ -15,7 +15,6 @@ export async function noteCase(on: Statements, found: FoundCase, state: CaseStat
   await execute(on, knex.raw(NOTE, { ...found, detail: found.detail.slice(0, DETAIL_MAX), state }));
 }
 
-/** Payment cases in MySQL, which people have to solve. */
 export function createPaymentCases(pool: MysqlPool): PaymentCases {
   return {
     note: (found, state = 'open') => noteCase(pool, found, state),

@@ -15,18 +15,15 @@ export interface MysqlOptions extends MysqlServer {
   /** How long a statement waits for a row that another transaction has locked. In whole seconds; default: 5. */
   readonly lockWaitSeconds?: number;
   /**
-   * After this time, the server drops a silent connection and frees the rows that its transaction has locked, because a
-   * stopped process must not hold up others (M10). Unused connections are closed after half of it. In whole seconds;
-   * default: 20.
+   * After this time the server drops a silent connection and frees its locks, so that a stopped process blocks no other
+   * (M10). Unused connections close after half of it. In whole seconds. Default: 20.
    */
   readonly silentSeconds?: number;
   /** The cell whose sales this database holds. Default: 0, which means that there are no cells. */
   readonly cell?: number;
   /** If true, the server refuses every write of this pool. Default: false. */
   readonly isReadOnly?: boolean;
-  /**
-   * Called once per connection, before its first use. Returns why this server must not be used, as a sentence, or null.
-   */
+  /** Called once per new connection. Returns a sentence why this server is unfit, or null. */
   readonly flawOf?: (session: Statements) => Promise<string | null>;
   /** Called with the time that each caller waited for a connection, ms. */
   readonly onWait?: (waitedMs: number) => void;
@@ -41,7 +38,7 @@ interface Written {
   readonly insertId: string;
 }
 
-/** Runs statements. `?` is replaced by an escaped value. BIGINT comes back as a string, DATETIME as a Date. */
+/** `?` is replaced by an escaped value. BIGINT comes back as a string, DATETIME as a Date. */
 export interface Statements {
   /** @throws MysqlError */
   query<Row>(sql: string, values?: readonly SqlValue[]): Promise<Row[]>;
@@ -55,15 +52,9 @@ export interface Transaction extends Statements {
 }
 
 export interface MysqlPool extends Statements {
-  /**
-   * Runs `work` in one READ COMMITTED transaction. Commits when it returns, and rolls back when it throws.
-   * @throws MysqlError; an error of COMMIT proves nothing, because the rows may be there
-   */
+  /** Runs in READ COMMITTED. @throws MysqlError; an error of COMMIT proves nothing, because the rows may be there */
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
-  /**
-   * Resolves if the server answers.
-   * @throws MysqlError
-   */
+  /** Resolves if the server answers. @throws MysqlError */
   probe(): Promise<void>;
   /** Returns why the server recently refused a write, as a sentence, or null. Such a server may still answer reads. */
   writeRefusal(): string | null;
@@ -73,7 +64,7 @@ export interface MysqlPool extends Statements {
 
 type Result = ResultSetHeader | unknown[];
 
-/** Opens a pool. The first statement opens the first connection. */
+/** The first statement opens the first connection. */
 export function openMysqlPool(options: MysqlOptions): MysqlPool {
   return new Connections(options);
 }
@@ -87,7 +78,6 @@ class Connections implements MysqlPool {
   readonly #flawOf: NonNullable<MysqlOptions['flawOf']>;
   readonly #sessionSql: readonly string[];
   #refused: { readonly why: string; readonly atMs: number } | null = null;
-  /** Connections whose session has been prepared. */
   readonly #ready = new WeakSet<PoolConnection>();
 
   constructor(options: MysqlOptions) {
@@ -105,8 +95,7 @@ class Connections implements MysqlPool {
       ...connectionOptions(options),
       connectionLimit: poolMax,
       connectTimeout: connectTimeoutMs,
-      // Closes idle connections before the server does; otherwise a statement could meet a closed connection. The
-      // driver checks for idle connections only if `maxIdle` is below the limit.
+      // Closes idle connections before the server does. The driver checks them only if `maxIdle` is below the limit.
       maxIdle: Math.max(1, poolMax - 1),
       idleTimeout: silentSeconds * 750, // longer than the pauses of an idle keeper, which would open them again and again
       // FOUND_ROWS would count a row that an UPDATE found but did not change, and so defeat the guard of `sales`.
@@ -194,10 +183,7 @@ class Connections implements MysqlPool {
     }
   }
 
-  /**
-   * Takes a connection, within a time limit. The driver's own queue has no time limit, so if all connections were in
-   * use, the wait could be endless.
-   */
+  /** Takes a connection within a time limit, which the driver's own queue lacks. */
   #acquire(): Promise<PoolConnection> {
     return new Promise((resolve, reject) => {
       let late = false;
@@ -236,21 +222,14 @@ class Connections implements MysqlPool {
   }
 }
 
-/**
- * Makes the driver read the password for each connection, because it copies its options, and getters then become
- * values.
- */
+/** Makes the driver read the password for each connection. It copies its options, and getters become values. */
 function readPasswordAgain(pool: Pool, server: MysqlServer): void {
   if (server.password === undefined) return;
   const { config } = pool as unknown as { readonly config: { readonly connectionConfig: object } };
   Object.defineProperty(config.connectionConfig, 'password', { get: () => passwordOf(server), enumerable: true });
 }
 
-/**
- * How long a refusal counts. It is longer than the pause of a worker between two attempts (15 s plus a fifth) plus the
- * statement that is then refused, so while refusals continue, there is always a newer one. A smaller write that
- * succeeds in between proves nothing.
- */
+/** Longer than a worker's pause (18 s) plus a refused statement, so that refusals overlap. A write proves nothing. */
 const REFUSAL_COUNTS_MS = 30_000;
 const REFUSALS: Partial<Record<MysqlErrorKind, string>> = {
   disk_full: 'MySQL refuses writes because it has no space. Check its disk.',
@@ -261,8 +240,7 @@ const REFUSALS: Partial<Record<MysqlErrorKind, string>> = {
 function sessionSql(lockWaitSeconds: number, silentSeconds: number, cell: number): readonly string[] {
   return [
     'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
-    // In strict mode, because MySQL would otherwise cut a value silently. Without NO_BACKSLASH_ESCAPES, which would
-    // break escaping.
+    // Strict mode, because MySQL would cut values. NO_BACKSLASH_ESCAPES would break escaping.
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'," +
       " time_zone = '+00:00'," +
       ` innodb_lock_wait_timeout = ${lockWaitSeconds}, wait_timeout = ${silentSeconds}` +

@@ -5,17 +5,15 @@ import { MIGRATIONS } from './migrations.js';
 import type { MysqlPool, Statements } from './pool.js';
 import { TABLE_NAMES } from './tables.js';
 
-// Reads facts about MySQL for a starting program and for `seckill doctor`. Only reads, and only data that every user
-// may read. Written as SQL, because the builder knows neither SHOW nor the server's own tables.
+// Only reads, and only data that every user may read. Written as SQL, because the builder knows neither SHOW nor the
+// server's own tables.
 
 type On = Statements;
 
-/** Facts that the server itself reports. */
 export interface MysqlSays extends Omit<
   MysqlFacts,
   'reach' | 'disk' | 'programs' | 'published' | 'poolMax' | 'witness'
 > {
-  /** The folder of the tables on the server's machine. */
   readonly dataDir: string;
 }
 
@@ -44,18 +42,11 @@ const LOOSE_COLLATIONS = `SELECT CONCAT(table_name, '.', column_name, ' ', colla
 const OTHER_ENGINES = `SELECT CONCAT(table_name, ' ', engine) AS found
   FROM information_schema.tables WHERE ${OURS} AND engine <> 'InnoDB' ORDER BY found`;
 
-/**
- * Reads the facts that a program must know before it writes orders. If a database has no tables, none of them can be
- * wrong.
- * @throws MysqlError
- */
+/** Facts that a program checks before it writes orders. A database without tables has no flaws. @throws MysqlError */
 export const readMysqlStartFacts = async (on: MysqlPool): Promise<MysqlStartFacts> =>
   startFactsOf(on, await variablesOf(on, START_VARIABLES));
 
-/**
- * Reads these facts and all others that may reveal a problem.
- * @throws MysqlError
- */
+/** All facts that may reveal a problem. @throws MysqlError */
 export async function readMysqlFacts(on: MysqlPool): Promise<MysqlSays> {
   const variables = await variablesOf(on, VARIABLES);
   const [cipher] = await on.query<{ Value: string }>("SHOW SESSION STATUS LIKE 'Ssl_cipher'");
@@ -108,10 +99,7 @@ async function witnessFactsOf(on: MysqlPool, variables: Variables): Promise<Witn
   };
 }
 
-/**
- * Locks a row in one session and tries to read it in another. Uses the rows of migrations, which every installation
- * has, and which no program locks for long. Needs two connections.
- */
+/** Locks a row of the migrations, which no program locks for long, and reads it in a second session. */
 async function skipsLocked(pool: MysqlPool): Promise<boolean | null> {
   try {
     return await pool.transaction(async (tx) => {
@@ -176,7 +164,7 @@ export async function readMysqlClock(on: On): Promise<number> {
   return Number(row?.ms);
 }
 
-/** A grant on everything. The text after `TO` may contain the hash of a password. */
+/** The text after `TO` may contain the hash of a password. */
 const GLOBAL_GRANT = /^GRANT (.+?) ON \*\.\* TO /;
 
 async function globalRightsOf(on: On): Promise<string[]> {
@@ -186,7 +174,6 @@ async function globalRightsOf(on: On): Promise<string[]> {
 }
 
 const MIGRATION_IDS = 'SELECT id FROM knex_migrations';
-/** The table in which knex records the migrations. */
 const APPLIED = 'SELECT name FROM knex_migrations';
 
 async function migrationsOf(on: On): Promise<Pick<MysqlFacts, 'missingMigrations' | 'unknownMigrations'>> {

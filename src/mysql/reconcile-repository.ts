@@ -18,9 +18,7 @@ import type { MysqlPool } from './pool.js';
 import { findSale } from './sale-repository.js';
 import type { OrderRow } from './tables.js';
 
-/**
- * Maximum number of rows that one statement reads. This takes some tens of ms, far below any time-out of a statement.
- */
+/** Maximum number of rows per statement. This takes some tens of ms, far below any time-out. */
 const WINDOW_ROWS = 10_000;
 
 const COLUMNS = [
@@ -35,7 +33,7 @@ const COLUMNS = [
 type ComparedRow = Pick<OrderRow, (typeof COLUMNS)[number]>;
 type AgedRow = ComparedRow & { readonly age_us: string };
 
-/** Reads the orders of a live sale. Each statement sees the data that is committed at that moment. */
+/** Each statement sees the data that is committed at that moment. */
 export function createReconcileRepository(pool: MysqlPool, windowRows: number = WINDOW_ROWS): ReconcileRepository {
   return {
     findSale: (saleId) => findSale(pool, saleId),
@@ -91,10 +89,7 @@ async function parkedBatches(pool: MysqlPool, batchIds: readonly string[]): Prom
   return new Set(found.filter((batchId) => batchId !== null));
 }
 
-/**
- * Selects the outbox rows of a sale. The previous release writes no `sale_id`. Sale ids consist of digits, so they need
- * no escaping.
- */
+/** The previous release writes no `sale_id`. Sale ids are digits, so they need no escaping. */
 const ofSale =
   (saleId: string) =>
   (rows: Knex.QueryBuilder): void =>
@@ -113,10 +108,7 @@ async function isRestocked(pool: MysqlPool, { saleId, stock }: Pick<Sale, 'saleI
   return begun.length > 0 || (await findSale(pool, saleId))?.stock !== stock; // in this order: the stock ends an edit
 }
 
-/**
- * Reads only undone rows, along the index that keeps them together. They are few, whereas the primary key would lead
- * past all done rows. Rows that have been due longest come first.
- */
+/** Reads rows that are due longest first, along the index of undone rows. The primary key leads past all done rows. */
 async function stuckRows(
   pool: MysqlPool,
   saleId: string,
@@ -135,10 +127,7 @@ async function stuckRows(
   return rows.map(({ id, attempts, age_us }) => ({ outboxId: id, attempts, ageMs: Number(age_us) / 1000 }));
 }
 
-/**
- * Written out by hand, because a rebuild calls it for every order of a sale, and a spread would cost more than the rest
- * of it.
- */
+/** Written out, because a rebuild calls it for every order, and a spread would dominate its cost. */
 const agedOf = (row: AgedRow): AgedOrder => ({
   orderId: row.id,
   userId: row.user_id,

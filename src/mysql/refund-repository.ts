@@ -6,7 +6,7 @@ import type { RefundRow } from './tables.js';
 
 const ERROR_MAX = 1000;
 /** This text stays if a keeper dies while it is asking. A person should then ask the provider before paying. */
-const ASKED = 'a keeper asked the provider, and no answer was recorded';
+export const ASKED = 'a keeper asked the provider, and no answer was recorded';
 
 /** Refunds owed to buyers, in MySQL, whose clock decides which refunds are due. */
 export function createRefundRepository(pool: MysqlPool): RefundRepository {
@@ -23,10 +23,7 @@ export function createRefundRepository(pool: MysqlPool): RefundRepository {
   };
 }
 
-/**
- * Leases due refunds. The lock lasts only for these two statements, while the lease in `available_at` lasts for the
- * work: no money moves while a row is locked.
- */
+/** The lock lasts for these two statements, the lease in `available_at` for the work. No money moves under a lock. */
 function lease(pool: MysqlPool, max: number, leaseMs: number): Promise<LeasedRefund[]> {
   return pool.transaction(async (tx) => {
     const rows = await select(

@@ -10,7 +10,6 @@ import { findSale } from './sale-repository.js';
 /** Maximum number of bodies per reply. A body has a few kB, at most 4 MiB. */
 const DEAD_LETTERS_PER_PAGE = 100;
 
-/** Data that the repair of a sale reads and writes in MySQL. */
 export function createRepairRepository(pool: MysqlPool): RepairRepository {
   return {
     raiseEpoch: (saleId, atLeast, actor, reshard) => raiseEpoch(pool, saleId, atLeast, actor, reshard),
@@ -20,10 +19,7 @@ export function createRepairRepository(pool: MysqlPool): RepairRepository {
   };
 }
 
-/**
- * Raises the epoch. The row is locked first, so any writer of orders of the old epoch has either committed by then, or
- * will find the new epoch.
- */
+/** Locks the row first. A writer of the old epoch has committed by then, or finds the new epoch. */
 function raiseEpoch(
   pool: MysqlPool,
   saleId: string,
@@ -55,10 +51,7 @@ function raiseEpoch(
 
 const CLAIMED = 'sale.reshard_claimed';
 
-/**
- * Claims a reshard. The row is locked first, so if several processes claim at once, the later ones see the entry of the
- * first.
- */
+/** Locks the row first, so that later claims see the entry of the first. */
 function claimReshard(
   pool: MysqlPool,
   saleId: string,
@@ -86,10 +79,7 @@ async function lastOrderMs(pool: MysqlPool, saleId: string): Promise<number | nu
   return last === undefined ? null : mintedAtMs(String(last.first_id));
 }
 
-/**
- * Reads the parked batches of a sale. Dead letters of deadlines and events name the sale too, but only batches hold
- * units, unless they are forged.
- */
+/** Dead letters of deadlines and events name the sale too, but only batches hold units, unless forged. */
 async function parkedBatchesOf(pool: MysqlPool, saleId: string): Promise<Batch[]> {
   const batches = new Map<string, Batch>();
   for (let last = '0'; ;) {

@@ -17,9 +17,8 @@ export interface RestoredMarks {
 }
 
 /**
- * How far numbers are moved on: beyond any number that can have been used between the copy and the loss. A sale is
- * rebuilt only a few times in its life. A busy shop has some thousand sales a year, and an api remembers as many ids
- * that belong to no sale. For outbox rows: ten thousand a second for three years.
+ * Steps beyond any number used between copy and loss. A sale is rebuilt a few times. A busy shop has some thousand
+ * sales a year, and an api remembers as many unknown ids. Outbox: ten thousand rows a second for three years.
  */
 const EPOCHS = 1000;
 const RULE_VERSIONS = 1000;
@@ -27,9 +26,8 @@ const SALE_IDS = 10_000n;
 const OUTBOX_IDS = 1_000_000_000_000n;
 
 /**
- * Prepares a restored database. Call it once after a restore, before programs start. It does all or nothing. A second
- * call does no harm: numbers move on again, and a sale that is in Redis is rebuilt.
- * @throws MysqlError
+ * Call it once after a restore, before programs start. All or nothing. A second call moves numbers on again and
+ * rebuilds sales that are in Redis, which does no harm. @throws MysqlError
  */
 export function markRestored(pool: MysqlPool, actor: string): Promise<RestoredMarks> {
   return pool.transaction(async (tx) => {
@@ -54,12 +52,7 @@ export function markRestored(pool: MysqlPool, actor: string): Promise<RestoredMa
   });
 }
 
-/**
- * Moves on the counter of a table, which follows the highest id that was ever written. The rows do not show the
- * counter, because outbox rows are removed when done.
- * @param row any row that the table accepts; no other transaction sees it, because the same transaction removes it
- * @returns the id of the next row, in decimal
- */
+/** Moves a table's counter on, which its rows do not show. @param row is removed again. @returns the next id */
 async function skipIds(tx: Transaction, table: string, row: object, ids: bigint): Promise<string> {
   const { insertId: next } = await execute(tx, knex(table).insert(row));
   if (!/^[1-9]\d*$/.test(next)) throw new Bug(`${table} gave the id ${next}`);
@@ -69,11 +62,7 @@ async function skipIds(tx: Transaction, table: string, row: object, ids: bigint)
   return (BigInt(last) + 1n).toString();
 }
 
-/**
- * Publishes the rules again under a higher version. APIs follow the highest version that they hear of, also from Redis.
- * If Redis had a version that MySQL has lost, they would follow it and ignore every version published next. A canary
- * ends.
- */
+/** APIs ignore versions below the highest they know, which MySQL may have lost. A canary ends. */
 async function publishRulesAgain(tx: Transaction, actor: string): Promise<number> {
   const newest = knex('entry_rules').select('version', 'rules_json').orderBy('version', 'desc').limit(1);
   const [row = { version: 0, rules_json: '{}' }] = await select(tx, newest);

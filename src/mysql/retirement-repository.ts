@@ -5,7 +5,6 @@ import { execute, knex, msAgo, now, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { SALE_COLUMNS, saleOf, type SaleRow } from './tables.js';
 
-/** Retired sales in MySQL. */
 export function createRetirementRepository(pool: MysqlPool): RetirementRepository {
   return {
     async due(afterMs, max): Promise<Sale[]> {

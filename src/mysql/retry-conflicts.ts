@@ -1,19 +1,12 @@
 import type { Clock } from '../core/ports/clock.js';
 import { MysqlError, type MysqlErrorKind } from './errors.js';
 
-/**
- * Maximum number of attempts. The victim of a deadlock knows at once. A lock wait has already cost `lockWaitSeconds`.
- */
+/** A deadlock shows at once. A lock wait has already cost `lockWaitSeconds`. */
 const TRIES_MAX: Partial<Record<MysqlErrorKind, number>> = { deadlock: 8, lock_wait: 2 };
 /** The n-th pause is random and at most n times this long, so that two rivals do not collide again. */
 const PAUSE_MS = 20;
 
-/**
- * Runs a transaction, or a single statement, again if it lost its locks to another. A failed attempt leaves nothing
- * behind.
- * @param run the whole transaction, from START to COMMIT
- * @throws the error of the last attempt
- */
+/** Repeats a transaction or statement that lost its locks. @param run from START to COMMIT. @throws the last error */
 export async function retryConflicts<T>(clock: Clock, run: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {

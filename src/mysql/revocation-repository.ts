@@ -5,10 +5,7 @@ import { execute, knex, msAgo, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
 import type { RevocationRow } from './tables.js';
 
-/**
- * How long a revocation is kept. Longer than the longest lifetime that can be configured for a token (JWT_LIFE_MAX_MS:
- * 365 days).
- */
+/** Longer than any configurable lifetime of a token (JWT_LIFE_MAX_MS: 365 days). */
 const KEPT_MS = 400 * 86_400_000;
 const FORGOTTEN_AT_ONCE = 100;
 /** Number of attempts to get a number. If two processes take the same number at once, the loser takes the next one. */
@@ -40,10 +37,7 @@ export function createRevocationRepository(pool: MysqlPool): RevocationRepositor
   };
 }
 
-/**
- * Inserts the revocation with the number after the newest committed one, so a reader that sees a number also sees all
- * earlier ones.
- */
+/** Takes the next number after the newest committed one, so a reader of a number sees all earlier ones. */
 async function insert(tx: Transaction, revocation: NewRevocation, actor: string): Promise<Revocation> {
   const [newest] = await select(tx, knex('revocations').select('number').orderBy('number', 'desc').limit(1));
   const number = (newest?.number ?? 0) + 1;

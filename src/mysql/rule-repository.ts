@@ -62,9 +62,7 @@ async function current(on: Statements): Promise<StoredInForce> {
   return { version: row.version, rules: readJson(row.rules_json), canary: readJson(row.canary_json) };
 }
 
-/**
- * Returns the names of the changed layers, for the audit log. The rules themselves are in the rows of both versions.
- */
+/** Names the changed layers for the audit log. The rows of both versions hold the rules. */
 function changedLayers(before: unknown, after: object): string[] {
   const old = new Map(Object.entries(typeof before === 'object' && before !== null ? before : {}));
   return Object.entries(after)

@@ -15,10 +15,7 @@ const editOf = ({ id, sale_id, units, epoch }: Pick<SaleEditRow, (typeof EDIT_CO
   epoch,
 });
 
-/**
- * Changes of sales in MySQL. The row of the sale is locked first, so that edits, moves and repairs of one sale are done
- * one after the other.
- */
+/** Locks the row of the sale first, so that edits, moves and repairs of a sale follow one another. */
 export function createSaleEdits(pool: MysqlPool): SaleEdits {
   return {
     begin: (saleId, change, actor, check) =>
@@ -130,7 +127,6 @@ async function makeChange(
   return { sale: next, edit: { editId, saleId, units, epoch: sale.epoch } };
 }
 
-/** Returns the fields that differ, before and after. */
 function differences(before: Sale, after: Sale): [Partial<Sale>, Partial<Sale>] {
   const keys = (Object.keys(after) as (keyof Sale)[]).filter((key) => before[key] !== after[key]);
   const only = (sale: Sale): Partial<Sale> => Object.fromEntries(keys.map((key) => [key, sale[key]]));

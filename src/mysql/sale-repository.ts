@@ -67,13 +67,9 @@ async function insert(tx: Transaction, sale: NewSale, actor: string): Promise<Sa
 
 const skusOf = (sales: readonly NewSale[]): string[] => [...new Set(sales.map(({ sku }) => sku))];
 
-/** Maximum number of SKUs per statement. */
 const SKUS_PER_READ = 500;
 
-/**
- * Locks the calendar until the end of the transaction. Required to add a sale to the calendar or to change its window.
- * Take this lock before locking the row of a sale.
- */
+/** Required to add a sale or change its window. Take this lock before the row of a sale. */
 export async function lockCalendar(tx: Transaction): Promise<void> {
   await select(tx, knex('sale_calendar').select('id').where({ id: 1 }).forUpdate());
 }
@@ -133,7 +129,6 @@ async function list(pool: MysqlPool, filter: SaleFilter): Promise<Sale[]> {
 const closedLast = ({ retired }: SaleFilter): Knex.Raw =>
   knex.raw('sales FORCE INDEX (??)', [retired === false ? 'retirement' : 'state_closes']);
 
-/** Locks the row of a sale until the end of the transaction. */
 export async function lockSale(tx: Transaction, saleId: string): Promise<Sale | null> {
   const [row] = await select(
     tx,
@@ -145,10 +140,7 @@ export async function lockSale(tx: Transaction, saleId: string): Promise<Sale | 
   return row === undefined ? null : saleOf(row);
 }
 
-/**
- * Moves a sale. The row is locked first, so that the audit log shows this change and not that of another move. If the
- * sale already has the state, the answer is the same.
- */
+/** Locks the row first, so that the audit log shows only this move. A repeated move gives the same answer. */
 function move(
   pool: MysqlPool,
   saleId: string,

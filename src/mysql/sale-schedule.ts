@@ -8,7 +8,6 @@ import { SALE_COLUMNS, saleOf } from './tables.js';
 /** States in which a sale is live. A closed sale sells nothing and is only compared. */
 const NOT_CLOSED = ['draft', 'warm', 'open', 'paused'] as const;
 
-/** Due work for the sales that the keeper runs, found through the index `due`. */
 export function createSaleSchedule(pool: MysqlPool): SaleSchedule {
   const sales = () => knex('sales').select(...SALE_COLUMNS);
   const read = async (found: ReturnType<typeof sales>): Promise<Sale[]> => (await select(pool, found)).map(saleOf);

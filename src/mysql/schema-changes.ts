@@ -5,24 +5,15 @@ import { OperationalError } from '../core/errors.js';
 /** The column or index that a statement adds last. If it exists, the statement has been carried out. */
 type Added = { readonly column: string } | { readonly index: string };
 
-/**
- * The changes that a migration may make: to the database, or on paper for `migrate --dry-run`. MySQL commits each
- * change of a table separately, so a killed migrator may leave a migration half done. Every step may be repeated.
- */
+/** Changes the database, or only plans for `--dry-run`. MySQL commits each statement, so every step may be repeated. */
 export interface SchemaChanges {
   /** Runs statements of the form `CREATE TABLE IF NOT EXISTS …`, which block no program. */
   create(...statements: readonly string[]): Promise<void>;
-  /**
-   * Runs one `ALTER TABLE …`, of which a killed migrator leaves all or nothing.
-   * @param added absent if the statement may be repeated
-   */
+  /** Runs one `ALTER TABLE …`, all or nothing. @param added absent if the statement may be repeated */
   alter(table: string, statement: string, added?: Added): Promise<void>;
   /** Writes rows of a small table, with one statement. */
   write(table: string, statement: string): Promise<void>;
-  /**
-   * Writes rows of a table that may be large, window by window.
-   * @param statement the statement that `work` sends for each window, for people
-   */
+  /** Fills a table that may be large, window by window. @param statement the statement of each window, for people */
   fill(table: string, statement: string, work: (knex: Knex) => Promise<void>): Promise<void>;
 }
 
@@ -36,18 +27,12 @@ export interface ChangeOptions {
   readonly allowLocks?: boolean;
 }
 
-/**
- * Maximum number of attempts to change a table that an open transaction has read from. New writers queue behind the
- * change, so it gives up after the `lock_wait_timeout` of its session, lets them through, and tries again.
- */
+/** New writers queue behind a waiting change, so it gives up after `lock_wait_timeout` and tries again. */
 const TRIES = 20;
 const PAUSE_MS = 1000;
 
 const LOCK_WAIT_TIMEOUT = 1205;
-/**
- * ER_ALTER_OPERATION_NOT_SUPPORTED, with and without a reason, and MySQL's ER_INNODB_MAX_ROW_VERSION, which means that
- * too many instant changes were made to the table. Nothing was changed.
- */
+/** ER_ALTER_OPERATION_NOT_SUPPORTED and MySQL's ER_INNODB_MAX_ROW_VERSION (too many instant changes). */
 const NOT_SUPPORTED = [1845, 1846, 4092];
 
 /** First tries not to touch any row, then not to block writers. */
@@ -56,16 +41,12 @@ const ONLINE = [', ALGORITHM=INSTANT', ', LOCK=NONE'];
 const hasErrno = (error: unknown, ...numbers: readonly number[]): boolean =>
   numbers.includes((error as { errno?: number }).errno ?? 0);
 
-/**
- * Changes the database. Tables are changed without blocking their writers. If the server cannot do that, only small
- * tables are changed.
- */
+/** Changes tables online. If the server cannot, blocks the writers of small tables only. */
 export class AppliedChanges implements SchemaChanges {
   readonly #knex: Knex;
   readonly #options: Required<ChangeOptions>;
   readonly #pause: () => Promise<unknown>;
 
-  /** @param wait pauses between two attempts */
   constructor(
     knex: Knex,
     { smallBytes = SMALL_TABLE_BYTES, allowLocks = false }: ChangeOptions = {},
@@ -128,14 +109,13 @@ const IN_USE =
 
 /**
  * Which programs wait for a statement.
- * - `none`: it creates a table
- * - `short`: the table is small; its writers wait while it is copied, if the server cannot avoid a copy
- * - `online`: the table is large; no program waits, or `migrate` refuses and says so
- * - `rows`: it locks no table, and writes rows in short transactions
+ * - `none`: creates a table
+ * - `short`: small table; writers wait while it is copied, if needed
+ * - `online`: large table; no program waits, or `migrate` refuses
+ * - `rows`: writes rows in short transactions, locks no table
  */
 type Locks = 'none' | 'short' | 'online' | 'rows';
 
-/** A missing statement, on paper. */
 export interface PlannedStatement {
   readonly statement: string;
   readonly table: string;
@@ -146,9 +126,7 @@ export interface PlannedStatement {
   readonly bytes: number | null;
 }
 
-/**
- * Records the changes that a migration would make. Reads which columns, indexes and tables exist, and changes nothing.
- */
+/** Records the changes that a migration would make. Changes nothing. */
 export class PlannedChanges implements SchemaChanges {
   readonly statements: PlannedStatement[] = [];
   readonly #knex: Knex;

@@ -4,7 +4,6 @@ import type { Live } from '../core/live.js';
 import { Tls, tlsReason, type TlsNames, type TlsSettings } from '../core/tls.js';
 import { MysqlError, toMysqlError } from './errors.js';
 
-/** Address of a server, our user, and whether to use TLS. */
 export interface MysqlServer extends TlsSettings {
   /** `mysql://user:password@host:port/database` */
   readonly url: string;
@@ -26,7 +25,6 @@ export function addressOf({ url }: MysqlServer): { readonly host: string; readon
   return { host, port: port === '' ? 3306 : Number(port) };
 }
 
-/** Builds the options of the driver. */
 export function connectionOptions(
   server: MysqlServer,
 ): Pick<ConnectionOptions, 'host' | 'port' | 'user' | 'password' | 'database' | 'ssl' | 'stream'> {
@@ -44,9 +42,8 @@ export function connectionOptions(
 const tlsOf = (server: MysqlServer): Tls | null => (server.tls === 'on' ? new Tls(NAMES, server) : null);
 
 /**
- * Builds the TLS options. The driver takes `host` as the name that the certificate must have, and checks the
- * certificate of an IP address against `localhost` unless the socket says otherwise. So the driver gets the name, and a
- * socket that is connected to the address.
+ * The driver requires the certificate to name `host`, and checks an IP address as `localhost` unless the socket says
+ * otherwise. So it gets the name, and a socket that is connected to the address.
  */
 function encrypted(address: string, port: number, tls: Tls) {
   const host = tls.serverName ?? address;
@@ -74,7 +71,6 @@ function encrypted(address: string, port: number, tls: Tls) {
   };
 }
 
-/** Server error numbers of a refused login. */
 const [ACCESS_DENIED, DATABASE_DENIED, NO_DATABASE] = [1045, 1044, 1049];
 const UNREACHABLE = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT']);
 

@@ -57,8 +57,8 @@ interface World {
 }
 
 /**
- * Reproduces the answers that MySQL gave to the transaction of a batch. Rows of other batches count as written before
- * it. What only MySQL knew at that moment, such as the units left, is derived from the rows that it wrote.
+ * Reproduces MySQL's answers to the transaction of a batch. Counts rows of other batches as written before. Derives
+ * passing facts, such as units left, from the rows that were written.
  */
 function replayOf(batch: Batch, rows: readonly WrittenRow[], { terms, holders, orders }: World): Replay {
   const { saleId, batchId } = batch;

@@ -6,10 +6,7 @@ import { type ORDER_COLUMNS, orderOf, type OrderRow } from './tables.js';
 
 type ShownRow = Pick<OrderRow, (typeof ORDER_COLUMNS)[number]>;
 
-/**
- * Turns rows into shown orders, in order. The currencies are read from the sales of the rows, which are few.
- * @throws MysqlError
- */
+/** Keeps the order of the rows. Reads the currencies of their few sales. @throws MysqlError */
 export async function shownOrders(on: Statements, rows: readonly ShownRow[]): Promise<ShownOrder[]> {
   if (rows.length === 0) return [];
   const currencies = await currenciesOfSales(on, rows);
@@ -24,7 +21,7 @@ export async function shownOrders(on: Statements, rows: readonly ShownRow[]): Pr
   }));
 }
 
-/** Reads the currencies of the sales of these rows. @throws MysqlError */
+/** @throws MysqlError */
 export async function currenciesOfSales(
   on: Statements,
   rows: readonly { readonly sale_id: string }[],

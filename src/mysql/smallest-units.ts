@@ -1,18 +1,15 @@
 import type { Knex } from 'knex';
 import { OperationalError } from '../core/errors.js';
 
-// Earlier releases stored amounts of every currency in hundredths. This step converts amounts in currencies that do not
-// have two digits to their smallest unit: 50000 for 500 JPY becomes 500.
+// Earlier releases stored all amounts in hundredths. This step converts currencies without two digits to their smallest
+// unit: 50000 for 500 JPY becomes 500.
 
 /** Currencies without digits, as ISO 4217 listed them when this step was written. The list never changes. */
 const NO_DIGITS =
   "'BIF','CLP','DJF','GNF','ISK','JPY','KMF','KRW','PYG','RWF','UGX','UYI','VND','VUV','XAF','XOF','XPF'";
 const THREE_DIGITS = "'BHD','IQD','JOD','KWD','LYD','OMR','TND'";
 const OTHERS = `s.currency IN (${NO_DIGITS},${THREE_DIGITS})`;
-/**
- * Written together with the amounts, so that a migrator that is killed before it records the step converts nothing
- * twice.
- */
+/** Written with the amounts, so that a killed migrator converts nothing twice. */
 const DONE = 'sales.smallest_units';
 
 const converted = (column: string): string =>
@@ -37,10 +34,7 @@ const STATEMENTS: readonly string[] = [
 
 export const CONVERT = STATEMENTS.join(';\n');
 
-/**
- * @throws OperationalError while such an amount may still be paid, because programs of the previous release would ask
- * for a different amount
- */
+/** @throws OperationalError while such an amount may be paid, because the previous release asks for a different one */
 export async function convertAmounts(knex: Knex): Promise<void> {
   const rowsOf = async (sql: string): Promise<readonly { readonly id: string }[]> =>
     ((await knex.raw(sql)) as [{ id: string }[]])[0];

@@ -17,9 +17,8 @@ import type { WitnessKind, WitnessState } from '../core/ports/witness.js';
 import type { StoredKind } from './stored-kind.js';
 
 /**
- * The tables, with rows as the driver returns them: BIGINT as a decimal string (ids exceed 2^53), every other number as
- * a number, DATETIME as a Date in UTC. The columns themselves are defined in `migrations.ts`. Columns that no program
- * reads are missing here, so that the query builder refuses them at compile time.
+ * Rows as the driver returns them: BIGINT as a decimal string (ids exceed 2^53), other numbers as numbers, DATETIME as
+ * a Date in UTC. Columns that no program reads are missing, so that the compiler refuses them.
  */
 declare module 'knex/types/tables.js' {
   interface Tables {
@@ -121,10 +120,7 @@ export interface SaleRow {
   readonly compare_after: Date | null;
   readonly closed_at: Date | null;
   readonly retired_at: Date | null;
-  /**
-   * `begun` means that no program asks Redis for the sale any more, `done` that Redis has forgotten it; `archiving` and
-   * `archived` mean that its orders are on their way to `orders_archive`, or there.
-   */
+  /** `begun`: no program asks Redis for it. `done`: Redis forgot it. `archiving`, `archived`: so are its orders. */
   readonly retirement: 'none' | 'begun' | 'done' | 'archiving' | 'archived';
   /** When the archive next handles a sale that is `archiving`. */
   readonly archive_after: Date | null;
@@ -182,7 +178,6 @@ export function saleOf(row: Pick<SaleRow, (typeof SALE_COLUMNS)[number]>): Sale 
   };
 }
 
-/** A row of which only the id is read. */
 export type OrderIdRow = Pick<OrderRow, 'id'>;
 
 export interface OrderRow {
@@ -240,20 +235,19 @@ export function orderOf(row: Pick<OrderRow, (typeof ORDER_COLUMNS)[number]>): Or
   };
 }
 
-/** A row that belongs to an order, or to orders of one sale. */
 export interface OfSale {
   /** Null if the previous release wrote the row. */
   readonly sale_id: string | null;
 }
 
-/** Metadata of an order. Orders without metadata have no row. */
+/** Orders without metadata have no row. */
 interface OrderMetadataRow {
   readonly order_id: string;
   /** JSON. */
   readonly metadata: string;
 }
 
-/** Trace id of an order. Orders without a stored trace id have no row. */
+/** Orders without a stored trace id have no row. */
 interface OrderTraceRow {
   readonly order_id: string;
   readonly trace_id: Buffer;
@@ -300,7 +294,6 @@ export interface RefundRow {
   readonly updated_at: Date;
 }
 
-/** A full or partial refund of a paid order. */
 export interface OrderRefundRow {
   readonly id: string;
   readonly order_id: string;
@@ -352,7 +345,6 @@ interface CouponRow {
   readonly created_at: Date;
 }
 
-/** A coupon that can be used. */
 export interface CouponCodeRow {
   readonly code: string;
   readonly order_id: string;

@@ -38,17 +38,14 @@ export const WEBHOOKS_DUE = `webhook_endpoints AS e WHERE e.state = 'active' AND
   SELECT 1 FROM webhook_deliveries AS d WHERE d.endpoint_id = e.id AND d.state = 'due' AND ${OVER})`;
 
 /**
- * All earlier events of the order are here too. The numbers of an order in the outbox grow with its changes, and an event
- * is written here before its row of the outbox is done. So none is missing once no lower number of its sale is
- * undone, in the same snapshot. A row of the outbox without a sale may be of any sale.
+ * Whether all earlier events of the order are here. They have lower outbox numbers, and an event is written here before
+ * its outbox row is done. So none is missing once the same snapshot shows no lower undone number of the sale, or of an
+ * unknown sale.
  */
 const COMPLETE = `NOT EXISTS (SELECT 1 FROM undone
   WHERE undone.first_id <= d.sequence AND (undone.sale_id = d.sale_id OR undone.sale_id IS NULL))`;
 
-/**
- * Due deliveries of an endpoint, in the order of their events, with whether the pause of each is over.
- * Values: the endpoint, the number of orders, the endpoint.
- */
+/** Finds due deliveries in event order. Values: the endpoint, the number of orders, the endpoint. */
 export const DELIVERIES_DUE = `WITH undone AS (
     SELECT sale_id, MIN(id) AS first_id FROM outbox
       WHERE kind IN ('batch_recorded', 'orders_moved') AND done_at IS NULL GROUP BY sale_id)

@@ -5,18 +5,12 @@ import { execute, inMs, knex, msAgo, now, select, WAIT_SLACK_MS } from './knex.j
 import type { MysqlPool, Transaction } from './pool.js';
 import type { WorkerSlotRow } from './tables.js';
 
-/**
- * How long after the end of a lease another worker can get the slot, so that two clocks that differ by less than this
- * cannot lead to the same id. (If they differ by more, the primary key refuses equal ids, and they are minted again.)
- */
+/** Rest of a slot after its lease, because clocks differ. Beyond it, the primary key refuses equal ids. */
 const GRACE_MS = 5000;
-/** Longest lease of a worker. A worker of an earlier release may be configured for an hour. */
+/** A worker of an earlier release may be configured for an hour. */
 const LEASE_MAX_MS = 3_600_000;
 
-/**
- * Slots for order ids, leased on the time of the database.
- * @param cell 0 if there are no cells
- */
+/** Leased on the time of the database. @param cell 0 if there are no cells */
 export function createWorkerSlots(pool: MysqlPool, cell = 0): WorkerSlots {
   return {
     acquire: (owner, leaseMs): Promise<WorkerSlotLease> => pool.transaction((tx) => take(tx, cell, owner, leaseMs)),
@@ -52,11 +46,7 @@ const columns = (index: 'owner' | 'leased') =>
     .from(knex.raw('worker_slots FORCE INDEX (??)', [index]))
     .select<FoundSlot[]>('slot', 'leased_until', knex.raw('UTC_TIMESTAMP(3) AS found_at'));
 
-/**
- * Finds the slot that has been free longest, so that each slot rests as long as possible. Slots whose lease seems to
- * end in the future, because the clock of MySQL was set back, come last. Slots that other workers are taking are
- * skipped. The index gives the slots in this order, because sorting would lock all of them.
- */
+/** Takes the slot that is free longest, future leases last. The index avoids a sort, which would lock all slots. */
 async function longestFree(tx: Transaction, slots: [number, number]): Promise<FoundSlot | undefined> {
   const [free] = await select(
     tx,

@@ -30,8 +30,8 @@ type Surplus = ReadonlySet<string>;
 const NONE: Surplus = new Set();
 
 /**
- * Runs the writer transaction. All programs take locks in the same order: rows by (user, sale, request), then the
- * `sales` rows by id. The `sales` rows come last so that the hot row is locked only for one round trip and the commit.
+ * Locks rows by (user, sale, request), then `sales` rows by id, as all programs do. The `sales` rows come last, so that
+ * the hot row is locked only for one round trip and the commit.
  */
 export async function writeOrders(pool: MysqlPool, plan: WritePlan): Promise<WriteOutcome> {
   const orders = [...plan.orders].sort(byUniqueKey);
@@ -71,9 +71,8 @@ async function finish(tx: Transaction, plan: WritePlan): Promise<WriteOutcome> {
 }
 
 /**
- * The ending after a guard has refused: the `sales` row is locked, and each purchase, in the order of its batch, is
- * tried against the units left. Purchases that do not fit become `failed/oversold_guard`. The others pass the usual
- * guard.
+ * The ending after a guard refused: locks the `sales` row and tries purchases in batch order against the units left.
+ * Surplus purchases become `failed/oversold_guard`. The others pass the usual guard.
  */
 async function finishOneByOne(tx: Transaction, plan: WritePlan): Promise<WriteOutcome> {
   await insertRanges(tx, plan);
@@ -117,9 +116,7 @@ function addSurplus(surplus: Set<string>, plan: WritePlan, saleId: string, units
   }
 }
 
-/**
- * The ending after a value was refused: the purchases with such a value become `failed`, and the others end as usual.
- */
+/** The ending after MySQL refused a value: purchases with such a value become `failed`. */
 async function finishAround(tx: Transaction, orders: readonly NewOrder[], plan: WritePlan): Promise<WriteOutcome> {
   const refused = await insertAround(tx, orders, plan);
   const marked = plan.orders.map((order) => (refused.has(order.orderId) ? refusedByDatabase(order) : order));
@@ -146,10 +143,7 @@ async function whyRefused(tx: Transaction, refused: readonly SaleTerms[]): Promi
   return { outcome: 'oversold', saleIds };
 }
 
-/**
- * Sums live units per sale, in id order. 0 for a sale that gets only failed rows, whose reasons apply only to this
- * epoch.
- */
+/** Sums live units per sale, by id. A sale with only failed rows has 0, because their reasons apply to this epoch. */
 function unitsBySale(plan: WritePlan, surplus: Surplus): [SaleTerms, number][] {
   const units = new Map<string, number>();
   for (const { orderId, batch, purchase, failure } of plan.orders) {

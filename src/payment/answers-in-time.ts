@@ -5,10 +5,8 @@ import type { Log } from '../core/ports/log.js';
 const UNKNOWN = { outcome: 'unknown' } as const;
 
 /**
- * Wraps a provider so that each call is limited in time, because its caller holds a lease, or a buyer is waiting. If a
- * call takes longer, the result is `unknown`, even if an answer comes later. The next call with the same key finds the
- * result. If a call throws or rejects, the result is also `unknown`: it should never do so, but it may have moved
- * money.
+ * Limits the time of each call, because its caller holds a lease, or a buyer waits. A late, throwing or rejecting call
+ * is `unknown`, because it may have moved money. The next call with the same key finds the result.
  */
 export function answersInTime(
   provider: PaymentProvider,

@@ -6,8 +6,8 @@ import { isPaymentId } from '../core/ids.js';
 import type { Log } from '../core/ports/log.js';
 import type { FoundCharge, Payments, RefundOutcome } from '../core/ports/payment-provider.js';
 
-// Your payment service over plain HTTP (docs/payments.md): three calls, and a webhook in our format. Also serves as an
-// example of a provider in one file.
+// Your payment service over plain HTTP (docs/payments.md): three calls, and a webhook in our format. Also an example of
+// a provider in one file.
 
 /** Less than PROVIDER_CALL_MAX_MS, so that a late call ends itself and its reason is logged. */
 const CALL_MAX_MS = 15_000;
@@ -28,10 +28,7 @@ const refund = z.discriminatedUnion('status', [
   z.object({ status: z.literal('refused'), detail: z.string() }),
 ]);
 
-/**
- * Thrown when the service gave no valid answer. Only an answer with 200 and a known status counts, because a proxy in
- * between answers with its own errors.
- */
+/** Only an answer with 200 and a known status counts, because a proxy in between answers with its own errors. */
 class NoAnswer extends Error {
   readonly status: number | null;
 
@@ -41,10 +38,7 @@ class NoAnswer extends Error {
   }
 }
 
-/**
- * Opens the provider. A service that does not answer does not prevent the start.
- * @throws ConfigError if the service refuses our key
- */
+/** Starts even if the service does not answer. @throws ConfigError if the service refuses our key */
 export async function openHttpProvider(
   { apiKey, apiUrl }: Pick<Section<'payment'>, 'apiKey' | 'apiUrl'>,
   log: Log,

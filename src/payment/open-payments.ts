@@ -7,11 +7,7 @@ import { createPaymentSimulator } from './simulator.js';
 
 type PaymentConfig = Section<'payment'>;
 
-/**
- * Every provider that `PAYMENT_PROVIDER` may name. To add a provider, add a file and a row here, and its word in
- * `core/config/sections/orders.ts` (docs/payments.md). A provider is loaded only when it is chosen, because it brings
- * its library along.
- */
+/** Loaded when chosen. To add: a file, a row here, a word in `core/config/sections/orders.ts` (docs/payments.md). */
 const PROVIDERS: Record<
   Exclude<PaymentConfig['provider'], 'none'>,
   (config: PaymentConfig, log: Log) => Promise<Payments>
@@ -24,11 +20,7 @@ const PROVIDERS: Record<
   stripe: async (config, log) => (await import('./stripe.js')).openStripe(config, log),
 };
 
-/**
- * Opens the configured provider. Null if none is configured: orders cannot be paid then, and refunds wait for an
- * operator.
- * @throws ConfigError if the provider refuses our key
- */
+/** Null if no provider is configured: refunds then wait for an operator. @throws ConfigError if it refuses our key */
 export async function openPayments(
   config: PaymentConfig,
   { clock, log }: { readonly clock: Clock; readonly log: Log },

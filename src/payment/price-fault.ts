@@ -2,10 +2,7 @@ import type { Section } from '../core/config/schema.js';
 import type { PaymentProvider, PriceFault } from '../core/ports/payment-provider.js';
 import { stripeFault } from './stripe-amount.js';
 
-/**
- * Says why the provider cannot charge a price. Asks no server.
- * @param opened the provider in use. In the library it may have limits of its own
- */
+/** Says why the provider cannot charge a price. Asks no server. @param opened may have limits of its own */
 export const priceFaultOf = (
   { provider }: Pick<Section<'payment'>, 'provider'>,
   opened: PaymentProvider | null = null,

@@ -1,10 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ChargeOutcome, PaymentProvider, Price } from '../core/ports/payment-provider.js';
 
-/**
- * Prefixes of charge keys that determine the answer, for demonstrations and tests. A charge with any other key
- * succeeds.
- */
+/** Prefixes of charge keys that determine the answer. A charge with any other key succeeds. */
 const SIMULATED_DECLINE = 'decline';
 const SIMULATED_LOST_ANSWER = 'unknown';
 
@@ -12,9 +9,8 @@ const SIMULATED_LOST_ANSWER = 'unknown';
 const SIMULATED = 'simulated-';
 
 /**
- * Simulates payments: no money moves, and no provider is called. It keeps no state: the answer depends only on order
- * and key, so a repeated charge is the same payment, and a charge that was begun counts as made. Its payment ids start
- * with `simulated-`. It refuses to refund any other payment, because that payment took real money.
+ * Moves no money and keeps no state: the answer depends only on order and key, so a repeated charge is the same
+ * payment, and a begun charge counts as made. Refuses to refund other payment ids, because they took real money.
  */
 export function createPaymentSimulator(): PaymentProvider {
   const begun = async (orderId: string, price: Price, key: string): Promise<ChargeOutcome> => {

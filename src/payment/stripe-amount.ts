@@ -49,16 +49,11 @@ const factorOf = (currency: string): number => {
 const stepOf = (currency: string): number =>
   currencyDigits(currency) === 3 ? 10 : Math.max(1, 1 / factorOf(currency));
 
-/**
- * Converts a price to Stripe's amount. Null if Stripe cannot charge it, because it is a fraction of the smallest coin.
- */
+/** Null if Stripe cannot charge the price, because it is a fraction of the smallest coin. */
 export const toStripeAmount = ({ amountCents, currency }: Price): number | null =>
   amountCents % stepOf(currency) === 0 ? Math.round(amountCents * factorOf(currency)) : null;
 
-/**
- * Converts Stripe's amount to our smallest unit. Null if it is not a whole number of units, so that we cannot have
- * asked for it.
- */
+/** Converts to our smallest unit. Null if the amount is not a whole number of units, so that we did not ask for it. */
 export function fromStripeAmount(amount: number, currency: string): number | null {
   const ours = amount / factorOf(currency);
   return Number.isInteger(ours) ? ours : null;

@@ -20,26 +20,16 @@ import type {
 } from '../core/ports/payment-provider.js';
 import { fromStripeAmount, toStripeAmount } from './stripe-amount.js';
 
-// Charges through Stripe's PaymentIntents in two calls. The first creates an intent, with our key as Idempotency-Key,
-// and moves no money. The second confirms it with the card. For a day, repeating the first call finds the intent of a
-// key without charging, and its current state is then read. After that day, the intent is found by its metadata
-// (decision 48).
+// Charges through PaymentIntents in two calls. The first creates an intent, with our key as Idempotency-Key, and moves
+// no money. The second confirms it with the card. For a day, repeating the first call finds the intent without
+// charging, and its current state is then read. After that, its metadata finds it (decision 48).
 
-/**
- * Time limit of a call. A charge takes at most three calls, and a keeper asks about it after half a minute. Our callers
- * try again, so the library does not.
- */
+/** A charge takes at most three calls, and a keeper asks about it after half a minute. Our callers retry. */
 const CALL_MAX_MS = 8_000;
-/**
- * Maximum number of intents found per order and key. There is one, and a second if a program asked after more than a
- * day.
- */
+/** An order and key have one intent, and a second if a program asked after more than a day. */
 const FOUND_MAX = 10;
 
-/**
- * Opens the provider. If Stripe does not answer, the start continues, and payments are unknown until it does.
- * @throws ConfigError if Stripe refuses the key
- */
+/** Starts even if Stripe does not answer. Payments are then unknown. @throws ConfigError if Stripe refuses the key */
 export async function openStripe(config: Pick<Section<'payment'>, 'apiKey' | 'apiUrl'>, log: Log): Promise<Payments> {
   const stripe = clientOf(config);
   try {
@@ -135,10 +125,7 @@ class StripeProvider implements PaymentProvider {
     return { intent: made, isNew: made.lastResponse.headers['idempotent-replayed'] !== 'true' };
   }
 
-  /**
-   * Turns the state of an intent into an answer.
-   * @param giveUp cancels the intent, unless it has ended or is about to be decided
-   */
+  /** @param giveUp cancels the intent, unless it has ended or is about to be decided */
   async #conclude(intent: Intent, giveUp: boolean): Promise<FoundCharge> {
     switch (intent.status) {
       case 'succeeded': {
@@ -156,8 +143,7 @@ class StripeProvider implements PaymentProvider {
           : { outcome: 'action_needed', clientSecret: intent.client_secret };
       case 'requires_confirmation':
       case 'requires_payment_method':
-        // After a refused card, the buyer's page could try another one, so the intent is canceled before we answer
-        // `declined`.
+        // The buyer's page could try another card, so the intent is canceled before we answer `declined`.
         return giveUp || !isUntouched(intent) ? this.#cancel(intent) : { outcome: 'not_found' };
       case 'processing': // will be decided soon
       case 'requires_capture': // not created by us
@@ -198,10 +184,7 @@ class StripeProvider implements PaymentProvider {
     }
   }
 
-  /**
-   * Searches for another intent by its metadata. Prefers an intent for which a card was tried. The search misses
-   * intents of the last minute.
-   */
+  /** Finds another intent by metadata, preferring a tried card. The search misses intents of the last minute. */
   async #findBefore(orderId: string, key: string, except: string | undefined): Promise<Intent | undefined> {
     const query = `metadata['order']:'${orderId}' AND metadata['attempt']:'${key}'`;
     const { data } = await this.#stripe.paymentIntents.search({ query, limit: FOUND_MAX });
@@ -215,8 +198,8 @@ class StripeProvider implements PaymentProvider {
     if (amount === null) return { outcome: 'not_found' };
     let isThere = false;
     const made = await this.#begin(orderId, price, key, amount).catch((error: unknown) => {
-      // If Stripe repeats an old fault, or refuses the price, there may be an older intent. A new fault proves nothing,
-      // nor does the search, which lags behind: the caller asks again later.
+      // A repeated old fault or a refused price may hide an older intent. A new fault proves nothing, nor does the
+      // search, which lags behind: the caller asks again later.
       isThere = isKeyTaken(error);
       if (isThere || isRepeatedFault(error) || isRefusal(error)) return null;
       throw error;
@@ -230,10 +213,7 @@ class StripeProvider implements PaymentProvider {
     return { outcome: isThere ? 'unknown' : 'not_found' };
   }
 
-  /**
-   * Looks for the refund before creating it: after a day Stripe forgets the key, and would then refund a part a second
-   * time.
-   */
+  /** Looks for the refund first: after a day Stripe forgets the key, and would refund a part a second time. */
   async #refundPart(
     paymentId: string,
     amountCents: number,
@@ -285,7 +265,6 @@ const refundOutcome = ({ status, failure_reason: reason }: Stripe.Refund): Refun
 const isUntouched = ({ status, last_payment_error: error }: Intent): boolean =>
   status === 'requires_payment_method' && error === null;
 
-/** The fields of an intent, or of its event, that describe its money. */
 type PaidIntent = Pick<Intent, 'id' | 'amount_received' | 'currency'>;
 
 /** Reads the payment that arrived, in our smallest unit. Null if we cannot have asked for the amount. */
@@ -303,9 +282,7 @@ const isRefusal = (error: unknown): error is InstanceType<typeof Stripe.errors.S
 /** Whether an earlier request with this key asked for something else and was carried out. Its result is unknown. */
 const isKeyTaken = (error: unknown): boolean => error instanceof Stripe.errors.StripeIdempotencyError;
 
-/**
- * Whether Stripe repeats the fault of the first request with this key. It does so for a day, no matter what is asked.
- */
+/** Stripe repeats the fault of the first request with a key for a day, no matter what is asked. */
 const isRepeatedFault = (error: unknown): boolean =>
   error instanceof Stripe.errors.StripeAPIError && error.headers?.['idempotent-replayed'] === 'true';
 
@@ -380,7 +357,7 @@ export const STRIPE_WEBHOOK: PaymentWebhook = {
   },
 };
 
-/** Reads a refund of a charge. A charge or dispute without a PaymentIntent is not ours. */
+/** A charge or dispute without a PaymentIntent is not ours. */
 function refunded(object: object, live: boolean): PaymentReport {
   const read = refundedCharge.safeParse(object);
   const payment = read.success

@@ -26,7 +26,7 @@ interface Closable<State extends string, T> {
   readonly line: (record: T) => string;
 }
 
-interface ListFlags<State> {
+export interface ListFlags<State> {
   readonly state: State | 'all';
   readonly sale?: string;
   readonly after?: string;

@@ -46,18 +46,13 @@ interface AdmissionParts {
   readonly mysql: MysqlPool;
   readonly registry: Registry;
   readonly log: Log;
-  /**
-   * Whether this process knows that a sale has no units left. The layers call it only after the api has started to serve.
-   */
+  /** Whether this process knows that a sale has no units left. Called only while the api serves. */
   readonly isSoldOut: (saleId: string) => boolean;
   /** Receives an error that is a bug. */
   readonly fail: (error: unknown) => void;
 }
 
-/**
- * Opens the admission of an api: every layer, under the current rules.
- * @throws OperationalError mysql, if the rules cannot be read at the start
- */
+/** Opens every layer under the current rules. @throws OperationalError mysql, if the rules cannot be read */
 export async function openAdmission(
   { admission: { signKeys, sealKeys }, http }: Config<'admission' | 'http'>,
   { redis, mysql, registry, log, isSoldOut, fail }: AdmissionParts,
@@ -159,15 +154,12 @@ export async function openAdmission(
     /** Returns why this api cannot use rules. */
     unfit,
     rulesReadiness: () => rulesReadiness(current.standing),
-    /** Limits how many orders of a sale a buyer may cancel. */
     cancelLimit: new CancelLimit(() => current.rules.orders, metrics),
-    /** Limits how many charges may be declined. */
     declineBound: () => declineBound(() => current.rules.orders, metrics),
     unpaidPause: (repository: OrderRepository) =>
       new UnpaidPause({ rules: (userId) => current.of(userId).orders, repository, clock, metrics }),
     /** Wraps stores and channels so that the breakers see the results of their calls. */
     withBreakers: breakerWrappers(breakers),
-    /** Smooths the rate at which purchases reach the batcher. */
     smooth: () => limits.smooth(),
     /** Ends the loops and withdraws the reports of this process. Never rejects. */
     async close(): Promise<void> {

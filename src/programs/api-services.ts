@@ -80,7 +80,6 @@ interface ServicesParts {
   readonly pages: Readonly<Record<'buyers' | 'operators', Pages>>;
 }
 
-/** An api behind its listeners. */
 export interface OpenServices extends Api {
   /** The registry and the message signatures, for other programs in this process. */
   readonly registry: Registry;
@@ -89,23 +88,16 @@ export interface OpenServices extends Api {
   close(): Promise<void>;
 }
 
-/** Number of sale pages kept in memory. */
 const SALES_IN_MEMORY = 1000;
 const SALE_VIEW_MS = 1000;
 /** Maximum number of event streams of one buyer at one api. Enough for several tabs on several devices. */
 const STREAMS_PER_BUYER_MAX = 10;
-/**
- * Maximum number of event streams of one address, which a household or an office may share. HTTP_UNLIMITED_NETWORKS are
- * exempt.
- */
+/** A household or an office may share an address. HTTP_UNLIMITED_NETWORKS are exempt. */
 const STREAMS_PER_ADDRESS_MAX = 200;
 /** How old the short answer of /readyz may be. Load balancers ask once a second or less. */
 const READY_KEPT_MS = 1000;
 
-/**
- * Opens the services of an api: admission, the purchase path with its producer, and the work of operators over HTTP.
- * @throws OperationalError if a dependency does not answer at the start, and what `openPayments` throws
- */
+/** @throws OperationalError if a dependency does not answer at the start, and what `openPayments` throws */
 export const openServices = (config: ServicesConfig, parts: ServicesParts): Promise<OpenServices> =>
   allOrNothing((opened) => open(config, parts, opened));
 
@@ -187,8 +179,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     issuers: identity.issuers,
   };
   const ready = createReadiness({ ...needed, mysql });
-  // An api can sell without MySQL, because orders wait in the broker. All apis lose MySQL at the same time, so none of
-  // them may stop for it (decision 35).
+  // MySQL is left out: orders wait in the broker, and all apis would stop at the same time (decision 35).
   const sells = createReadiness(needed);
   const saleAnswers = new SaleAnswers(registry, (saleId) => snapshots.peek(saleId) !== undefined, clock.monotonicMs);
   const stop = new AbortController();

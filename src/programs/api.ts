@@ -13,19 +13,12 @@ import { systemClock as clock } from '../process/system-clock.js';
 
 export type ApiConfig = Config<(typeof PROGRAM_SECTIONS)['api'][number]>;
 
-/**
- * A browser that shows the console opens up to six connections. Each of up to 100 consoles holds a connection for its
- * stream.
- */
+/** A browser with the console opens up to six connections. Each of up to 100 consoles also holds a stream. */
 const OPERATORS_CONNECTIONS_MAX = 400;
 /** How long the requests of operators may take to finish after the buyers have been answered. */
 const OPERATORS_DRAIN_MS = 1000;
 
-/**
- * Starts the api: its services behind two listeners.
- * @throws OperationalError if a dependency does not answer at the start; ConfigError if the payment provider refuses
- * our key
- */
+/** @throws OperationalError if a dependency does not answer; ConfigError if the payment provider refuses our key */
 export async function startApi(config: ApiConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
   const shop = { ...config.shop, origins: config.shop.origins.split(',').filter((origin) => origin !== '') };
   const api = await openServices(config, {

@@ -14,10 +14,7 @@ import type { MysqlPool } from '../mysql/pool.js';
 import { createRevocationRepository } from '../mysql/revocation-repository.js';
 import { systemClock as clock } from '../process/system-clock.js';
 
-/**
- * The delay with which this api notices that a provider has withdrawn a key. An unknown key id makes it read the keys
- * at once.
- */
+/** Delay until a withdrawn key is noticed. An unknown key id makes the api read the keys at once. */
 const JWKS_REFRESH_MS = 300_000;
 /** The largest accepted difference between the clock of an issuer and ours. Machines with NTP are within a second. */
 const CLOCK_TOLERANCE_MS = 5000;
@@ -30,7 +27,6 @@ export interface IdentityParts {
   readonly fail: (error: unknown) => void;
 }
 
-/** Identifies callers. */
 export interface Identity {
   readonly auth: RequestAuthenticator;
   readonly revocations: RevocationRepository;
@@ -40,11 +36,7 @@ export interface Identity {
   close(): Promise<void>;
 }
 
-/**
- * Opens the authentication of an api. Starts even if an issuer does not answer; tokens of that issuer then get 503
- * until it does.
- * @throws OperationalError mysql, if the revocations cannot be read at the start
- */
+/** If an issuer does not answer, its tokens get 503 until it does. @throws OperationalError mysql (revocations) */
 export async function openIdentity(
   { auth }: Config<'auth'>,
   { mysql, registry, log, fail }: IdentityParts,

@@ -7,10 +7,7 @@ import { createDeliverySource, type OpenDeliverySource } from '../rocketmq/deliv
 import { createDeadlineChannel, createOrderEventChannel, createRedriveChannel } from '../rocketmq/plain-channels.js';
 import { brokerConnection } from '../process/servers.js';
 
-/**
- * How long the broker hides a received message from other consumers. A consumer renews the messages that are waiting
- * for their turn.
- */
+/** The broker hides a received message for this long. A consumer renews messages that wait for their turn. */
 export const INVISIBLE_MS = 30_000;
 
 /** The dead-letter topic of one group, and the topic to which its messages were published. */
@@ -25,10 +22,7 @@ interface Origin {
 
 export type KeeperBroker = Awaited<ReturnType<typeof openKeeperBroker>>;
 
-/**
- * Opens every broker client of the keeper, each for one topic. No source hands out a forged message.
- * @throws OperationalError if a client does not start
- */
+/** No source hands out a forged message. @throws OperationalError if a client does not start */
 export async function openKeeperBroker(
   config: Config<'rocketmq' | 'brokerAccess'>,
   { signatures, messages }: { readonly signatures: MessageSignatures; readonly messages: SignedMessages },

@@ -94,16 +94,11 @@ const MARK_AFTER_MS = 5_000;
 const MARKED_PER_RUN = 100;
 /** Maximum number of batches that one keeper publishes again in one run, so that it does not overload a slow worker. */
 const REDRIVEN_PER_RUN = 2000;
-/**
- * A transfer between two buckets takes milliseconds. If it is still open after this time, its process must have died.
- */
+/** A transfer between buckets takes milliseconds. After this time, its process must have died. */
 const TRANSFER_AFTER_MS = 3_000;
 /** Maximum number of orders that one sweep ends. The next sweep follows within seconds. */
 const EXPIRED_PER_RUN = 20_000;
-/**
- * Number of outbox rows that are leased together. Each row takes one or two messages, or a script, and the keeper
- * handles all of them at once.
- */
+/** Each row takes one or two messages, or a script. The keeper handles a lease all at once. */
 const ROWS_PER_LEASE = 64;
 /** Number of refunds that are leased together. Each takes one call to the provider. */
 const REFUNDS_PER_LEASE = 16;
@@ -118,30 +113,19 @@ const OVERDUE_EVERY_PAUSES = 5;
 const OPEN_SALES_EVERY_MS = 5_000;
 /** Interval for checking memory. A rush fills memory in minutes, not in seconds. */
 const MEMORY_EVERY_MS = 10_000;
-/**
- * Limits of HOT_SALE_AUTO. The rate exceeds the capacity of one Redis server, and a sale needs no more buckets than
- * there may be servers.
- */
+/** Limits of HOT_SALE_AUTO. The rate exceeds one Redis server. A sale needs no more buckets than there are servers. */
 const AUTO_SPLIT = { perSecond: 10_000, bucketsMax: 16 };
 /** Retiring a sale may take several attempts. If they last longer than this, an operator is needed. */
 const KEPT_OVERDUE_MS = 86_400_000;
-/**
- * Longer than any transaction of a worker. For an order of this age, every transaction that could write the same order
- * has ended.
- */
+/** Longer than any worker transaction, so no transaction is still writing an order of this age. */
 const YOUNG_ORDER_MS = 3_600_000;
 /** Jobs that look for due work within this time of each other share the answer. */
 const DUE_KEPT_MS = 100;
-/**
- * How long the jobs share a list of sales, as a part of their pause, so that each turn reads it anew. A repair asks the
- * buckets of these sales several times per turn, and does not depend on the age of the list: it reads the sale again
- * once it has locked it.
- */
+/** Part of a pause for which jobs share the sales, so each turn reads them anew. A repair reads a locked sale again. */
 const LISTS_KEPT = 0.9;
 /** A century, longer than any sale is kept. */
 const NEVER_MS = 100 * 365 * 86_400_000;
 
-/** The connections that repairs need. */
 interface OpenedStores {
   readonly redis: RedisConnection;
   readonly mysql: MysqlPool;
@@ -149,7 +133,6 @@ interface OpenedStores {
   readonly log: Log;
 }
 
-/** The connections and services that the keeper has opened. */
 interface OpenedKeeper extends ReconcileServices, Rebuilding {
   readonly redis: RedisConnection;
   readonly mysql: MysqlPool;
@@ -158,7 +141,6 @@ interface OpenedKeeper extends ReconcileServices, Rebuilding {
   /** If null, refunds wait for an operator and become overdue. */
   readonly provider: PaymentProvider | null;
   readonly clocks: ClockWatch;
-  /** Aborts when the keeper stops. */
   readonly stopping: AbortSignal;
   readonly tracing: Tracing;
   readonly metrics: OrderJobMetrics & RecoveryMetrics & SaleMetrics & ScheduleMetrics & WebhookMetrics;
@@ -179,10 +161,7 @@ export function openRebuilding(
 }
 type Rebuilding = ReturnType<typeof openRebuilding>;
 
-/**
- * Returns every job of the keeper except `repairJobs`, with the pause between two runs. Each job has its own loop, so
- * no job waits for another. A consumer has one loop per broker.
- */
+/** Each job has its own loop, so no job waits for another. A consumer has one loop per broker. */
 export function planJobs(config: KeeperConfig, given: OpenedKeeper): PlannedJob[] {
   const keeper = sharedParts(config, given);
   return [
@@ -202,7 +181,6 @@ export function planJobs(config: KeeperConfig, given: OpenedKeeper): PlannedJob[
   ];
 }
 
-/** Opens the parts that several groups of jobs use. */
 function sharedParts(config: KeeperConfig, given: OpenedKeeper) {
   const { mysql, redis, log } = given;
   const leases = createJobLeases(mysql);
@@ -254,10 +232,7 @@ function pendingJobs({
   ];
 }
 
-/**
- * For scheduled sales: warms, checks, opens, closes and compares each sale when it is due. Finishes changes and
- * transfers.
- */
+/** Warms, checks, opens, closes and compares sales when due. Finishes changes and transfers. */
 function saleJobs({ config, everyMs, redis, mysql, sales, reconcile, due, metrics, log }: Keeper): PlannedJob[] {
   const schedule = createSaleSchedule(mysql);
   const admin = openSaleAdmin(redis, mysql);
@@ -273,10 +248,8 @@ function saleJobs({ config, everyMs, redis, mysql, sales, reconcile, due, metric
       ),
     ],
 
-    // Finishes changes of sales that Redis has not applied yet.
     [everyMs, due('edit', finishEdits({ edits: createSaleEdits(mysql), editor }))],
 
-    // Completes transfers of units that stopped between two buckets.
     [
       everyMs,
       finishTransfers(
@@ -387,11 +360,7 @@ function refundJobs(keeper: Keeper): PlannedJob[] {
   ];
 }
 
-/**
- * Rebuilds sales from MySQL if Redis may have lost their data, and aligns sales whose state differs. These jobs need
- * neither a producer nor a consumer, so a keeper starts them before it connects to the broker, because buyers wait for
- * them.
- */
+/** Rebuilds sales that Redis may have lost. Needs no broker and starts before it, because buyers wait for a repair. */
 export const repairJobs = (config: Config<'keeper' | 'repair'>, { rebuild, repair }: Rebuilding): PlannedJob[] => [
   [config.repair.everyMs, repairSales(repair, config.repair)],
   [config.keeper.everyMs, repairClosedSales(repair, config.repair)],
@@ -428,7 +397,6 @@ function hotSaleJobs({ config, everyMs, redis, mysql, sales, rebuild, repair, me
   return jobs;
 }
 
-/** Retires closed sales, and archives their orders. */
 function retirementJobs(keeper: Keeper): PlannedJob[] {
   const { config, everyMs, redis, mysql, store, rebuild, reconcile, metrics, log } = keeper;
   const { retireAfterMs, archiveAfterMs, archivePerSecond } = config.keeper;

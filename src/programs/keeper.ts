@@ -31,11 +31,7 @@ import { createJobMetrics, createRegistry } from '../process/telemetry.js';
 
 export type KeeperConfig = Config<(typeof PROGRAM_SECTIONS)['keeper'][number]>;
 
-/**
- * Starts the keeper with its probe server.
- * @throws OperationalError if a dependency does not answer at the start; ConfigError if the payment provider refuses
- * our key
- */
+/** @throws OperationalError if a dependency does not answer; ConfigError if the payment provider refuses our key */
 export async function startKeeper(config: KeeperConfig, log: Log): Promise<Running> {
   const keeper = await openKeeper(config, log, () => openPayments(config.payment, { clock, log }));
   const probe = await startProbeServer(keeper, config.keeperMetrics);
@@ -50,11 +46,7 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
   };
 }
 
-/**
- * Opens the keeper, which runs the background jobs of `keeper-jobs.ts`.
- * @param payments called before anything is opened; if it returns null, refunds wait for an operator
- * @throws OperationalError if a dependency does not answer at the start, and what `payments` throws
- */
+/** @param payments called first; null if refunds wait for an operator. @throws OperationalError, or like `payments` */
 export const openKeeper = (config: OpenConfig, log: Log, payments: OpenParts['payments']): Promise<OpenKeeper> =>
   allOrNothing((opened) => open(config, { log, payments, opened }));
 
@@ -91,11 +83,7 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
     await Promise.all(repairing);
   });
   const signatures = messageSignatures(config.messages);
-  const messages = openSignedMessages(config.messages, {
-    deadLetters: createDeadLetterParking(mysql),
-    registry,
-    log,
-  });
+  const messages = openSignedMessages(config.messages, { deadLetters: createDeadLetterParking(mysql), registry, log });
   const broker = await openKeeperBroker(config, { signatures, messages }, log);
   opened(() => Promise.all([broker.closeSources(), broker.closeChannels()]));
   const { redrives } = broker;

@@ -8,12 +8,7 @@ const HEAP_SAMPLE_BYTES = 32 * 1024;
 export class Profiler {
   #busy = false;
 
-  /**
-   * @param kind `cpu` shows where the time goes, `heap` which code allocated the memory that is in use at the end
-   * @param signal ends the profile early and returns the samples so far
-   * @returns JSON for Chrome's developer tools, as in a `.cpuprofile` or `.heapprofile` file; null if another profile
-   * is running
-   */
+  /** @param kind time spent (`cpu`) or live allocations (`heap`). @returns JSON for Chrome, or null if another runs */
   async profile(kind: 'cpu' | 'heap', forMs: number, signal: AbortSignal): Promise<string | null> {
     if (this.#busy) return null;
     this.#busy = true;

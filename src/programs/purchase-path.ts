@@ -36,14 +36,10 @@ import type { BreakerWrappers } from './with-breakers.js';
 const SNAPSHOT_MEMORY_MS = 1000;
 /** How long an api uses a sold-out flag. Units that come back are offered again within this time. */
 const SOLD_OUT_LIFE_MS = 500;
-/**
- * Maximum number of accepted buyers kept in memory, over all sold-out sales, so that a sold-out flag does not refuse
- * them.
- */
+/** Accepted buyers over all sold-out sales, kept so that a sold-out flag does not refuse them. */
 const SOLD_OUT_BUYERS_MAX = 500_000;
 /** Maximum number of batches that a purchase goes through before it gets `overloaded`. */
 const BATCH_ROUNDS_MAX = 5;
-/** Number of sale snapshots kept in memory. */
 const SALES_IN_MEMORY = 1000;
 /** How long one process may hold the right to load a sale snapshot. */
 const SNAPSHOT_LOCK_MS = 3000;
@@ -62,10 +58,7 @@ export interface PathParts {
   readonly fail: (error: unknown) => void;
 }
 
-/**
- * The main path of an api behind its gate: snapshots, sold-out flags, batches, and the producer that answers the broker's
- * check-backs.
- */
+/** The path behind the gate: snapshots, sold-out flags, batches, and the producer that answers check-backs. */
 export interface PurchasePath {
   readonly store: StockStore;
   readonly snapshots: SaleSnapshots;

@@ -32,10 +32,7 @@ export interface ReportProgramParts {
   readonly log: Log;
 }
 
-/**
- * Reports that this process runs, whether it is ready, and which conditions it sees. Withdraws the report when the
- * signal aborts. A failed report never stops the process, because reports only inform people.
- */
+/** Reports readiness and conditions, until the signal aborts. A failed report never stops the process. */
 export async function reportProgram(parts: ReportProgramParts, signal: AbortSignal): Promise<void> {
   const { kind, reports, registry, ready, waiting = () => ({}), onReport = () => undefined, clock, log } = parts;
   const processId = randomUUID();

@@ -26,7 +26,6 @@ import { purchaseEvents, purchaseStatus } from '../http/routes/purchase-status.j
 import { fetchPurchaseToken, joinQueue, readTicket } from '../http/routes/queue.js';
 import { readSalePage } from '../http/routes/sale-page.js';
 
-/** The services of every route. */
 export type ApiServices = HttpServices &
   BrokerServices &
   CouponServices &

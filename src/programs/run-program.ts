@@ -3,7 +3,6 @@ import type { MetricsPage } from '../http/metrics-page.js';
 import type { ReadyReport } from '../http/services.js';
 import { isClientShutdownNoise } from '../rocketmq/client-options.js';
 
-/** A running program. */
 export interface Running {
   /** A line for people, such as its addresses and topics. */
   readonly ready: string;
@@ -32,11 +31,7 @@ export const STOP_TIMEOUT_MS = 20_000;
 /** Time to report why a start failed. */
 const FAILED_START_EXIT_MS = 500;
 
-/**
- * Runs a program until it has to stop: SIGTERM, SIGINT, or the end of the process that supervises it.
- * After a bug it drains the work in progress and exits 1, so that a supervisor starts a clean process.
- * @throws what `start` throws; the process ends soon after
- */
+/** Runs until SIGTERM, SIGINT or its supervisor ends. Exits 1 after a bug, for a restart. @throws like `start` */
 export async function runProgram(log: Log, start: (fail: (error: unknown) => void) => Promise<Running>): Promise<void> {
   let running: Running | null = null;
   let stopping = false;
@@ -64,8 +59,7 @@ export async function runProgram(log: Log, start: (fail: (error: unknown) => voi
 
   const supervised = process.send !== undefined;
   process.on('SIGTERM', () => void stop(0, 'SIGTERM'));
-  // A supervisor stops its programs in order. Ctrl-C, or closing the terminal, sends a signal to this process as well,
-  // so it ignores both signals.
+  // A supervisor stops its programs in order, so this process ignores Ctrl-C and a closed terminal.
   for (const signal of ['SIGINT', 'SIGHUP'] as const) {
     process.on(signal, () => (supervised ? undefined : void stop(0, signal)));
   }

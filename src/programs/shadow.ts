@@ -15,11 +15,7 @@ import { createDeliverySource } from '../rocketmq/delivery-source.js';
 import type { Running } from './run-program.js';
 import type { WorkerConfig } from './worker.js';
 
-/**
- * Starts a shadow of the workers. It opens MySQL read-only, and no Redis.
- * @param forMs the shadow ends by itself after this time; if null, it runs until it is stopped
- * @throws OperationalError if MySQL or the broker does not answer at the start
- */
+/** Opens MySQL read-only, and no Redis. @param forMs null: until stopped. @throws OperationalError at the start */
 export const startShadow = (
   config: WorkerConfig,
   log: Log,

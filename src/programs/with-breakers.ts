@@ -6,11 +6,7 @@ import type { PurchaseChannel } from '../core/ports/channels.js';
 import type { SaleRepository } from '../core/ports/sale-repository.js';
 import type { StockStore } from '../core/ports/stock-store.js';
 
-/**
- * Wraps the stores and the channel of an api so that the breakers count the calls for which buyers wait. A batch takes
- * a few calls, so there is a cost per batch, not per purchase. While the breakers are off, a call costs one check of
- * their mode.
- */
+/** Lets the breakers count the calls for which buyers wait. The cost is per batch, not per purchase. */
 export function breakerWrappers(breakers: SharedBreakers) {
   /** @param failed recognises an answer that means failure, for calls that never throw */
   const throughBreaker =

@@ -32,10 +32,7 @@ const CONSUMED = [
 ] as const;
 const PROBE_EVERY_MS = 1000;
 
-/**
- * Starts the worker with its probe server.
- * @throws OperationalError if a dependency does not answer at the start
- */
+/** @throws OperationalError if a dependency does not answer at the start */
 export async function startWorker(config: WorkerConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
   const worker = await openWorker(config, log, fail);
   const probe = await startProbeServer(worker, config.workerMetrics);
@@ -50,12 +47,7 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
   };
 }
 
-/**
- * Opens the worker: receives batches from the broker, writes their orders to MySQL, and marks the batches as recorded
- * in Redis.
- * @param fail receives an error that is a bug
- * @throws OperationalError if a dependency does not answer at the start
- */
+/** @param fail receives bugs. @throws OperationalError if a dependency does not answer at the start */
 export const openWorker = (config: OpenConfig, log: Log, fail: (error: unknown) => void): Promise<OpenProgram> =>
   allOrNothing((opened) => open(config, { log, fail, opened }));
 

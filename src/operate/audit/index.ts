@@ -23,12 +23,7 @@ export const listAudit = operatorRoute({
     before: rowId.optional(),
     limit,
   }),
-  answers: {
-    200: {
-      description: 'a page',
-      schema: auditPage,
-    },
-  },
+  answers: { 200: { description: 'a page', schema: auditPage } },
   problems: [],
   async handle({ query: { since: sinceMs, before: beforeId, limit: max, ...names } }, { audit }) {
     const found = await audit.list(withoutUndefined({ ...names, sinceMs }), { max, ...withoutUndefined({ beforeId }) });
@@ -36,5 +31,4 @@ export const listAudit = operatorRoute({
   },
 });
 
-/** Formats an audit entry for programs, for HTTP and for the command line. */
 export const auditBody = ({ atMs, ...entry }: StoredAuditEntry): AuditEntry => ({ ...entry, at: isoTime(atMs) });

@@ -18,7 +18,6 @@ import type { MessageInspection } from './rocketmq-inspection.js';
 /** A broker whose data is missing from an answer. */
 type DownBroker = Pick<BrokerReport, 'name' | 'address' | 'down'>;
 
-/** A list collected from all brokers that answer. */
 export interface BrokerList<T> {
   readonly items: readonly T[];
   /** Whether more items exist than were read. */
@@ -26,24 +25,19 @@ export interface BrokerList<T> {
   readonly down: readonly DownBroker[];
 }
 
-/** Opens an inspection. `onDown` receives each broker that does not answer. */
+/** `onDown` receives each broker that does not answer. */
 export type OpenInspection = (onDown: (broker: BrokerReport) => void) => MessageInspection;
 
 /** Maximum age of an answer that several operators share, in ms. */
 const KEPT_MS = 1000;
-/**
- * Maximum age of a shared status, in ms. A status covers every group, which takes dozens of requests to each broker.
- */
+/** Maximum age of a shared status, ms. A status takes dozens of requests to each broker. */
 const STATUS_KEPT_MS = 3000;
 /** Maximum number of concurrent reads of other kinds. Each sends several requests to every broker. */
 const LOOKS_MAX = 2;
 /** Maximum total length of the bodies in one answer, in characters. A single message may have 4 MiB. */
 const BODIES_MAX = 4 * 1024 * 1024;
 
-/**
- * The views of RocketMQ for operators. Operators share the views that have no parameters for one to three seconds, so
- * that many open consoles cost the brokers no more than one.
- */
+/** Operators share views without parameters for one to three seconds, so many open consoles cost no more than one. */
 export class BrokerViews {
   /** Each of these throws OperationalError rocketmq if no name server answers. */
   readonly status: () => Promise<ClusterStatus>;
@@ -71,10 +65,7 @@ export class BrokerViews {
     });
   }
 
-  /**
-   * Runs a read whose answer operators do not share.
-   * @returns null if too many such reads are in progress
-   */
+  /** Runs a read whose answer is not shared. @returns null if too many such reads are in progress */
   async look<T>(ask: () => Promise<T>): Promise<T | null> {
     const leave = this.#places.take();
     if (leave === null) return null;
@@ -116,10 +107,7 @@ export class BrokerViews {
     return { items, more: items.length < found.length, down };
   }
 
-  /**
-   * Returns the half messages with a key in their current state, and a function that resumes them.
-   * @throws OperationalError rocketmq
-   */
+  /** Returns the current half messages with a key, and how to resume them. @throws OperationalError rocketmq */
   async toResume(key: string): Promise<{
     readonly found: readonly DiscardedHalf[];
     readonly inspection: Pick<MessageInspection, 'resume'>;

@@ -9,8 +9,8 @@ import { clusterOption, namesrvOf, operatorName, parseTime, parseWhole } from '.
 import { inLine, isoTime, print, printError, tableLine } from '../../process/print.js';
 import { brokerAccessOf } from '../../rocketmq/credentials.js';
 import {
+  browseFrom,
   OWN_GROUPS,
-  type BrowseFrom,
   type ClusterStatus,
   type DiscardedHalf,
   type FoundMessage,
@@ -238,7 +238,7 @@ async function messages(inspection: RocketmqInspection, flags: MessagesFlags): P
   const find = async (): Promise<readonly FoundMessage[]> => {
     if (key !== undefined) return inspection.messagesOfKey(topic, key);
     if (id !== undefined) return inspection.messagesOfId(topic, id);
-    return (await inspection.browse(topic, fromOf(flags), { max: limit, bodiesMax: BODIES_MAX })).messages;
+    return (await inspection.browse(topic, browseFrom(flags), { max: limit, bodiesMax: BODIES_MAX })).messages;
   };
   const found = (await find()).slice(0, limit);
   for (const message of found) {
@@ -246,11 +246,6 @@ async function messages(inspection: RocketmqInspection, flags: MessagesFlags): P
     else printMessage(message);
   }
   if (found.length === 0) printError(`Topic ${topic} has no such message.`);
-}
-
-function fromOf({ queue, offset, since }: MessagesFlags): BrowseFrom | null {
-  if (since !== undefined) return { sinceMs: since };
-  return queue === undefined || offset === undefined ? null : { queueId: queue, offset };
 }
 
 function printDiscarded(halves: readonly DiscardedHalf[], json: boolean | undefined): void {

@@ -23,9 +23,8 @@ const DISCARDED = HALF_TOPICS.discarded;
 const HALVES_MAX = 20_000;
 
 /**
- * Returns the open half messages. The broker reads its half messages in order. A half message that the broker has not
- * passed yet is open, unless there is an unprocessed answer to it. A half message that was checked back is stored again
- * at the end; it counts only once, and an answer to either copy ends it.
+ * The broker reads half messages in order. Half messages that it has not passed are open, unless an unprocessed answer
+ * exists. A check-back stores a copy at the end. Both copies count once, and an answer to either ends it.
  */
 export async function openHalves(brokers: readonly BrokerAddress[]): Promise<OpenHalves> {
   const nowMs = Date.now();
@@ -54,11 +53,7 @@ interface Range {
   readonly end: number;
 }
 
-/**
- * Reads the open half messages of a queue. In a rush, nearly all half messages have been answered, and each has a body
- * of many purchases, so only the unanswered ones are read. If one of them has been checked back, all are read, because
- * its earlier copy may be among the answered ones.
- */
+/** Reads unanswered half messages only, because bodies are long. If one was checked back, reads all, for its copy. */
 async function openInQueue(
   broker: BrokerAddress,
   queueId: number,
@@ -97,10 +92,7 @@ export function unanswered({ from, end }: Range, answered: ReadonlySet<number>):
   return parts;
 }
 
-/**
- * Returns discarded half messages, newest first.
- * @param which the newest `max` that the brokers still keep, or the messages with a key
- */
+/** Returns the newest first. @param which the newest `max` that the brokers still keep, or all with a key */
 export async function discardedHalves(
   brokers: readonly BrokerAddress[],
   which: { readonly max: number } | { readonly key: string },
@@ -141,11 +133,7 @@ async function resumedAtMs(broker: BrokerAddress, { messageId, discardedAtMs }: 
   return copies.find(({ storedAtMs }) => storedAtMs >= discardedAtMs)?.storedAtMs ?? null;
 }
 
-/**
- * Reopens a half message that was given up, as if it had never been checked back. In its next round, the broker asks
- * for its outcome.
- * @throws RemotingError if the broker does not answer or refuses
- */
+/** Reopens a half message, so that the broker asks for its outcome in its next round. @throws RemotingError */
 export async function resumeHalf(broker: BrokerAddress, { offsetId }: DiscardedHalf): Promise<void> {
   await askRemoting(broker, REQUEST.resumeCheckHalf, '', { topic: DISCARDED, msgId: offsetId });
 }

@@ -1,8 +1,6 @@
 import { DEAD_LETTERS, GROUP_TOPICS, GROUPS } from '../../core/topics.js';
 import type { StoredMessage } from '../../rocketmq/admin/decode-messages.js';
 
-// The contents of RocketMQ, as operators see them.
-
 export interface BrokerReport {
   readonly name: string;
   /** `host:port` of its admin port. */
@@ -29,7 +27,6 @@ export interface TopicReport {
   readonly lastStoredAtMs: number | null;
 }
 
-/** A group and its topic. */
 export interface NamedGroup {
   readonly group: string;
   /** Null if unknown. In that case, only topics that the group has read are found. */
@@ -50,37 +47,40 @@ export interface GroupReport {
   readonly lag: number;
   /** Age of the oldest undelivered message, ms. Null if there is none. */
   readonly oldestMs: number | null;
-  /** Number of clients that consume with this group at present. */
   readonly clients: number;
 }
 
 /** A dead-letter topic, over all brokers. */
 interface DeadLetterReport {
   readonly topic: string;
-  /**
-   * Number of messages that are kept. A message counts until the broker forgets it, even after it has been collected
-   * into MySQL.
-   */
+  /** Number of messages, including collected ones, until the broker forgets them. */
   readonly kept: number;
 }
 
-/** A message as a broker keeps it. */
 export interface FoundMessage extends Omit<StoredMessage, 'body'> {
   readonly broker: string;
   readonly body: string;
 }
 
-/**
- * Where browsing begins: at a position in a queue, or, in every queue, with the messages stored at or after this time.
- */
+/** A position in a queue, or in every queue the messages stored at or after this time. */
 export type BrowseFrom = { readonly queueId: number; readonly offset: number } | { readonly sinceMs: number };
+
+export function browseFrom({
+  since,
+  queue,
+  offset,
+}: {
+  readonly since?: number | undefined;
+  readonly queue?: number | undefined;
+  readonly offset?: number | undefined;
+}): BrowseFrom | null {
+  if (since !== undefined) return { sinceMs: since };
+  return queue === undefined || offset === undefined ? null : { queueId: queue, offset };
+}
 
 export interface BrowseLimits {
   readonly max: number;
-  /**
-   * Maximum total length of the bodies, in characters, because a single body may have 4 MiB. The first message is
-   * always returned, no matter how long it is.
-   */
+  /** Total length of the bodies, in characters. Always returns the first message, however long it is. */
   readonly bodiesMax: number;
 }
 
@@ -138,7 +138,6 @@ export interface ClusterFigures {
   readonly discarded: number;
 }
 
-/** The status of a cluster, as a page shows it. */
 export interface ClusterStatus extends ClusterFigures {
   readonly deadLetters: readonly DeadLetterReport[];
   /** Number of clients that answer check-backs, by topic. */

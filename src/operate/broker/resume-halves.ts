@@ -3,10 +3,7 @@ import { TOPICS } from '../../core/topics.js';
 import type { DiscardedHalf } from './message-inspection.js';
 import type { MessageInspection } from './rocketmq-inspection.js';
 
-/**
- * Maximum age of a half message to resume. By default a broker keeps messages for this long, and it gives up an older
- * message at once.
- */
+/** A broker keeps messages for this long by default. It gives up older half messages at once. */
 const RESUMED_MAX_AGE_MS = 72 * 3_600_000;
 const SUBJECT_MAX = 128;
 
@@ -21,11 +18,7 @@ export function resumableOf(found: readonly DiscardedHalf[]): {
   return { halves, tooOld: ours.length - halves.length };
 }
 
-/**
- * Makes the broker ask again about a half message that it has given up. Writes to the audit log before it calls the
- * broker.
- * @throws OperationalError mysql, and then nothing was done; OperationalError rocketmq
- */
+/** Writes the audit log before it calls the broker. @throws OperationalError mysql (nothing was done), rocketmq */
 export async function resumeHalf(
   half: DiscardedHalf,
   actor: string,

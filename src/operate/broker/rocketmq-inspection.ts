@@ -52,20 +52,17 @@ const isOfDeadLetters = (topic: string): boolean => topic.startsWith('%DLQ%');
 const TRIES_MAX = 3;
 
 interface Brokers {
-  /** Brokers that answer. */
   readonly up: readonly BrokerAddress[];
   /** A line for each broker, including brokers that are down. */
   readonly reports: readonly BrokerReport[];
 }
 
-/** The part of an inspection that operators use. */
 export type MessageInspection = Omit<RocketmqInspection, 'figures'>;
 
 /**
- * Inspects a RocketMQ cluster over the admin protocol of its brokers. Only `resume` changes anything. Results combine
- * the data of all brokers that answer. A broker that does not answer is named, and so is a broker that an earlier
- * inspection has seen but no name server knows any more. Every method throws OperationalError rocketmq if no name
- * server answers, or if a broker that was up refuses or stays silent.
+ * Inspects a cluster over the brokers' admin protocol. Only `resume` changes anything. Names silent brokers, and
+ * brokers that earlier inspections saw but no name server knows any more. Every method throws OperationalError rocketmq
+ * if no name server answers, or if a broker that was up refuses or stays silent.
  */
 export class RocketmqInspection {
   readonly #namesrvAddr: string;
@@ -78,9 +75,9 @@ export class RocketmqInspection {
 
   /**
    * @param namesrvAddr one or more `host:port`, separated by `;`
-   * @param access null for no login and no encryption
-   * @param onDown called for each broker that does not answer, once per inspection, because the result lacks its data
-   * @param seen brokers that other inspections have seen; if absent, only this inspection's
+   * @param access null: no login, no encryption
+   * @param onDown called once per inspection for each silent broker, whose data is missing
+   * @param seen brokers that other inspections have seen
    */
   constructor(
     namesrvAddr: string,
@@ -106,10 +103,7 @@ export class RocketmqInspection {
     return this.#look((brokers) => statusOf(brokers, groups));
   }
 
-  /**
-   * Returns the part of `status` that the keeper publishes, at a lower cost. Without a known broker, it counts as down.
-   * Without a name server, the brokers that it last named are asked.
-   */
+  /** A cheaper `status` for the keeper. Without a name server, asks the brokers that it last named. */
   async figures(groups: readonly NamedGroup[]): Promise<MessageFigures> {
     try {
       return await this.#look(async (brokers) => {
@@ -127,10 +121,7 @@ export class RocketmqInspection {
     }
   }
 
-  /**
-   * Lists the groups, largest lag first.
-   * @param groups null for all groups that the brokers know
-   */
+  /** Lists the largest lag first. @param groups null for all groups that the brokers know */
   async groups(groups: readonly NamedGroup[] | null): Promise<GroupReport[]> {
     return this.#look(async ({ up }) =>
       groupsOf(up, groups ?? (await groupNames(up)).map((group) => ({ group, topic: null }))),
@@ -168,7 +159,6 @@ export class RocketmqInspection {
     return this.#look(({ up }) => clientsOf(up, readProducers));
   }
 
-  /** Lists the clients that consume with a group at present. */
   async consumers(group: string): Promise<BrokerClient[]> {
     return this.#look(({ up }) => clientsOf(up, (broker) => readConsumers(broker, group)));
   }
@@ -178,19 +168,12 @@ export class RocketmqInspection {
     return this.#messages((broker) => readMessagesOfKey(broker, topic, key));
   }
 
-  /**
-   * Finds the messages with this id, oldest first. A redelivered message, or a half message with check-backs, has
-   * several copies with the same id.
-   * @param id the id given by the sender (`UNIQ_KEY`), or a position in the log of a broker (`offsetId`)
-   */
+  /** Lists copies of redelivered or checked-back messages too. @param id the sender's (`UNIQ_KEY`) or `offsetId` */
   async messagesOfId(topic: string, id: string): Promise<FoundMessage[]> {
     return this.#messages((broker) => readMessagesOfId(broker, topic, id));
   }
 
-  /**
-   * Reads the newest messages of a topic, or the first messages from a starting point; oldest first.
-   * @param from null for the newest messages of every queue
-   */
+  /** Reads the oldest first. @param from null for the newest messages of every queue */
   async browse(topic: string, from: BrowseFrom | null, limits: BrowseLimits): Promise<Browsed> {
     return this.#look(({ up }) => browse(up, topic, from, limits));
   }
@@ -202,10 +185,7 @@ export class RocketmqInspection {
     });
   }
 
-  /**
-   * Runs `work` with the brokers that answer. If a broker dies meanwhile, the next attempt counts it as down and leaves
-   * it out. A broker that was only paused answers in the next attempt.
-   */
+  /** Runs `work` with the brokers that answer. If a broker dies, the next attempt leaves it out. */
   async #look<T>(work: (brokers: Brokers) => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
       const brokers = await this.#brokers();
@@ -324,7 +304,6 @@ async function browse(
   return { messages: kept.oldestFirst(), more: kept.more };
 }
 
-/** Number of messages of a queue that are requested at once. */
 const PART = 32;
 
 /** Splits a range of offsets into parts, forwards from its beginning or backwards from its end. */
@@ -337,7 +316,6 @@ function partsOf(begin: number, end: number, isBackwards: boolean): { readonly f
 
 /** Keeps the first, or the newest, of many messages. Never holds more than twice as many as it returns in the end. */
 class KeptMessages {
-  /** True if a message was dropped. */
   more = false;
   readonly #limits: BrowseLimits;
   readonly #order: (one: FoundMessage, other: FoundMessage) => number;
@@ -442,7 +420,6 @@ async function queuesOf(broker: BrokerAddress, group: string, topic: string | nu
   return [...queues, ...(await readGroupQueues(broker, group, topic))];
 }
 
-/** Returns the offset of the first message of a queue to be shown. */
 async function beginOf(
   broker: BrokerAddress,
   queue: Pick<QueueEnds, 'queueId' | 'first' | 'end'> & { readonly topic: string },

@@ -18,14 +18,11 @@ import { roleNeededAnswer } from '../../http/admission-answers.js';
 import { json, problem, type Answer } from '../../http/answer.js';
 import { jsonBody, operatorRoute, type Route } from '../../http/route.js';
 import type { BrokerList, BrokerViews } from './broker-views.js';
-import { OWN_GROUPS, type BrowseFrom, type DiscardedHalf, type FoundMessage } from './message-inspection.js';
+import { browseFrom, OWN_GROUPS, type DiscardedHalf, type FoundMessage } from './message-inspection.js';
 import { resumableOf, resumeHalf } from './resume-halves.js';
 import type { BrokerServices } from './services.js';
 
-/**
- * The contents of RocketMQ, as in `seckill mq … --json`. Other systems may share the cluster, so only admins see its
- * messages and groups.
- */
+/** Shows the same as `seckill mq … --json`, only to admins, because other systems may share the cluster. */
 
 const MESSAGES_MAX = 100;
 const MESSAGES_DEFAULT = 20;
@@ -94,12 +91,7 @@ const listMqTopics = operatorRoute({
   operationId: 'listMqTopics',
   summary: 'Lists topics and their number of messages.',
   access: 'viewer',
-  answers: {
-    200: {
-      description: 'the topics',
-      schema: topics,
-    },
-  },
+  answers: { 200: { description: 'the topics', schema: topics } },
   problems: PROBLEMS_OF_MQ,
   handle: (_call, services: BrokerServices) => ask(services, async (views) => found(await views.topics())),
 });
@@ -110,9 +102,7 @@ const listHalves = operatorRoute({
   operationId: 'listHalves',
   summary: 'Lists half messages without a commit or rollback, oldest first.',
   access: 'viewer',
-  answers: {
-    200: { description: 'the half messages', schema: halves },
-  },
+  answers: { 200: { description: 'the half messages', schema: halves } },
   problems: PROBLEMS_OF_MQ,
   handle: (_call, services: BrokerServices) => ask(services, async (views) => found(await views.halves())),
 });
@@ -128,12 +118,7 @@ const listDiscardedHalves = operatorRoute({
     key: queryText(NAME_MAX).optional(),
     limit: queryWhole(1, DISCARDED_MAX).default(MESSAGES_DEFAULT),
   }),
-  answers: {
-    200: {
-      description: 'the half messages',
-      schema: discardedHalves,
-    },
-  },
+  answers: { 200: { description: 'the half messages', schema: discardedHalves } },
   problems: [...PROBLEMS_OF_MQ, 'overloaded'],
   handle: ({ query: { key, limit } }, services: BrokerServices) =>
     ask(services, (views) => listed(views, () => views.discarded(key === undefined ? { max: limit } : { key }))),
@@ -162,12 +147,7 @@ const listMqConsumers = operatorRoute({
   summary: 'Lists clients of a consumer group. A group of another system needs the role admin.',
   access: 'viewer',
   query: z.strictObject({ group: queryText(NAME_MAX) }),
-  answers: {
-    200: {
-      description: 'the clients',
-      schema: consumers,
-    },
-  },
+  answers: { 200: { description: 'the clients', schema: consumers } },
   problems: [...PROBLEMS_OF_MQ, 'overloaded'],
   handle({ query, roles }, services: BrokerServices) {
     const isOurs = OWN_GROUPS.some(({ group: name }) => name === query.group);
@@ -214,7 +194,7 @@ const listMessages = operatorRoute({
     const isAdmin = includesRole(roles, 'admin');
     const isOfHalves = topic === HALF_TOPICS.open || topic === HALF_TOPICS.discarded;
     if (!isAdmin && !isOfHalves && !OWN_TOPICS.has(topic)) return roleNeededAnswer('admin', null);
-    const which = key !== undefined ? { key } : id !== undefined ? { id } : fromOf(from);
+    const which = key !== undefined ? { key } : id !== undefined ? { id } : browseFrom(from);
     return ask(services, (views) =>
       listed(views, async () => {
         const found = await views.messages(topic, which, limit);
@@ -225,19 +205,6 @@ const listMessages = operatorRoute({
 });
 
 const isHalfOfOurs = ({ properties }: FoundMessage): boolean => OWN_TOPICS.has(properties.REAL_TOPIC ?? '');
-
-function fromOf({
-  since,
-  queue,
-  offset,
-}: {
-  readonly since?: number | undefined;
-  readonly queue?: number | undefined;
-  readonly offset?: number | undefined;
-}): BrowseFrom | null {
-  if (since !== undefined) return { sinceMs: since };
-  return queue === undefined || offset === undefined ? null : { queueId: queue, offset };
-}
 
 async function listed<T>(views: BrokerViews, look: () => Promise<BrokerList<T>>): Promise<Answer<200 | 'overloaded'>> {
   const list = await views.look(look);

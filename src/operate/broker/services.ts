@@ -7,9 +7,8 @@ import { brokerAccessOf } from '../../rocketmq/credentials.js';
 import { BrokerViews } from './broker-views.js';
 import { RocketmqInspection } from './rocketmq-inspection.js';
 
-/** The services that the routes of RocketMQ need. */
 export interface BrokerServices {
-  /** The contents of RocketMQ. Null if no name server is configured. */
+  /** Null if no name server is configured. */
   readonly mq: BrokerViews | null;
   readonly audit: Pick<AuditLog, 'append'>;
 }

@@ -1,17 +1,15 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { couponCode } from '../../contract/coupons.js';
 import { amountText } from '../../core/amount-text.js';
-import { loadConfig } from '../../core/config/load.js';
 import { COUPON_REFUSALS, COUPON_STATES, type Coupon, type CouponState } from '../../core/coupon.js';
 import type { CouponFilter } from '../../core/ports/coupons.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { EXPORT_FORMATS, type ExportFormat } from '../../http/export-lines.js';
 import { couponBody } from '../../http/routes/coupons.js';
 import { CliError, UsageError } from '../../process/cli-error.js';
-import { withConnections } from '../../process/connections.js';
+import { withConfigured } from '../../process/connections.js';
 import { limitOption, operatorName, parseId, parseSaleId, parseUserId } from '../../process/options.js';
 import { isoTime, print, printAll, printError, tableLine } from '../../process/print.js';
-import { createLog } from '../../process/telemetry.js';
 import { CODES_MAX } from './coupon-desk.js';
 import { couponPages } from './coupon-pages.js';
 import { openCoupons, type CouponServices } from './services.js';
@@ -123,9 +121,7 @@ function parseCodes(text: string, before: readonly string[] = []): readonly stri
 }
 
 const run = (work: (services: CouponServices) => Promise<void>): Promise<void> =>
-  withConnections(loadConfig(['mysql', 'redis'], process.env), createLog('coupons', 'error'), (connections) =>
-    work(openCoupons(connections)),
-  );
+  withConfigured('coupons', ['mysql', 'redis'], (connections) => work(openCoupons(connections)));
 
 async function revoke({ couponDesk }: CouponServices, flags: RevokeFlags): Promise<void> {
   const { sale, code: codes, reason, dryRun = false, json } = flags;

@@ -22,35 +22,21 @@ export interface RevokeWish {
   readonly reason: string;
 }
 
-/**
- * `revoked`: coupons of this step that were revoked, or would be; `reserved`: coupons that stay, because open payments
- * hold them; `next`: the place of the next step, or null at the end. `not_found`: `code` is missing, or the sale
- */
+/** Counts coupons of this step: `revoked`, and `reserved` by open payments. `not_found`: the `code`, or the sale. */
 export type RevokeAnswer =
   | { readonly outcome: 'done'; readonly revoked: number; readonly reserved: number; readonly next: string | null }
   | { readonly outcome: 'not_found'; readonly code: string | null };
 
 /** Redeems coupons for orders of the shop that Seckill does not know, and revokes coupons. */
 export interface CouponDesk {
-  /**
-   * Redeems a free coupon once, and writes an entry of `actor` to the audit log in the same transaction.
-   * @param reference of the shop. A repeat with the same reference gets the same answer
-   * @throws OperationalError mysql; the coupon may be redeemed, so repeat the call
-   */
+  /** Redeems and audits a free coupon. A repeated `reference` gets the same answer. @throws OperationalError mysql */
   redeem(code: string, reference: string, actor: string): Promise<DeskAnswer>;
-
-  /**
-   * Revokes the next free coupons, with an entry of `actor` in the audit log for each, in one transaction. Leaves all
-   * other coupons alone, so it may be repeated.
-   * @param after `next` of the step before; null: from the beginning
-   * @throws OperationalError mysql; coupons of this step may be revoked, so repeat the call
-   */
+  /** Revokes and audits free coupons. `after` null starts at the beginning. @throws OperationalError mysql; repeat */
   revokeNext(wish: RevokeWish, after: string | null, actor: string): Promise<RevokeAnswer>;
 }
 
 /** Coupons per transaction: some tens of ms, so that nobody who pays waits longer. */
 const PER_STEP = 500;
-/** Maximum number of codes that one call names. */
 export const CODES_MAX = 100;
 
 export function createCouponDesk(pool: MysqlPool, { clock }: { readonly clock: Clock }): CouponDesk {

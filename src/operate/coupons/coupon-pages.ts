@@ -4,10 +4,9 @@ import { withoutUndefined } from '../../core/without-undefined.js';
 import { exportLine, headingOf, type ExportFormat } from '../../http/export-lines.js';
 import { couponBody } from '../../http/routes/coupons.js';
 
-/** Coupons per read. */
 const PAGE = 1000;
 
-/** New columns come last: programs read CSV by position too. */
+/** New columns come last, because programs may read CSV by position. */
 const COLUMNS = [
   'code',
   'userId',

@@ -13,8 +13,6 @@ import { CODES_MAX } from './coupon-desk.js';
 import { couponPages } from './coupon-pages.js';
 import type { CouponServices } from './services.js';
 
-/** Finds, exports, redeems and revokes coupons. */
-
 const couponFilter = {
   user: userId.optional(),
   sale: saleId.optional(),

@@ -3,7 +3,6 @@ import { createCoupons } from '../../mysql/coupon-codes.js';
 import type { Connections } from '../../process/connections.js';
 import { createCouponDesk, type CouponDesk } from './coupon-desk.js';
 
-/** The services that the routes and commands of coupons need. */
 export interface CouponServices {
   readonly coupons: Coupons;
   readonly couponDesk: CouponDesk;

@@ -13,8 +13,6 @@ import { jsonBody, operatorRoute, type Call, type RouteServices } from '../../ht
 import { deadLetterFilter, filterOf, REPLAY_WAIT_MS } from './routes.js';
 import type { DeadLetterServices } from './services.js';
 
-/** Replays or discards many dead letters in one request. */
-
 /** Maximum number of dead letters per request. Further requests may follow. */
 const BULK_MAX = 1000;
 /** Room for the maximum number of ids, which have up to 18 digits each. */
@@ -23,15 +21,9 @@ const FIRST_SHOWN = 20;
 const FAILURES_SHOWN = 100;
 /** Handles one dead letter at a time, no faster than the workers can keep up. */
 const PACE = { perSecond: 100, inFlightMax: 1 };
-/**
- * Time limit of a bulk request, long enough even if every replay uses its whole wait. The request ends earlier if the
- * token expires.
- */
+/** Long enough even if every replay uses its whole wait. A request ends earlier if its token expires. */
 const BULK_MAX_MS = 4 * 3_600_000;
-/**
- * Number of unfinished replays in a row after which a bulk request stops. The workers are then down, and each further
- * replay would cost its whole wait.
- */
+/** After this many unfinished replays in a row, the workers are down, and each further replay would cost its wait. */
 const UNFINISHED_MAX = 5;
 
 const TOO_MANY = 'This api already works on dead letters for another request. Wait, or use another api.';
@@ -94,7 +86,7 @@ export const workOnDeadLetters = operatorRoute({
   },
 });
 
-/** Handles the dead letters. The first event sends the head, so every later fault is reported as an event. */
+/** The first event sends the head, so every later fault is reported as an event. */
 async function workThrough(
   ids: readonly string[],
   call: Call<unknown, unknown, Bulk>,
@@ -135,7 +127,6 @@ async function workThrough(
   }
 }
 
-/** Counts the results. */
 class Progress {
   readonly #of: number;
   readonly #end: 'replayed' | 'discarded';

@@ -14,16 +14,12 @@ export interface CloseRecordedPorts {
   readonly repository: Pick<OrderRepository, 'findByPurchases'>;
 }
 
-/** Maximum number of parked batches that one run checks. */
 const PER_RUN = 100;
 /** Maximum number of dead letters of one batch. Older releases parked several. */
 const PER_BATCH_MAX = 10;
 const WRITERS: readonly string[] = [GROUPS.writer, GROUPS.redriveWriter];
 
-/**
- * Closes the dead letter of a batch if another message of the batch has recorded it since, so that no decision is
- * needed any more. Each run checks some of the parked batches, in rotation.
- */
+/** Closes dead letters of batches that another message has recorded since. Each run checks some, in turn. */
 export function closeRecorded(ports: CloseRecordedPorts): Job {
   let after = '';
   return {

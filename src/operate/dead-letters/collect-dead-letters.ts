@@ -12,7 +12,7 @@ import { type Group, GROUPS } from '../../core/topics.js';
 import { markIfRecorded } from '../../recovery/mark-if-recorded.js';
 import type { RecoveryMetrics } from '../../recovery/metrics.js';
 
-/** The ids that a body contains. `batch` is set only if the body is a batch. */
+/** `batch` is set only if the body is a batch. */
 interface ReadBody {
   readonly outcome: 'decoded';
   readonly batch: Batch | null;
@@ -21,7 +21,6 @@ interface ReadBody {
 }
 export type BodyReader = (body: string) => ReadBody | Undecodable;
 
-/** Reads the messages of each group. */
 export const BODY_READERS: Record<Group, BodyReader> = {
   [GROUPS.writer]: readBatch,
   [GROUPS.redriveWriter]: readBatch,
@@ -63,11 +62,8 @@ export interface CollectDeadLettersPorts {
 const RECEIVE_MAX = 16;
 
 /**
- * Moves messages that the broker has given up into the `dead_letters` table. It first writes the row, then takes a
- * batch out of `pending` (its units stay held), then acknowledges the message. If the keeper dies in between, the
- * message is collected again, which changes nothing.
- * @param options.group the consumer group that gave up
- * @param options.topic the topic of the group, for messages that do not name their topic
+ * Moves given-up messages into `dead_letters`: writes the row, takes a batch out of `pending` (its units stay held),
+ * then acknowledges. A repeat after a crash changes nothing. @param options.topic for messages that do not name it
  */
 export function collectDeadLetters(
   ports: CollectDeadLettersPorts,

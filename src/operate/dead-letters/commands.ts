@@ -129,7 +129,7 @@ export function dlqCommand(): Command {
   return dlq;
 }
 
-/** Adds the filters of a `dlq` command. A dead letter must match all given filters. */
+/** A dead letter must match all given filters. */
 export function addFilters(command: Command, limit = DEAD_LETTERS_MAX): Command {
   return command
     .addOption(new Option('--group <group>', 'only dead letters of this consumer group').choices(Object.values(GROUPS)))
@@ -141,7 +141,6 @@ export function addFilters(command: Command, limit = DEAD_LETTERS_MAX): Command 
     .option('--limit <count>', 'maximum number of dead letters, oldest first', parseWhole(1, DEAD_LETTERS_MAX), limit);
 }
 
-/** The names of the filters, as flags. */
 const NARROWING = [
   'group',
   'since',
@@ -157,7 +156,7 @@ export function filterOf({ group, since, until, sale, key, reason }: FilterFlags
   return withoutUndefined({ group, sinceMs: since, untilMs: until, saleId: sale, key, reason });
 }
 
-/** Parses a variadic argument. Commander passes the ids that it has read so far. */
+/** Commander passes the ids that it has read so far. */
 export const parseDeadLetterIds = (text: string, before: readonly string[] = []): readonly string[] => [
   ...before,
   parseRowNumber('dlq list')(text),

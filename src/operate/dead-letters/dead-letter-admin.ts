@@ -20,26 +20,19 @@ export interface DeadLetterAdminPorts extends ReplayPorts, DiscardPorts {
   readonly repository: ReplayPorts['repository'] & DiscardPorts['repository'];
 }
 
-/** How many dead letters to handle, and how fast. */
 export interface Pace {
-  /** Maximum number of dead letters started per second. */
   readonly perSecond: number;
-  /** Maximum number of dead letters under way at once. */
   readonly inFlightMax: number;
 }
 
-/**
- * The result for one dead letter in a bulk run. `fault` means that a dependency failed and the dead letter is
- * unchanged.
- */
+/** `fault`: a dependency failed, and the dead letter is unchanged. */
 export type DeadLetterResult =
   | { readonly deadLetterId: string; readonly answer: ReplayAnswer | DiscardAnswer }
   | { readonly deadLetterId: string; readonly fault: OperationalError };
 
-/** Number of dead letters per page. */
 const PAGE = 200;
 
-/** What operators do with dead letters: list, replay and discard them, one by one or in bulk. */
+/** Reads throw OperationalError mysql. */
 export class DeadLetterAdmin {
   readonly #ports: DeadLetterAdminPorts;
 
@@ -47,25 +40,19 @@ export class DeadLetterAdmin {
     this.#ports = ports;
   }
 
-  /** @throws OperationalError mysql */
   list(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLetterSummary[]> {
     return this.#ports.deadLetters.list(filter, page);
   }
 
-  /** @throws OperationalError mysql */
   count(filter: DeadLetterFilter): Promise<number> {
     return this.#ports.deadLetters.count(filter);
   }
 
-  /** @throws OperationalError mysql */
   find(deadLetterId: string): Promise<StoredDeadLetter | null> {
     return this.#ports.deadLetters.find(deadLetterId);
   }
 
-  /**
-   * Finds the row of each purchase of a batch, in the order of the batch, or null if a purchase has no row. @throws
-   * OperationalError mysql
-   */
+  /** Returns the row of each purchase in batch order, or null if a purchase has no row. */
   async ordersOf(batch: Batch): Promise<(Order | null)[]> {
     const rows = await lookUpRows([batch], this.#ports.repository);
     return batch.purchases.map((purchase) => rows.get(requestName(batch.saleId, purchase)) ?? null);
@@ -81,10 +68,7 @@ export class DeadLetterAdmin {
     return discardDeadLetter(deadLetterId, this.#ports, { actor });
   }
 
-  /**
-   * Lists at most `max` dead letters that match, oldest first.
-   * @throws OperationalError mysql
-   */
+  /** Lists the oldest first. */
   async *matching(filter: DeadLetterFilter, max: number, behindId?: string): AsyncGenerator<DeadLetterSummary> {
     let left = max;
     let afterId = behindId;
@@ -98,10 +82,7 @@ export class DeadLetterAdmin {
     }
   }
 
-  /**
-   * Lists the parked dead letters that match. Those whose replay an earlier run began but did not finish come first.
-   * @throws OperationalError mysql
-   */
+  /** Lists unfinished replays of an earlier run first. */
   async *parkedMatching(filter: DeadLetterFilter, max: number): AsyncGenerator<DeadLetterSummary> {
     let left = max;
     for (const replayBegun of [true, false]) {
@@ -112,12 +93,7 @@ export class DeadLetterAdmin {
     }
   }
 
-  /**
-   * Handles dead letters at the given pace. After a fault of a dependency, or when `signal` aborts, it starts no
-   * further ones and finishes those under way.
-   * @param onResult called for each dead letter when it is done
-   * @throws OperationalError mysql if the dead letters could not be read
-   */
+  /** After a fault or abort, starts no further ones and finishes those under way. @throws OperationalError mysql */
   async workThrough(
     deadLetterIds: AsyncIterable<string> | Iterable<string>,
     work: (deadLetterId: string) => Promise<ReplayAnswer | DiscardAnswer>,
@@ -163,7 +139,6 @@ export interface ReadResult {
   readonly isEnd: boolean;
 }
 
-/** @param end the state that was requested */
 export function readResult(result: DeadLetterResult, end: 'replayed' | 'discarded'): ReadResult {
   if ('fault' in result) return { word: 'fault', note: result.fault.message, isEnd: false };
   const { answer } = result;

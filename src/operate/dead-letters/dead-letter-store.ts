@@ -5,7 +5,7 @@ import { decodeBatch, sealBatch } from '../../core/batch.js';
 import type { DeadLetterReason, DeadLetterState } from '../../core/ports/dead-letters.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { insertAudit } from '../../mysql/audit-log.js';
-import { DETAIL_MAX, namedByKey } from '../../mysql/dead-letters.js';
+import { DETAIL_MAX, namedByKey, TRACED_COLUMNS, tracedOf } from '../../mysql/dead-letters.js';
 import { execute, knex, now, select } from '../../mysql/knex.js';
 import type { MysqlPool } from '../../mysql/pool.js';
 import type { DeadLetterRow } from '../../mysql/tables.js';
@@ -46,11 +46,10 @@ export interface DeadLetterFilter {
   readonly sinceMs?: number;
   /** Parked before this time, Unix ms. */
   readonly untilMs?: number;
-  /** Whether a replay was ever begun. */
   readonly replayBegun?: boolean;
 }
 
-/** A page of dead letters, oldest first. */
+/** Oldest first. */
 export interface DeadLetterPage {
   /** Returns dead letters after this id. If absent, starts at the oldest. */
   readonly afterId?: string;
@@ -60,62 +59,26 @@ export interface DeadLetterPage {
 /** Result of a change. Only a `parked` dead letter is changed. */
 export type DeadLetterMove = 'done' | 'not_parked' | 'not_found';
 
-/**
- * Reads and changes dead letters. Every change writes a row to the audit log in the same transaction: actor, action,
- * and the dead letter before and after.
- */
+/** Each change writes an audit row in its transaction. Every method throws OperationalError mysql. */
 export interface DeadLetterStore {
-  /**
-   * Lists the parked batches after `afterBatchId`, by batch id.
-   * @throws OperationalError mysql
-   */
+  /** Lists batches by id, after `afterBatchId`. */
   parkedBatches(afterBatchId: string, max: number): Promise<ParkedBatch[]>;
-
-  /** @throws OperationalError mysql */
   list(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLetterSummary[]>;
-
-  /** @throws OperationalError mysql */
   count(filter: DeadLetterFilter): Promise<number>;
-
-  /** @throws OperationalError mysql */
   find(deadLetterId: string): Promise<StoredDeadLetter | null>;
-
-  /**
-   * Records that a replay begins, before anything is published. The dead letter stays `parked`.
-   * @param actor who requested the replay
-   * @throws OperationalError mysql
-   */
+  /** Call it before publishing. The dead letter stays `parked`. */
   beginReplay(deadLetterId: string, actor: string): Promise<DeadLetterMove>;
-
-  /**
-   * Closes a dead letter.
-   * @throws OperationalError mysql
-   */
   close(deadLetterId: string, actor: string, end: 'replayed' | 'discarded', note: string): Promise<DeadLetterMove>;
-
-  /**
-   * Records why a replay did not finish. The dead letter stays `parked`.
-   * @throws OperationalError mysql
-   */
+  /** Records why a replay did not finish. The dead letter stays `parked`. */
   keepParked(deadLetterId: string, actor: string, note: string): Promise<DeadLetterMove>;
 }
 
-/** All columns except the body, which may be long. */
 const SUMMARY_COLUMNS = [
-  'id',
+  ...TRACED_COLUMNS,
   'message_id',
-  'consumer_group',
   'origin_topic',
   'sale_id',
   'batch_id',
-  'reason',
-  'detail',
-  'state',
-  'attempts',
-  'created_at',
-  'replays',
-  'replay_started_at',
-  'note',
 ] as const satisfies (keyof DeadLetterRow)[];
 type SummaryRow = Pick<DeadLetterRow, (typeof SUMMARY_COLUMNS)[number]>;
 
@@ -201,11 +164,7 @@ function matching(filter: DeadLetterFilter): (where: Knex.QueryBuilder) => void 
 
 type Before = Pick<DeadLetterRow, 'state' | 'replays' | 'note'>;
 
-/**
- * Changes a parked dead letter. The row is locked first, so of two concurrent changes, the second sees the result of
- * the first.
- * @param change returns the new values and the audit entry
- */
+/** Locks the row first, so that a concurrent second change sees the first. @param change new values and audit entry */
 async function move(
   pool: MysqlPool,
   id: string,
@@ -225,34 +184,18 @@ async function move(
   });
 }
 
-const summaryOf = (row: SummaryRow): DeadLetterSummary => ({
-  deadLetterId: row.id,
-  messageId: row.message_id,
-  group: row.consumer_group,
-  originTopic: row.origin_topic,
-  saleId: row.sale_id,
-  batchId: row.batch_id,
-  reason: row.reason,
-  detail: row.detail,
-  attempts: row.attempts,
-  state: row.state,
-  parkedAtMs: row.created_at.getTime(),
-  replays: row.replays,
-  replayStartedAtMs: row.replay_started_at?.getTime() ?? null,
-  note: row.note,
-});
+function summaryOf(row: SummaryRow): DeadLetterSummary {
+  const { deadLetterId, group, ...traced } = tracedOf(row);
+  const origin = { messageId: row.message_id, group, originTopic: row.origin_topic };
+  return { deadLetterId, ...origin, saleId: row.sale_id, batchId: row.batch_id, ...traced };
+}
 
 /** Why a dead letter cannot be closed: it was closed before, or it does not exist. */
 export type NotParked =
   | { readonly outcome: 'already_closed'; readonly state: DeadLetterState }
   | { readonly outcome: 'not_found' };
 
-/**
- * Closes a parked dead letter in MySQL.
- * @param actor for the audit log
- * @returns null when done, or the state in which a faster operator has left it
- * @throws OperationalError mysql
- */
+/** @returns null when done, or the state in which a faster operator left it. @throws OperationalError mysql */
 export async function closeDeadLetter(
   deadLetterId: string,
   end: 'replayed' | 'discarded',
@@ -265,15 +208,11 @@ export async function closeDeadLetter(
   return now === null ? { outcome: 'not_found' } : { outcome: 'already_closed', state: now.state };
 }
 
-/** Formats a dead letter for programs: times in ISO 8601. */
 export function summaryBody({ parkedAtMs, replayStartedAtMs, ...summary }: DeadLetterSummary): DeadLetter {
   return { ...summary, parkedAt: isoTime(parkedAtMs), replayStartedAt: isoTimeOrNull(replayStartedAtMs) };
 }
 
-/**
- * Formats a dead letter with its body, as it is and, if it is a batch, decoded. The decoded form leaves out unknown
- * fields.
- */
+/** Shows the body as it is and, for a batch, decoded. The decoded form leaves out unknown fields. */
 export function deadLetterBody({ body, ...summary }: StoredDeadLetter): DeadLetterWithBody {
   const decoded = decodeBatch(body);
   const batch =

@@ -3,8 +3,6 @@ import { workOnDeadLetters } from './bulk-route.js';
 import { discardDeadLetter, exportDeadLetters, listDeadLetters, readDeadLetter, replayDeadLetter } from './routes.js';
 import type { DeadLetterServices } from './services.js';
 
-// The entry point for programs. The command line loads `commands.ts`, only when the command is named.
-
 export const deadLetterRoutes: readonly Route<DeadLetterServices>[] = [
   listDeadLetters,
   exportDeadLetters,

@@ -28,7 +28,6 @@ interface Keeper {
   readonly log: Log;
 }
 
-/** Parks messages that the broker has given up, and closes dead letters that no longer need a decision. */
 export function deadLetterJobs({ broker, mysql, store, repository, metrics, log }: Keeper): PlannedJob[] {
   const parking = createDeadLetterParking(mysql);
   return [
@@ -43,10 +42,7 @@ export function deadLetterJobs({ broker, mysql, store, repository, metrics, log 
   ];
 }
 
-/**
- * Publishes how many dead letters wait for an operator, as soon as they are parked. A dead letter that waits too long
- * is also reported as overdue.
- */
+/** Counts dead letters as soon as they are parked. Overdue ones are reported separately. */
 function watchParked({
   repository,
   metrics,

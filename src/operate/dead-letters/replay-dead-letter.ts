@@ -33,7 +33,6 @@ async function followUntil<T>(
 }
 
 export interface ReplayOptions {
-  /** The actor, for the audit log. */
   readonly actor: string;
   /** How long to wait until consumers have processed the published message, ms. */
   readonly waitMs: number;
@@ -42,16 +41,14 @@ export interface ReplayOptions {
 }
 
 /**
- * - `replayed`: published and processed, so that each purchase of a batch has its row, a due payment deadline has ended
- *   its order, and paid orders have their coupons. Order events for the notifier are only published, because their
- *   effect cannot be observed
- * - `already_recorded`: every purchase already had its row; the dead letter is `replayed`, but nothing was published
- * - `unfinished`: published, but not processed within the wait; the dead letter stays `parked` and may be replayed
- *   again
- * - `unreadable`: the body cannot be read, so no consumer could process it; the dead letter stays `parked`
- * - `not_held`: Redis holds no units for the batch, so it must not become orders; the dead letter stays `parked`
- * - `forged`: none of our programs signed it, and a replay would sign it; the dead letter stays `parked`
- * - `already_closed`: the dead letter was replayed or discarded before
+ * - `replayed`: published and processed: purchases have rows, deadlines ended orders, paid orders have coupons. Other
+ *   effects of order events cannot be observed
+ * - `already_recorded`: every purchase had its row, so nothing was published
+ * - `already_closed`: replayed or discarded before
+ * - `unfinished`: published, but not processed in time. This one and the following stay `parked`
+ * - `unreadable`: no consumer could process the body
+ * - `not_held`: Redis holds no units for the batch, so it must not become orders
+ * - `forged`: none of our programs signed it, and a replay would sign it
  */
 export type ReplayAnswer =
   | { readonly outcome: 'replayed' | 'already_recorded' | KeptOutcome; readonly note: string }
@@ -68,7 +65,6 @@ async function closeReplayed(
   return (await closeDeadLetter(deadLetterId, 'replayed', note, deadLetters, actor)) ?? { outcome, note };
 }
 
-/** Leaves the dead letter `parked` with a note that says why. */
 async function keepParked(
   deadLetterId: string,
   outcome: KeptOutcome,
@@ -97,11 +93,7 @@ interface ReplayMessagePorts {
   readonly clock: Clock;
 }
 
-/**
- * Publishes order events again and waits until their effect shows. Every group of the topic gets the message and
- * ignores events that it has already handled. Safe to repeat after a crash at any point.
- * @throws OperationalError; the dead letter is still `parked` and may be replayed again
- */
+/** Waits until the events take effect. Groups ignore handled events, so a repeat is safe. @throws OperationalError */
 async function replayEvents(
   { deadLetterId, group, body }: StoredDeadLetter,
   ports: ReplayMessagePorts,
@@ -134,7 +126,6 @@ const paidIn = (events: readonly OrderEvent[]): string[] => [
   ...new Set(events.flatMap(({ type, orders }) => (type === 'order.paid' ? orders : []))),
 ];
 
-/** Publishes a payment deadline again, in the same way. */
 async function replayDeadline(
   { deadLetterId, body }: StoredDeadLetter,
   ports: ReplayMessagePorts,
@@ -144,8 +135,7 @@ async function replayDeadline(
   const { actor } = options;
   const decoded = decodePaymentDeadline(body);
   if (decoded.outcome !== 'decoded') return unreadable(deadLetterId, decoded.detail, deadLetters, actor);
-  // Publishes at once, but never before the deadline: if the message came too early, it would only be retried until it
-  // is a dead letter again.
+  // Publishes no earlier than the deadline, because an early message would end as a dead letter again.
   const deadlineAtMs = Math.max(clock.nowMs(), decoded.deadline.deadlineAtMs);
   const deadline: PaymentDeadline = { ...decoded.deadline, deadlineAtMs };
   await deadLetters.beginReplay(deadLetterId, actor);
@@ -168,13 +158,9 @@ export interface ReplayPorts extends ReplayMessagePorts {
   readonly channel: RedriveChannel;
 }
 
-/** The topic of each known group. */
 const TOPIC_OF: ReadonlyMap<string, Topic> = new Map(Object.entries(GROUP_TOPICS));
 
-/**
- * Replays one parked dead letter: a batch goes to the workers, other messages to their own topics.
- * @throws OperationalError; the dead letter is still `parked` and may be replayed again
- */
+/** A batch goes to the workers, other messages to their own topics. @throws OperationalError; it is still `parked` */
 export async function replayDeadLetter(
   deadLetterId: string,
   ports: ReplayPorts,
@@ -193,12 +179,7 @@ export async function replayDeadLetter(
   return replayBatch(deadLetter, ports, options);
 }
 
-/**
- * Publishes one parked batch again and waits for its rows. Safe to repeat after a crash at any point: the batch is in
- * `pending` before it is published (protocol rule 8), so it cannot get lost, and existing rows are looked up before
- * anything is published.
- * @throws OperationalError; the dead letter is still `parked` and may be replayed again
- */
+/** Waits for the rows. Repeatable: in `pending` before it is published (protocol rule 8). @throws OperationalError */
 async function replayBatch(
   { deadLetterId, body }: StoredDeadLetter,
   ports: ReplayPorts,

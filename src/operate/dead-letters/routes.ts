@@ -32,10 +32,7 @@ import { EXPORT_ANSWER, sendExport } from '../../http/send-export.js';
 import { deadLetterBody, summaryBody, type DeadLetterFilter, type StoredDeadLetter } from './dead-letter-store.js';
 import type { DeadLetterServices } from './services.js';
 
-/**
- * How long the api waits for a replay before it answers that the replay is not finished. To replay many dead letters,
- * use `seckill dlq`.
- */
+/** After this wait, a replay is answered as unfinished. `seckill dlq` replays many dead letters. */
 export const REPLAY_WAIT_MS = 10_000;
 
 const params = z.object({ deadLetterId: rowId });
@@ -71,12 +68,7 @@ export const listDeadLetters = operatorRoute({
     after: rowId.optional(),
     limit,
   }),
-  answers: {
-    200: {
-      description: 'a page',
-      schema: deadLetterPage,
-    },
-  },
+  answers: { 200: { description: 'a page', schema: deadLetterPage } },
   problems: [],
   async handle({ query }, { deadLetters }: DeadLetterServices) {
     const { state, after: afterId, limit: max, ...names } = query;
@@ -183,7 +175,6 @@ async function movedAnswer<S extends number>(
 const closedAnswer = (state: DeadLetterState): Answer<'wrong_state'> =>
   problem('wrong_state', { detail: `The dead letter is ${state}, and that is final.` });
 
-/** Returns the current state of each purchase in the batch. */
 async function ordersBody(
   { body, reason }: StoredDeadLetter,
   deadLetters: DeadLetterServices['deadLetters'],
@@ -222,10 +213,7 @@ const COLUMNS = [...new Set<string>([...FIRST_COLUMNS, ...Object.keys(deadLetter
 /** Few per read, because bodies may be long. */
 const PAGE = 20;
 
-/**
- * Yields pages of dead letters with their bodies, oldest first. Does not read ahead.
- * @throws OperationalError mysql
- */
+/** Yields the oldest first, with bodies. Does not read ahead. @throws OperationalError mysql */
 async function* deadLetterPages(
   deadLetters: DeadLetterServices['deadLetters'],
   filter: DeadLetterFilter,

@@ -5,7 +5,6 @@ import { createBatchStore } from '../../redis/batch-store.js';
 import { DeadLetterAdmin } from './dead-letter-admin.js';
 import { createDeadLetterStore } from './dead-letter-store.js';
 
-/** The services that the routes of dead letters need. */
 export interface DeadLetterServices {
   readonly deadLetters: Pick<DeadLetterAdmin, keyof DeadLetterAdmin>;
 }

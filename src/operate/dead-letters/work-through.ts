@@ -5,21 +5,14 @@ import { inLine, print, printError } from '../../process/print.js';
 
 export interface WorkOrder {
   readonly deadLetterIds: AsyncIterable<string> | Iterable<string>;
-  /** Number of dead letters. */
   readonly total: number;
   readonly pace: Pace;
   readonly json: boolean;
-  /** The requested final state. */
   readonly end: 'replayed' | 'discarded';
   readonly work: (deadLetterId: string, signal: AbortSignal) => Promise<ReplayAnswer | DiscardAnswer>;
 }
 
-/**
- * Handles dead letters and prints a line for each. On a terminal, also shows how many are done. After the first Ctrl-C,
- * it starts no further ones and does not wait for results. The second Ctrl-C ends the process at once. In either case,
- * the same command can be run again for the rest.
- * @returns true if every dead letter reached the requested state
- */
+/** The first Ctrl-C starts no more, the second ends the process. @returns whether all reached the requested state */
 export async function workThroughDeadLetters(admin: DeadLetterAdmin, order: WorkOrder): Promise<boolean> {
   const { json, end, total } = order;
   const stopping = new AbortController();

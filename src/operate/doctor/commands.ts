@@ -55,7 +55,6 @@ function parseIds(text: string): string[] {
   return ids;
 }
 
-/** The report as `--json` prints it. */
 export const reportBody = ({ verdict, groups }: Report) => ({
   verdict,
   checks: groups.flatMap(({ findings }) => findings),
@@ -66,7 +65,6 @@ const findingLine = tableLine(5, 26);
 /** Aligns a suggestion with the sentence to which it belongs. */
 const TODO_INDENT = ' '.repeat(2 + 5 + 2 + 26 + 2);
 
-/** The report as text for people. */
 export function reportLines({ groups }: Report): string[] {
   const lines = groups.flatMap(({ title, findings }) => [title, ...findings.flatMap(linesOf), '']);
   return [...lines, sumOf(groups.flatMap(({ findings }) => findings))];

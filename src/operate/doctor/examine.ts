@@ -34,7 +34,6 @@ import { readSection, sectionOf, settingsIn } from './settings.js';
 export interface DoctorOptions {
   /** The programs whose settings must be valid. */
   readonly programs: readonly ProgramKind[];
-  /** The broker cluster. */
   readonly cluster: string | null;
   /** Ids of checks whose risk the operator accepts. */
   readonly accepted?: ReadonlySet<string>;
@@ -44,15 +43,11 @@ export interface DoctorOptions {
 const ANSWER_WITHIN_MS = 3000;
 /** Time-out of all answers of a server, including the connect. */
 const SERVER_WITHIN_MS = 10_000;
-/** Time-out of each attempt to connect. */
 const CONNECT_WITHIN_MS = 1500;
 /** Short, because the answer of a resolver is only a detail and must not delay the report. */
 const LOOKUP_WITHIN_MS = 2000;
 
-/**
- * Asks all servers in the environment in parallel and judges their answers. Changes nothing. Never rejects because a
- * server cannot be reached. Takes at most about ten seconds.
- */
+/** Asks all servers in parallel for at most some ten seconds. Changes nothing. Never rejects because of a server. */
 export async function examine(env: Environment, options: DoctorOptions): Promise<Report> {
   const redisAsked = askRedis(env);
   const published = within(ANSWER_WITHIN_MS, redisAsked).then((asked) => asked?.published ?? null);
@@ -66,10 +61,7 @@ export async function examine(env: Environment, options: DoctorOptions): Promise
   return reportOn({ settings, redis, mysql: withPrograms, rocketmq }, options.accepted);
 }
 
-/**
- * Turns a time-out, or an error of the server, into a finding.
- * @throws any other error of `asking`
- */
+/** Turns a time-out or an error of the server into a finding. @throws any other error of `asking` */
 async function inTime<F extends object>(server: string, asking: Promise<Asked<F>>): Promise<Asked<F>> {
   try {
     const asked = await within(SERVER_WITHIN_MS, asking);
@@ -95,7 +87,6 @@ async function reach(host: string, port: number): Promise<Reach> {
   return (await within(LOOKUP_WITHIN_MS, found)) ?? ELSEWHERE;
 }
 
-/** Resolves to null after `ms`. */
 async function within<T>(ms: number, asking: Promise<T>): Promise<T | null> {
   const timer = new AbortController();
   const late = pause(ms, timer.signal).then(() => null);
@@ -231,11 +222,7 @@ async function askProxies(place: string, access: BrokerAccess): Promise<ProxyFac
   );
   const said = all.flatMap(({ strangers }) => strangers ?? []);
   return {
-    endpoint: {
-      place,
-      refusal: refusals.length === 0 ? null : refusals.join('. '),
-      reach: farthest[0] ?? ELSEWHERE,
-    },
+    endpoint: { place, refusal: refusals.length === 0 ? null : refusals.join('. '), reach: farthest[0] ?? ELSEWHERE },
     strangers: said.includes('served') ? 'served' : (said[0] ?? null),
     ports: all.flatMap(({ ports }) => ports),
   };
@@ -286,7 +273,6 @@ async function askBrokers(
   }
 }
 
-/** Returns the facts about a broker, or says why the broker does not answer. */
 async function askBroker(broker: BrokerAddress): Promise<BrokerSays | string> {
   try {
     return await readBrokerFacts(broker, readTopicLists());
@@ -296,11 +282,7 @@ async function askBroker(broker: BrokerAddress): Promise<BrokerSays | string> {
   }
 }
 
-/**
- * Describes the port of a name server, which never asks for a login but may ask for a certificate. Null if the text is
- * not an address.
- * @param asStranger our access, but without our certificate
- */
+/** A name server never asks for a login, but maybe for a certificate. @param asStranger without our certificate */
 async function nameServerPort(text: string, asStranger: BrokerAccess): Promise<OpenPort | null> {
   try {
     const address = parseAddress(text, asStranger);

@@ -3,8 +3,7 @@ import { readFile, statfs } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { kindOfAddress, type FreeShare, type Reach } from '../../core/doctor/reach.js';
 
-// Facts about the servers that this machine can see: their location, and the ports and disks of servers that run on
-// this machine.
+// Finds out what this machine can see of servers: their location, and ports and disks of local servers.
 
 /** @throws what the resolver throws for a name that it does not know */
 export async function reachOf(host: string, port: number): Promise<Reach> {

@@ -5,7 +5,6 @@ import type { BrokerFacts, BrokerSettings } from './rocketmq-checks.js';
 
 // Reads facts about a broker for `seckill doctor`. Writes nothing.
 
-/** Facts about a broker, and the other ports that it listens on. */
 export interface BrokerSays extends BrokerFacts {
   /** Port for its replicas. Null if the broker does not report it. */
   readonly replicaPort: number | null;
@@ -64,11 +63,7 @@ const versionIn = (described: string): string => described.replace(/^V/, '').rep
 /** Matches `[ 1,003 days, 2 hours, 3 minutes, 4 seconds ]`, measured on the broker's clock. */
 const RUNNING = /([\d,]+) days, (\d+) hours, (\d+) minutes, (\d+) seconds/;
 
-/**
- * Computes the time on the clock of a broker. A broker reports its start time and its uptime in whole seconds, but not
- * its clock.
- * @returns Unix ms, in the middle of that second; null if the broker does not report both
- */
+/** A broker reports its start time and its uptime in seconds, but not its clock. @returns Unix ms, or null */
 export function clockIn({ bootTimestamp, runtime = '' }: Readonly<Record<string, string>>): number | null {
   const [, days, ...rest] = RUNNING.exec(runtime) ?? [];
   if (days === undefined || bootTimestamp === undefined) return null;
@@ -79,10 +74,7 @@ export function clockIn({ bootTimestamp, runtime = '' }: Readonly<Record<string,
 
 type Lines = Readonly<Record<string, string>>;
 
-/**
- * Reads the settings by name, including secrets. Null if our key may not read them.
- * @throws RemotingError
- */
+/** Reads settings, including secrets. Null if our key may not read them. @throws RemotingError */
 async function readSettings(broker: RemotingAddress): Promise<Lines | null> {
   let text: string;
   try {
@@ -118,10 +110,7 @@ const settingsIn = (lines: Lines): BrokerSettings => ({
   timerWheelEnable: flagIn(lines, 'timerWheelEnable'),
 });
 
-/**
- * Sends a request without a key to the admin port of a broker.
- * @throws RemotingError if the broker does not answer
- */
+/** Asks the admin port without a key. @throws RemotingError if the broker does not answer */
 async function strangersAt({ host, port, tls = null }: RemotingAddress): Promise<BrokerFacts['strangers']> {
   const { code } = await exchange({ host, port, tls }, REQUEST.brokerRuntimeInfo);
   return code === 0 ? 'served' : 'refused';

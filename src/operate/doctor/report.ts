@@ -27,7 +27,7 @@ interface Group {
   readonly findings: (facts: AllFacts) => Finding[];
 }
 
-/** Reports on a server. A server that does not answer has a single line. */
+/** A server that does not answer has a single line. */
 const ofServer = <F extends object>(
   answers: Check<Asked<object>>,
   checks: readonly Check<F>[],

@@ -45,7 +45,7 @@ interface GroupFacts {
   readonly found: { readonly retries: number; readonly consumes: boolean } | null;
 }
 
-/** Settings of a broker that matter for our messages. A field is null if the broker has no such setting. */
+/** A field is null if the broker has no such setting. */
 export interface BrokerSettings {
   readonly transactionCheckMax: number | null;
   readonly transactionCheckInterval: number | null;
@@ -59,9 +59,7 @@ export interface BrokerSettings {
   readonly timerWheelEnable: boolean | null;
 }
 
-/** Facts reported by one master broker. */
 export interface BrokerFacts {
-  /** Name of the broker. */
   readonly server: string;
   /** For example `5.4.0`. */
   readonly version: string;
@@ -85,10 +83,7 @@ export interface OpenPort {
 }
 
 export interface RocketmqFacts {
-  /**
-   * The setting ROCKETMQ_ENDPOINT. `refusal` says why our topics cannot be reached there, as a sentence; null if they
-   * can.
-   */
+  /** The setting ROCKETMQ_ENDPOINT. `refusal` is a sentence why our topics cannot be reached there, or null. */
   readonly endpoint: { readonly place: string; readonly refusal: string | null; readonly reach: Reach };
   /** Whether the endpoint serves a client without a key. Null if unknown. */
   readonly strangers: 'served' | 'refused' | null;
@@ -110,15 +105,9 @@ const ASKED_FOR_MS = HOUR_MS;
 const ASKED_FOR_LEAST_MS = 60_000;
 /** The longest time that a deduct takes. A check-back before that would give up its batch. */
 const FIRST_ASKED_MIN_MS = 6_000;
-/**
- * Minimum retention. An order may wait a day for its payment, and a broken broker may stay down overnight until someone
- * repairs it.
- */
+/** An order may wait a day for payment, and a broken broker may stay down overnight. */
 const KEPT_MIN_HOURS = 24;
-/**
- * Fractions of the disk in use. At the higher one, a broker deletes messages that it should keep, and soon refuses new
- * ones.
- */
+/** Fractions of disk in use. At the higher fraction, a broker deletes kept messages and soon refuses new ones. */
 const DISK_WRONG = 0.85;
 const DISK_RISKY = 0.75;
 const READ_AND_WRITE = 6;

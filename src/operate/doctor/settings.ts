@@ -7,16 +7,11 @@ import { readKeyList } from '../../core/hmac.js';
 import type { ProgramKind } from '../../core/ports/program-reports.js';
 import { sentence, withoutPoint } from '../../core/text.js';
 
-// The settings, and what `seckill doctor` finds in them before it asks a server.
-
 /** Settings of this shell, as the programs would read them. */
 export interface SettingsFacts {
   /** Mistakes in the settings, one sentence each. */
   readonly problems: readonly string[];
-  /**
-   * Secrets by the name of their variable. Each key of a list, and the password of a URL, is a separate entry. Never
-   * printed.
-   */
+  /** Secrets by variable, never printed. Each key of a list and the password of a URL is a separate entry. */
   readonly secrets: readonly Secret[];
   /** The setting MESSAGE_UNSIGNED. */
   readonly unsigned: 'refuse' | 'accept';
@@ -42,10 +37,7 @@ interface Listener {
 const LENGTH_MIN = 16;
 /** A shorter secret is guessed within minutes, wherever attackers can try it. */
 const LENGTH_LEAST = 8;
-/**
- * Minimum number of different characters. Of 10 million secrets of 16 random characters, one has fewer; a repeated word
- * often does.
- */
+/** Minimum number of different characters. A random secret of 16 characters almost always has more. */
 const DIFFERENT_MIN = 8;
 /** Words that attackers try first, even with digits and signs after them. Some are in manuals. */
 const WELL_KNOWN = new Set([
@@ -55,10 +47,7 @@ const WELL_KNOWN = new Set([
 /** A secret of this length cannot be guessed, even if it begins with such a word or has only digits. */
 const WELL_KNOWN_MAX = 24;
 
-/**
- * Returns why a secret can be guessed, as the end of a sentence. Null if it cannot. `hopeless` means that any attacker
- * can guess it.
- */
+/** Says why a secret can be guessed, as the end of a sentence. `hopeless`: any attacker can guess it. Null if safe. */
 function weaknessOf(text: string): { readonly why: string; readonly hopeless: boolean } | null {
   if (text === '') return { why: 'is empty', hopeless: true };
   const word = text.length < WELL_KNOWN_MAX ? text.toLowerCase().replace(/[\d\W_]+$/, '') : text;
@@ -192,7 +181,6 @@ function problemsIn(env: Environment, programs: readonly ProgramKind[]): string[
   return [...new Set(problems)].map(withoutPoint);
 }
 
-/** Returns every configured secret of these programs. */
 function secretsIn(env: Environment, programs: readonly ProgramKind[]): Secret[] {
   const sections = new Set(programs.flatMap((program): readonly SectionName[] => PROGRAM_SECTIONS[program]));
   const keys = settingsOf([...sections]);
@@ -203,10 +191,7 @@ function secretsIn(env: Environment, programs: readonly ProgramKind[]): Secret[]
   );
 }
 
-/**
- * Returns the passwords and keys in a setting; none for a public key.
- * @param isNeeded if true, a URL without a password yields an empty password, otherwise nothing
- */
+/** Returns the passwords and keys in a setting. @param isNeeded a URL without a password yields an empty password */
 function textsIn(name: string, value: string, isNeeded: boolean): string[] {
   const [isUrl, login = ''] = /^[a-z+]+:\/\/(?:([^@/]*)@)?/.exec(value) ?? [];
   if (isUrl !== undefined) {

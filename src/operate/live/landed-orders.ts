@@ -16,18 +16,12 @@ const SECOND_MS = 1000;
 export type LandedOrders = ReturnType<typeof createLandedOrders>;
 
 /**
- * Counts the orders written over time. Order ids tell when the orders were written, so no index by time is needed,
- * which would cost every order. All orders of a transaction count in the second in which it began. A transaction that
- * is not committed yet is missing.
- * @param look limits, which tests replace
+ * Counts written orders by the time in their ids, because an index by time would cost every order. A transaction's
+ * orders count in its first second; uncommitted orders are missing. @param look limits, for tests
  */
 export function createLandedOrders(pool: MysqlPool, look: typeof LOOK = LOOK) {
   return {
-    /**
-     * @param saleIds a small number of sales
-     * @returns only the sales that have orders
-     * @throws OperationalError mysql
-     */
+    /** Returns only sales with orders. @param saleIds a small number. @throws OperationalError mysql */
     async bySale(saleIds: readonly string[], fromMs: number, toMs: number): Promise<OrdersBySale> {
       if (saleIds.length === 0) return new Map();
       const found = await select(
@@ -42,12 +36,7 @@ export function createLandedOrders(pool: MysqlPool, look: typeof LOOK = LOOK) {
       return new Map(found.map(({ sale_id, n }) => [sale_id, Number(n)]));
     },
 
-    /**
-     * Counts the orders of one sale, including archived orders.
-     * @returns the seconds that have orders, and the end of the range that was read, which is before `toMs` if there
-     * are very many
-     * @throws OperationalError mysql
-     */
+    /** Counts archived orders too. @returns seconds with orders, and where it ended. @throws OperationalError mysql */
     async bySecond(saleId: string, fromMs: number, toMs: number) {
       const ofSale = { sale_id: saleId };
       const archived = await readSeconds(
@@ -63,8 +52,7 @@ export function createLandedOrders(pool: MysqlPool, look: typeof LOOK = LOOK) {
         .select({ id: 'first_id' }, 'orders')
         .where(ofSale)
         .where(inTime('first_id', fromMs, toMs));
-      // A range keeps its original count, and stays while it has an order in `orders`. If some of its orders are
-      // archived, the rows show what is left.
+      // A range keeps its count while it has an order in `orders`. If some are archived, the rows show the rest.
       const live =
         archived.seconds.size === 0
           ? await readSeconds(pool, ranges, look.ranges)
@@ -90,10 +78,7 @@ interface ReadSeconds {
   readonly isCut: boolean;
 }
 
-/**
- * Returns how far the read got. If a single second exceeds the limit of a read, it counts as read, because the next
- * read must get past it.
- */
+/** Returns how far the read got. A second above the limit counts as read, so that the next read gets past it. */
 function endOf({ seconds, isCut }: ReadSeconds, toMs: number): number {
   const lastMs = [...seconds.keys()].at(-1);
   if (!isCut || lastMs === undefined) return toMs;
@@ -121,10 +106,7 @@ async function readSeconds(pool: MysqlPool, rows: Knex.QueryBuilder, max: number
   };
 }
 
-/**
- * Reads the orders of a sale that are not archived, through its ranges. The ids of one transaction date from about the
- * same moment.
- */
+/** Reads unarchived orders through their ranges. The ids of one transaction date from about the same moment. */
 async function readLeft(
   pool: MysqlPool,
   saleId: string,

@@ -14,15 +14,9 @@ import type { LandedOrders } from './landed-orders.js';
 export const LIVE_SALES_MAX = 20;
 /** Maximum number of sales per list. If more are live, only busy and new ones are counted. */
 const LISTED_MAX = 100;
-/**
- * Maximum number of buckets that are read each time, with some commands for each. Other sales keep their previous
- * figures, in turns.
- */
+/** Maximum number of buckets per read. The other sales keep their previous figures, in turns. */
 const BUCKETS_PER_LOOK = 64;
-/**
- * How long ago the second was to which the rates apply, ms. By now every api has added its answers, and the orders have
- * been written.
- */
+/** Rates apply to the second this long ago, ms. By now all answers and orders of that second are in. */
 const SECOND_AGO_MS = 2000;
 /** Period over which sales are ranked by how busy they are, ms. */
 const BUSY_MS = 10_000;
@@ -51,10 +45,7 @@ export interface LiveSalesPorts {
 const ACCEPTED = 'accepted';
 const REPEATED = 'replayed';
 
-/**
- * @param heard the history by second, or null if it could not be read
- * @returns null if unknown
- */
+/** Null if unknown. @param heard by second, or null if it could not be read */
 export function answersAt(heard: ReadonlyMap<number, AnswerCounts | null> | null, atMs: number): AnswerCounts | null {
   const counts = heard === null ? null : heard.get(atMs);
   return counts === undefined ? {} : counts;
@@ -66,7 +57,6 @@ export function refusalsOf({ [ACCEPTED]: _accepted, [REPEATED]: _repeated, ...re
   return refused;
 }
 
-/** Shows the live sales, over all apis and workers. */
 export class LiveSales {
   readonly #ports: LiveSalesPorts;
   #figures = new Map<string, Figures>();
@@ -75,9 +65,7 @@ export class LiveSales {
     this.#ports = ports;
   }
 
-  /**
-   * @returns all that could be read; `missing` has a sentence for each failure. Never throws because a server is down.
-   */
+  /** Never throws because of a server. `missing` has a sentence for each failure. */
   async look(): Promise<{
     readonly sales: readonly SaleNow[];
     readonly moreSales: number;
@@ -118,10 +106,7 @@ export class LiveSales {
     return { sales, moreSales: all.length - shown.length, missing: [...missing] };
   }
 
-  /**
-   * Lists the live sales, busiest first. Idle sales follow: first those opened most recently, then those that open
-   * next.
-   */
+  /** Lists the busiest first. Idle sales follow: the last opened, then the next to open. */
   async #alive(busy: ReadonlyMap<string, number>): Promise<Sale[]> {
     const { sales } = this.#ports;
     const listed = await sales.list({ states: LIVE_STATES, max: LISTED_MAX });
@@ -173,7 +158,7 @@ export class LiveSales {
 
 const UNREAD: Figures = { readMs: 0, left: null, inRepair: false, pending: null, pendingOldestMs: null };
 
-/** Whether a bucket is in repair. Buckets may be missing while a sale is being warmed. */
+/** Buckets may be missing while a sale is being warmed. */
 const isInRepair = ({ state }: Sale, bucket: StoredSale | null): boolean =>
   bucket === null ? state !== 'warm' : bucket.state === 'repair';
 

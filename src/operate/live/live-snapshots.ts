@@ -36,10 +36,7 @@ const NOT_READY_MS = 6_000;
 const VANISHED_MS = 60_000;
 const VANISHED_SHOWN_MAX = 20;
 
-/**
- * While there are listeners, creates a snapshot every second and sends it to all of them. A slow snapshot delays the
- * next one. A snapshot that fails with a bug is left out.
- */
+/** Sends a snapshot to all listeners every second. A slow snapshot delays the next. A failed snapshot is left out. */
 export class LiveSnapshots {
   readonly #parts: LiveSnapshotsParts;
   readonly #listenersMax: number;
@@ -60,16 +57,11 @@ export class LiveSnapshots {
     return this.#listeners.size;
   }
 
-  /** Whether no further listener fits. */
   get isFull(): boolean {
     return this.#listeners.size >= this.#listenersMax;
   }
 
-  /**
-   * Adds a listener. Call it only if `isFull` is false.
-   * @param send receives the last snapshot before this call returns, if that snapshot is recent
-   * @returns a function that removes the listener, safe to call twice
-   */
+  /** Call it only if not `isFull`. @param send gets a recent snapshot at once. @returns removes the listener */
   follow(send: SendEvent): () => void {
     assert(!this.isFull, 'too many listeners');
     this.#listeners.add(send);
@@ -142,10 +134,7 @@ export class LiveSnapshots {
     return [{ ...report, seenMsAgo: Math.round(this.#parts.clock.monotonicMs() - atMs) }, ...others];
   }
 
-  /**
-   * Combines the conditions that the programs report with those that are visible only from outside.
-   * @param unknown why programs may be missing, and since when if that is known; null if all running programs are known
-   */
+  /** Adds conditions that only an outsider sees. @param unknown why programs may be missing and since when, or null */
   #conditionsOf(
     programs: readonly LiveProgram[],
     vanished: readonly SeenProgram[],
@@ -186,10 +175,7 @@ export class LiveSnapshots {
   }
 }
 
-/**
- * Returns the number of buyers who wait for a sale. Every api reports the whole line, but some reports are older than
- * others.
- */
+/** Every api reports the whole line of a sale, but some reports are older than others. */
 function waitingIn(programs: readonly LiveProgram[], saleId: string): number | null {
   const reported = programs.flatMap(({ waiting }) => waiting[saleId] ?? []);
   return reported.length === 0 ? null : Math.max(...reported);

@@ -49,7 +49,6 @@ export const followLive = operatorRoute({
 });
 
 const SECOND_MS = 1000;
-/** Maximum number of seconds in one answer. */
 const SECONDS_MAX = 3600;
 
 export const readSaleSeconds = operatorRoute({

@@ -12,11 +12,7 @@ import { LiveSnapshots } from './live-snapshots.js';
 /** Maximum number of consoles that follow one api. */
 const CONSOLE_STREAMS_MAX = 100;
 
-/**
- * Opens the services that the routes of live figures need.
- * @param own returns the last report of this api
- * @throws OperationalError redis
- */
+/** @param own the last report of this api. @throws OperationalError redis */
 export async function openLive(connections: Connections<'mysql' | 'redis' | 'operators'>, own: () => OwnReport | null) {
   const { config, clock, log } = connections;
   const redis = await connections.redis();

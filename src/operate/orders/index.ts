@@ -1,8 +1,6 @@
 import { cancelAnyOrder, listOrderRefunds, refundOrder, voidSale } from './money-routes.js';
 import { exportOrders, findOrders, readAnyOrder } from './routes.js';
 
-// The entry point for programs. The command line loads `commands.ts`, only when the command is named.
-
 export const orderRoutes = [
   findOrders,
   exportOrders,

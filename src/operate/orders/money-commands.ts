@@ -30,7 +30,6 @@ interface RefundFlags {
   readonly json?: boolean;
 }
 
-/** The commands that move one order. */
 export function moneyCommands(): Command[] {
   return [
     new Command('cancel')

@@ -11,8 +11,6 @@ import { jsonBody, operatorRoute, type RouteServices } from '../../http/route.js
 import { foundOrderBodies } from './order-pages.js';
 import type { OrderServices } from './services.js';
 
-/** Cancels and refunds orders for operators, one by one or a whole sale. */
-
 const params = z.object({ orderId });
 const reason = text.trim().min(1).max(500).meta({ description: 'for the audit log' });
 

@@ -7,11 +7,7 @@ import { orderBody } from '../../http/routes/orders.js';
 /** Number of orders per read, and therefore the maximum that waits for a slow reader. */
 const PAGE = 1000;
 
-/**
- * Yields the text of each page, which is empty if none of its orders matches. Does not read ahead, so a caller that
- * waits before it takes the next page holds up the search.
- * @throws OperationalError mysql
- */
+/** A page is empty if none of its orders matches. A slow caller holds up the search. @throws OperationalError mysql */
 export async function* orderPages(
   search: OrderSearch,
   filter: OrderFilter,
@@ -54,10 +50,7 @@ const COLUMNS = [
 
 export const lineOf = (body: FoundOrder, format: ExportFormat): string => exportLine(body, COLUMNS, format);
 
-/**
- * Formats orders for operators, for HTTP and for the command line.
- * @throws OperationalError mysql
- */
+/** @throws OperationalError mysql */
 export async function foundOrderBodies(
   orders: readonly ShownOrder[],
   search: { readonly detailsOf: OrderSearch['detailsOf'] },

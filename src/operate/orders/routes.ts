@@ -51,9 +51,7 @@ export const findOrders = operatorRoute({
     'Finds orders by user, sale or time, and by state; with `paidFrom` in the order in which they were paid. A page may be short or empty. Pass `next` as `after` until it is null.',
   access: 'viewer',
   query: filterObject({ ...orderFilter, after, limit }),
-  answers: {
-    200: { description: 'a page', schema: foundOrders },
-  },
+  answers: { 200: { description: 'a page', schema: foundOrders } },
   problems: [],
   async handle({ query }, { orderSearch }) {
     const filter = filterOf(query);

@@ -3,7 +3,6 @@ import { createOrderRefunds } from '../../mysql/order-refunds.js';
 import type { Connections } from '../../process/connections.js';
 import { systemClock as clock } from '../../process/system-clock.js';
 
-/** The services that operators need to move orders and their money. */
 export interface OrderServices {
   readonly orderRefunds: OrderRefunds;
 }

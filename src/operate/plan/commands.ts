@@ -67,7 +67,6 @@ const faultLine = (fault: Fault): string =>
 
 const column = tableLine(27, 11, 30);
 
-/** Returns the plan as text for people, with the limits and the availability. */
 export function planText({ load: { tries, winners, readers }, lines, limits }: Plan): string {
   return [
     `${figure(tries)} tries per second, ${figure(winners)} winners and ${figure(readers)} open pages need:`,

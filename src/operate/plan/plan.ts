@@ -4,7 +4,6 @@ import { BUCKETS_MAX } from '../../core/bucket.js';
 import { OPEN_POLL_MS } from '../../sales/poll-after.js';
 import type { UnitCosts } from './unit-costs.js';
 
-/** The load that a sale must bear. */
 export interface Load {
   /** Purchase attempts per second at the peak. */
   readonly tries: number;
@@ -46,14 +45,10 @@ const POOL_MAX = SCHEMA.mysql.poolMax.fallback as number;
 const HEADROOM = 2;
 /** Objective: 99.9 % of the accepted purchases are orders within this time, in seconds. */
 const LAND_WITHIN_S = 5;
-/**
- * Interval at which an open page reads its sale again, in seconds. A cache in front of the apis answers most of these
- * reads.
- */
+/** Seconds between two reads of an open page. A cache answers most of these reads. */
 const READ_EVERY_S = OPEN_POLL_MS / 1000;
 /** Number of rounds, enough for the figures to settle. */
 const ROUNDS = 100;
-/** Number of cores of one broker. */
 const BROKER_CORES = 4;
 const REFUSAL_BYTES = 400;
 const READ_BYTES = 700;
@@ -67,7 +62,6 @@ const ASSUMED = 'assumed';
 const BENCH = 'bench/README.md';
 const SIZING = 'docs/deployment.md';
 
-/** Computes what a load needs, from the cost of each piece of work. */
 export function planFor(load: Load, costs: UnitCosts): Plan {
   const { tries, winners, readers } = load;
   const { batch, notifications } = loadConfig(['batch', 'notifications'], {});

@@ -6,7 +6,6 @@ interface PerOrder {
   readonly single: number;
 }
 
-/** The CPU cost of each kind of work. */
 export interface UnitCosts {
   readonly source: string;
   readonly api: PerOrder;
@@ -20,17 +19,12 @@ export interface UnitCosts {
   readonly read: number;
   /** CPU of Redis per attempt for the limits of address and user, in µs. */
   readonly limitsInRedis: number;
-  /**
-   * Number of purchases that one Redis server deducts, and of rows that one MySQL server inserts, both in full batches.
-   */
+  /** Purchases that a Redis server deducts and rows that a MySQL server inserts, in full batches. */
   readonly deductsPerSecond: number;
   readonly rowsPerSecond: number;
 }
 
-/**
- * The figures of bench/README.md, which a test compares with these, and those for the whole life of an order that comes
- * alone.
- */
+/** The figures of bench/README.md, which a test compares with these, and those of an order that comes alone. */
 export const README_COSTS: UnitCosts = {
   source: 'bench/README.md',
   api: { full: 59, single: 342 },
@@ -64,11 +58,7 @@ const parts = z.object({
 });
 const benchReport = z.object({ startedAt: z.string(), results: z.array(z.looseObject({ scenario: z.string() })) });
 
-/**
- * Takes the costs from a report of `npm run bench -- --json`: from `win` and, if they were run, from `no-group-commit`,
- * `sold-out`, `limits` and `crowd`. Takes all others from `README_COSTS`.
- * @returns a sentence if the text is not such a report, or has no `win`
- */
+/** Takes costs from `npm run bench -- --json`, the rest from `README_COSTS`. @returns a sentence if it has no `win` */
 export function readBenchReport(text: string): UnitCosts | string {
   let json: unknown;
   try {

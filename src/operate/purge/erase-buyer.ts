@@ -6,8 +6,8 @@ import { idIn } from '../../mysql/move-orders.js';
 import type { MysqlPool } from '../../mysql/pool.js';
 import { retryConflicts } from '../../mysql/retry-conflicts.js';
 
-// Erases one buyer: a random name replaces the id everywhere, and notes and trace ids are removed. Amounts, times and
-// numbers stay, so the books remain correct.
+// A random name replaces the buyer's id everywhere, and notes and trace ids are removed. Amounts, times and numbers
+// stay, so the books remain correct.
 
 interface ErasedRows {
   readonly what: string;
@@ -15,11 +15,7 @@ interface ErasedRows {
   readonly rows: number;
 }
 
-/**
- * - `erased`: lists what was changed, and the random name, which nothing links to the buyer
- * - `open`: nothing was changed; lists the reasons
- * - `unknown`: no row names the buyer
- */
+/** `erased`: under a new name that nothing links to the buyer. `open`: why not yet. `unknown`: no row names it. */
 export type Erased =
   | { readonly outcome: 'erased' | 'unknown'; readonly name: string; readonly rows: readonly ErasedRows[] }
   | { readonly outcome: 'open'; readonly why: readonly string[] };
@@ -41,9 +37,8 @@ const BATCH = 500;
 const TEXTS_PER_READ = 100;
 
 /**
- * Erases a buyer whose sales have all left Redis and whose money is settled. May be interrupted and run again: the
- * orders come last, because they tell which requests the buyer made.
- * @throws OperationalError mysql
+ * Requires that the buyer's sales have left Redis and that all money is settled. May be interrupted and repeated: the
+ * orders come last, because they tell which requests the buyer made. @throws OperationalError mysql
  */
 export async function eraseBuyer(
   { userId, dryRun, actor }: { readonly userId: string; readonly dryRun: boolean; readonly actor: string },
@@ -56,10 +51,7 @@ export async function eraseBuyer(
   const swap = swapOf(userId, name, orders);
   const rows: ErasedRows[] = [];
   const note = (what: string, count: number): void => void (count > 0 && rows.push({ what, rows: count }));
-  /**
-   * Changes or deletes the rows of the buyer in one table.
-   * @param changes null to delete them
-   */
+  /** @param changes null to delete the rows */
   const change = async (table: string, changes: string | null): Promise<void> => {
     const of = `${table} WHERE user_id = ?`;
     const [row] = await pool.query<{ readonly n: string }>(`SELECT COUNT(*) AS n FROM ${of}`, [userId]);
@@ -84,7 +76,6 @@ export async function eraseBuyer(
   note('reasons in audit_log', await eraseReasons(pool, orders, dryRun));
   await change('compensation_jobs', null);
   await change('notifications', null);
-  /** Applies a statement to the rows of the buyer's orders in one table. */
   const changeOfOrders = async (table: string, statement: string): Promise<void> => {
     let changed = 0;
     for (let from = 0; from < orders.length; from += BATCH) {
@@ -173,10 +164,7 @@ async function reasonsToWait(pool: MysqlPool, userId: string): Promise<string[]>
 /** A buyer as a batch encodes it, as the first of three values. */
 const inBatch = (userId: string): string => `[${JSON.stringify(userId)},"`;
 
-/**
- * Returns a function that replaces the id in a text, but only where it certainly means the buyer: as the value of
- * `userId` or `user`, as the buyer of a purchase in a batch, and before a request id of the buyer.
- */
+/** Replaces the id only where it means the buyer: in `userId` or `user`, in a batch, and before a request id. */
 function swapOf(userId: string, name: string, orders: readonly OrderOfBuyer[]): (text: string) => string {
   const json = JSON.stringify(userId);
   const pairs: [string, string][] = [
@@ -200,10 +188,7 @@ function swapOf(userId: string, name: string, orders: readonly OrderOfBuyer[]): 
   };
 }
 
-/**
- * Erases what operators wrote about the orders in the audit log, because they may have named the buyer.
- * @returns number of rows
- */
+/** Operators may have named the buyer in audit reasons. @returns number of rows */
 async function eraseReasons(pool: MysqlPool, orders: readonly OrderOfBuyer[], dryRun: boolean): Promise<number> {
   let erased = 0;
   for (let from = 0; from < orders.length; from += BATCH) {
@@ -220,10 +205,7 @@ async function eraseReasons(pool: MysqlPool, orders: readonly OrderOfBuyer[], dr
   return erased;
 }
 
-/**
- * Rewrites the texts of a table that contain the buyer. Reads the whole table, page by page.
- * @returns number of rows
- */
+/** Rewrites texts that contain the buyer, page by page through the whole table. @returns number of rows */
 async function rewriteTexts(
   pool: MysqlPool,
   table: 'dead_letters' | 'reconcile_runs' | 'audit_log',

@@ -6,8 +6,7 @@ import { ARCHIVED } from '../../mysql/order-archive.js';
 import type { MysqlPool, Transaction } from '../../mysql/pool.js';
 import { retryConflicts } from '../../mysql/retry-conflicts.js';
 
-// Deletes old records for good. Reads each kind in the order of its key, with a limited number of rows per transaction.
-// A row that is still open is kept, no matter how old it is.
+// Reads old records in the order of their keys, a limited number per transaction. Keeps open rows of any age.
 
 /** The kinds of records, in the order in which they are purged: refunds after their payments. */
 export const PURGED = [
@@ -38,7 +37,6 @@ export interface PurgeOrder {
   readonly beforeMs: number;
   readonly kinds: readonly PurgedKind[];
   readonly dryRun: boolean;
-  /** The actor, for the audit log. */
   readonly actor: string;
   /** Stops after the current transaction. */
   readonly signal?: AbortSignal;
@@ -54,13 +52,11 @@ interface OldRow {
 
 const isOver = ({ is_open: isOpen }: OldRow): boolean => Number(isOpen) === 0;
 
-/** A kind of records: how to find old rows, and how to delete them. */
 interface Walk {
   /** A key that comes before every other. */
   readonly start: string;
   /** Returns the next rows that are old enough. Columns: `id`, `is_open`. */
   readonly page: (pool: MysqlPool, after: string, before: Date, max: number) => Promise<readonly OldRow[]>;
-  /** @returns the number of removed records */
   readonly remove: (tx: Transaction, ids: readonly string[], before: Date) => Promise<number>;
 }
 
@@ -98,8 +94,8 @@ const ARCHIVE: Walk = {
       [from, lowestOrderIdAt(before.getTime()), max],
     ),
   async remove(tx, all) {
-    // Lock the orders and check them again, because a payment may just have been recorded for one of them. This needs a
-    // second statement: the first reads the payments as they were before it waited for its locks.
+    // Checks the locked orders again, because a payment may just have been recorded. The first statement reads payments
+    // from before its wait for locks.
     await tx.query(`SELECT id FROM orders_archive WHERE ${idIn(all)} FOR UPDATE`);
     const judged = `SELECT CAST(id AS CHAR) AS id, (${OPEN_MONEY}) AS is_open FROM orders_archive WHERE ${idIn(all)}`;
     const ids = (await tx.query<OldRow>(judged)).filter(isOver).map(({ id }) => id);
@@ -158,11 +154,8 @@ const WALKS: Readonly<Record<PurgedKind, readonly Walk[]>> = {
 };
 
 /**
- * Purges old records. May be stopped at any moment and run again. After each transaction it pauses for as long as that
- * took, so that half of the server is left for sales.
- * @param onProgress called after each transaction with the sums so far
- * @returns the sums by kind; a kind that was not reached is missing
- * @throws OperationalError mysql; the other records are still there
+ * May be stopped and repeated. Pauses after each transaction for as long as that took, to leave half of the server for
+ * sales. @returns sums by kind; unreached kinds are missing. @throws OperationalError mysql
  */
 export async function purge(
   { beforeMs, kinds, dryRun, actor, signal }: PurgeOrder,

@@ -1,11 +1,9 @@
 import { Command, Option } from 'commander';
-import { loadConfig } from '../../core/config/load.js';
 import { assertNever } from '../../core/errors.js';
 import { JOB_STATES, type CompensationJob, type JobState } from '../../core/ports/compensation-repository.js';
 import type { ReconcileRun } from '../../core/ports/reconcile-runs.js';
 import { COMPENSATED_KINDS, describeFinding, type CompensatedKind } from '../../core/sale-finding.js';
-import { withConnections } from '../../process/connections.js';
-import { createLog } from '../../process/telemetry.js';
+import { withConfigured } from '../../process/connections.js';
 import { CliError, UsageError } from '../../process/cli-error.js';
 import { limitOption, operatorName, parseRowNumber, parseSaleId, parseWhole } from '../../process/options.js';
 import { inLine, isoTime, print, printError, printPage, tableLine } from '../../process/print.js';
@@ -132,8 +130,7 @@ const RESOLVED_AT_ONCE = 20_000;
 
 async function resolveSales(mode: ResolveMode, { sale, wait, dryRun = false, json }: ResolveFlags): Promise<void> {
   const sections = ['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages', 'reconcile', 'repair', 'order'] as const;
-  const config = loadConfig(sections, process.env);
-  await withConnections(config, createLog('reconcile', 'error'), async (connections) => {
+  await withConfigured('reconcile', sections, async (connections) => {
     const { reconcile } = await openReconcile(connections);
     const { resolveLost } = await openResolve(connections);
     if (!json) print(resolvedLine('outcome', 'sale', 'order', 'buyer', 'request', 'evidence', 'reason or note'));
@@ -183,18 +180,17 @@ function sentenceOf(result: SaleResolved, dryRun: boolean): string {
   }
 }
 
-/** Adds the list options. `--sale` and `--json` belong to the parent command. */
+/** `--sale` and `--json` belong to the parent command. */
 const addListOptions = (command: Command): Command =>
   command
     .addOption(limitOption('lines'))
     .addHelpText('after', '\n--sale <saleId> shows one sale only, --json prints one JSON line each.');
 
 async function run(task: (admin: ReconcileAdmin) => Promise<void>): Promise<void> {
-  const config = loadConfig(['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages', 'reconcile'], process.env);
-  await withConnections(config, createLog('reconcile', 'error'), async (connections) => {
-    const { reconcile } = await openReconcile(connections);
-    await task(reconcile);
-  });
+  const sections = ['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages', 'reconcile'] as const;
+  await withConfigured('reconcile', sections, async (connections) =>
+    task((await openReconcile(connections)).reconcile),
+  );
 }
 
 async function reconcileSales(admin: ReconcileAdmin, { sale, apply = false, wait, json }: RunFlags): Promise<void> {

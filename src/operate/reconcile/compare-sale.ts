@@ -13,12 +13,7 @@ import { SaleNotes, type SaleReport } from './sale-report.js';
 const OUTBOX_ATTEMPTS_MIN = 20;
 const STUCK_MAX = 100;
 
-/**
- * Compares Redis and MySQL for one sale, which may be selling. Reads page by page, and reads each difference again,
- * separately, before it becomes a finding. Changes nothing.
- * @param onPage called between pages, to keep a lease
- * @throws OperationalError, and any error that `onPage` throws
- */
+/** Reads each difference again before it is a finding. @param onPage keeps the lease. @throws OperationalError */
 export async function compareSale(
   sale: Sale,
   sides: BothSides,
@@ -31,8 +26,7 @@ export async function compareSale(
   const judge = new RequestJudge(saleId, sides, limits, notes, onPage);
 
   const units = (await repairNeedIn(sale, sides.repairs)) === null ? await measureDrift(sale, sides, limits) : null;
-  // Redis does not have the whole sale, so its data cannot be judged: a sale that is only partly loaded would yield
-  // thousands of findings. A closed sale is rebuilt on request, a retired sale never.
+  // A partly loaded sale would yield thousands of findings. A closed sale is rebuilt on request, a retired sale never.
   if (units === null && sale.state === 'closed') notes.isWhole = sale.retiredAtMs !== null;
   else if (units === null && sale.state !== 'draft') notes.found({ kind: 'not_loaded', saleId });
   let heldUnits = 0;

@@ -24,7 +24,6 @@ export interface CompensateOptions {
   readonly leaseMs: number;
 }
 
-/** Number of attempts before a job is given up. */
 export const ATTEMPTS_MAX = 5;
 /** If this many sales in one pass get no answer, the pass assumes that Redis as a whole is down. */
 const AWAY_MAX = 3;
@@ -32,13 +31,10 @@ const AWAY_MAX = 3;
 const JOBS_MAX = 100;
 
 /**
- * Works through the compensation jobs that are due, one after the other. A failed job is retried at growing intervals.
- * After the last attempt, a purchase without a row becomes `failed` and its units go back. A job is claimed only when
- * its turn comes, and an attempt counts only if it was made, so a keeper that dies delays at most one job and uses up
- * no attempt.
- * @param saleId only jobs of this sale
- * @returns number of jobs that were claimed
- * @throws OperationalError mysql; any other error of a job, after all jobs have had their turn
+ * Works through the due jobs one by one, with growing pauses between attempts. After the last, a purchase without a row
+ * becomes `failed` and its units go back. Claims a job only when its turn comes, and counts only attempts that were
+ * made, so a dying keeper delays at most one job.
+ * @returns number of claimed jobs. @throws OperationalError mysql; after all jobs, any other error of a job
  */
 export async function compensate(
   ports: CompensatePorts,
@@ -51,10 +47,7 @@ export async function compensate(
   const pass: RepairPass = { published: new Set(), followMs: Math.min(FOLLOW_MAX_MS, options.retryFirstMs) };
   const bugs: unknown[] = [];
   const claimed = new Set<string>();
-  /**
-   * Sales whose Redis server did not answer. Their other jobs are skipped, because each would wait for its time-out and
-   * delay the jobs of other sales.
-   */
+  /** Skips other jobs of unanswered sales, because each time-out would delay the jobs of other sales. */
   const away = new Set<string>();
   while (claimed.size < JOBS_MAX) {
     const [job] = await ports.jobs.claim(claim);
@@ -77,8 +70,7 @@ export async function compensate(
     try {
       const missing = await outageMet(job, ports, options, { actor, pass });
       if (missing === 'redis') away.add(job.saleId);
-      // If a dependency that all sales share fails, the other jobs stay due, because each would only wait for its
-      // time-out.
+      // If a shared dependency fails, the other jobs stay due, because each would only wait for its time-out.
       if ((missing !== null && missing !== 'redis') || away.size >= AWAY_MAX) break;
     } catch (error) {
       if (error instanceof OperationalError) throw error;
@@ -98,10 +90,7 @@ interface Work {
 const pauseMsOf = (attempts: number, { retryFirstMs }: CompensateOptions): number =>
   retryFirstMs * 2 ** Math.min(attempts, ATTEMPTS_MAX - 1);
 
-/**
- * Works on one job.
- * @returns the dependency that failed, so that the result is unknown; otherwise null
- */
+/** @returns the failed dependency, if the result is unknown; otherwise null */
 async function outageMet(
   job: CompensationJob,
   ports: CompensatePorts,
@@ -146,8 +135,8 @@ async function repairOf(
 ): Promise<Repair> {
   const sale = await ports.repository.findSale(job.saleId);
   if (sale === null) return later(`there is no sale ${job.saleId}`);
-  // Data that a repair is about to replace cannot be judged. The sale was read first, so once a repair has begun, a
-  // batch that is sealed with the epoch of that read is an older batch, and has to reacquire its units.
+  // A repair is about to replace this data. The sale was read first, so once a repair has begun, a batch sealed with
+  // that epoch is older, and has to reacquire its units.
   if (job.kind !== 'stuck_outbox' && (await repairNeedIn(sale, ports.repairs)) !== null) {
     await ports.repairs.askForRepair(sale.saleId); // the keeper does not rebuild a closed sale unless asked
     return later('the sale waits for a repair', false);

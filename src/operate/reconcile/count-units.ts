@@ -6,10 +6,7 @@ import type { BothSides } from '../../recovery/stale-markers.js';
 export interface SaleUnits {
   readonly unitsLeft: number;
   readonly unitsOfBuyers: number;
-  /**
-   * Stock, minus units left, minus units in transit between two buckets, minus units that buyers hold. 0 if all units
-   * are accounted for.
-   */
+  /** Stock minus units left, units in transit between buckets and buyers' units. 0 if all are accounted for. */
   readonly difference: number;
   readonly pending: number;
   /** Whether units moved during the count or are in transit. A difference then means nothing. */
@@ -21,11 +18,8 @@ export interface SaleUnits {
 }
 
 /**
- * Adds up where the units of a sale are. A difference counts only if a second count finds the same difference, the
- * stock has not changed in between, and nothing is under way: no young batch in `pending`, no outstanding release, no
- * restock.
- * @returns null if a bucket is not loaded
- * @throws OperationalError
+ * A difference counts only if a second count agrees, the stock is unchanged, and nothing is under way: no young batch
+ * in `pending`, no release, no restock. @returns null if a bucket is not loaded. @throws OperationalError
  */
 export async function measureDrift(
   sale: Sale,
@@ -67,10 +61,8 @@ async function measure(sale: Sale, store: ReconcileStore, safeAgeMs: number): Pr
 const COUNTS = 2;
 
 /**
- * Compares the units of the buyers with the requests that hold them (I4). Drift is computed from the units of the
- * buyers, so if the two differ, one of them is damaged, and the correct stock cannot be computed.
- * @returns how many units too many the buyers have, 0 if both agree, or null if units moved during the count
- * @throws OperationalError
+ * Compares buyers' units with the requests that hold them (I4). If they differ, the drift cannot tell the correct
+ * stock. @returns the buyers' surplus; 0 if both agree; null if units moved. @throws OperationalError
  */
 export async function buyersTooMany(
   sale: Sale,

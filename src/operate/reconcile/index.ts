@@ -8,8 +8,6 @@ import {
 } from './routes.js';
 import type { ReconcileServices, Resolves } from './services.js';
 
-// The entry point for programs. The command line loads `commands.ts`, only when the command is named.
-
 export const reconcileRoutes: readonly Route<ReconcileServices & Resolves>[] = [
   reconcileSale,
   resolveLostOrders,

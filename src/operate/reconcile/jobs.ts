@@ -41,10 +41,7 @@ export class SalesNotCompared extends Error {
   }
 }
 
-/**
- * Compares Redis and MySQL for every recent sale. `apply` creates jobs for the findings, which `compensateJob` carries
- * out.
- */
+/** Compares every recent sale. `apply` creates jobs for findings, which `compensateJob` carries out. */
 export function reconcileJob({ reconcile, metrics }: Reconciling, { apply }: { readonly apply: boolean }): Job {
   return {
     name: 'reconcile',
@@ -60,7 +57,6 @@ export function reconcileJob({ reconcile, metrics }: Reconciling, { apply }: { r
 const REMOVED_PER_STEP = 100;
 const STEPS_MAX = 20;
 
-/** Removes records of old runs and compensated jobs. */
 export function tidyRuns(reconcile: ReconcileAdmin, { keepMs }: { readonly keepMs: number }): Job {
   return {
     name: 'tidy-runs',

@@ -24,11 +24,8 @@ export interface CompareLimits {
 type RequestKind = Extract<FindingKind, 'leak' | 'order_lost' | 'not_marked' | 'unreleased' | 'unheld'>;
 
 /**
- * The single rule for comparing Redis and MySQL request by request (I3, I5): each accepted request has a row; if the
- * row is live, the entry is `ordered`, and if the row has ended, the entry is `released`. It applies to sales at rest
- * as well as to sales that are selling.
- * @param entry the entry in Redis, or null if Redis does not know the request
- * @param row the row in MySQL, or undefined if there is none
+ * The single rule for comparing request by request (I3, I5), at rest or selling: each accepted request has a row. A
+ * live row's entry is `ordered`, an ended row's `released`. @param entry null if Redis lacks it
  */
 export function compareRequest(
   entry: RequestEntry | null,
@@ -81,7 +78,6 @@ export class RequestJudge {
     this.#keepLease = keepLease;
   }
 
-  /** Compares requests in Redis with MySQL. */
   async readRequests(ref: BucketRef, page: readonly (readonly [string, RequestEntry])[]): Promise<void> {
     this.#notes.seen.requests += page.length;
     const rows = await this.#sides.repository.rowsOf(
@@ -125,9 +121,8 @@ export class RequestJudge {
   }
 
   /**
-   * Removes candidates that need no second read: young requests, requests in the re-drive, and parked requests. In a
-   * rush, thousands of requests are under way, so the batches of a page are read together. A batch is parked before it
-   * leaves `pending`, so dead letters are read after `pending`.
+   * Removes young, re-driven and parked requests. Reads the batches of a page together, because thousands are under way
+   * in a rush. Reads dead letters after `pending`, because a batch is parked before it leaves `pending`.
    */
   async #sift(ref: BucketRef, candidates: readonly Candidate[]): Promise<Candidate[]> {
     const batchIds = [...new Set(candidates.map(batchOf).filter((batchId) => batchId !== ''))];
@@ -141,9 +136,8 @@ export class RequestJudge {
   }
 
   /**
-   * Reads one candidate alone: entry, row, entry again. A request that is under way is not judged. The batch and its
-   * dead letter are read first. Both disappear only after the rows are committed, so a row that cannot be found after
-   * that is missing.
+   * Reads one candidate alone: entry, row, entry again. Reads the batch and its dead letter first. Both disappear only
+   * after the rows are committed, so a row that is missing then is really missing.
    */
   async #readAgain(ref: BucketRef, key: string): Promise<void> {
     const { store, repository } = this.#sides;
@@ -177,10 +171,7 @@ export class RequestJudge {
     return young;
   }
 
-  /**
-   * Whether a batch is in the re-drive. A batch in `pending` with its body is published again until a worker records
-   * it, no matter how long that takes.
-   */
+  /** A batch in the re-drive is published again until a worker records it, no matter how long that takes. */
   #isServed(pending: PendingAge | undefined): boolean {
     if (pending === undefined) return false;
     const { pendingMs, hasBody } = pending;

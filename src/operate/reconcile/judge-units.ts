@@ -19,7 +19,6 @@ export interface CountedSale {
 /** Refusals of the MySQL guard that are older than this count as a finding only together with another one. */
 const GUARD_RECENT_MS = 24 * 3_600_000;
 
-/** Adds up the rows of a sale. */
 export class RowUnits {
   live = 0;
   guarded = 0;

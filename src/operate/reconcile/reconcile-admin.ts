@@ -39,7 +39,6 @@ export interface ReconcileRequest {
   readonly apply: boolean;
   /** How long to work on the jobs and to wait for them, ms. 0 leaves them to the keeper. */
   readonly waitMs: number;
-  /** The actor, for the audit log. */
   readonly actor: string;
   /** Ends the wait early, and starts no further sale. */
   readonly signal?: AbortSignal;
@@ -67,10 +66,7 @@ const JOBS_PAGE = 500;
 /** After this many failed sales in a row, the run ends, because it must be an outage. */
 const FAILURES_IN_A_ROW_MAX = 3;
 
-/**
- * Returns the jobs that repair findings. A finding that only a person can judge gets no job. Drift gets no job while
- * the sale is open, because no script may then set its stock.
- */
+/** Drift of an open sale gets no job, because no script may set its stock. Findings for a person get none either. */
 function jobsOf(sale: Sale, findings: readonly SaleFinding[]): NewCompensationJob[] {
   return findings.flatMap((finding) => {
     const { kind, saleId } = finding;
@@ -82,7 +78,6 @@ function jobsOf(sale: Sale, findings: readonly SaleFinding[]): NewCompensationJo
   });
 }
 
-/** Compares Redis and MySQL for sales, creates jobs for the findings, and shows their results. */
 export class ReconcileAdmin {
   readonly #ports: ReconcileAdminPorts;
   readonly #options: ReconcileOptions;
@@ -92,11 +87,7 @@ export class ReconcileAdmin {
     this.#options = options;
   }
 
-  /**
-   * @param onSale called for each sale when it is done
-   * @throws OperationalError if the requested sale, or the system as a whole, cannot be compared; the run is then
-   * recorded as `failed`
-   */
+  /** @throws OperationalError if the sale or the whole system cannot be compared; the run is then `failed` */
   async run(
     request: ReconcileRequest,
     onSale: (result: SaleResult) => void = () => undefined,
@@ -126,11 +117,7 @@ export class ReconcileAdmin {
     return { runId, outcome, counts, salesCompared, salesTaken, salesFailed };
   }
 
-  /**
-   * Compares one sale that is over, and repairs nothing.
-   * @returns `match` even if stale markers are left, because these expire by themselves
-   * @throws OperationalError
-   */
+  /** Compares a sale that is over. @returns `match` despite stale markers, which expire. @throws OperationalError */
   async compareEnded(saleId: string): Promise<{ readonly outcome: RunOutcome; readonly hasStaleMarkers: boolean }> {
     let isWhole = false;
     const { outcome, counts } = await this.run({ saleId, apply: false, waitMs: 0, actor: 'keeper' }, (result) => {
@@ -144,11 +131,7 @@ export class ReconcileAdmin {
     };
   }
 
-  /**
-   * Works through the jobs that are due.
-   * @returns the number of jobs
-   * @throws OperationalError mysql
-   */
+  /** Works through the due jobs. @returns the number of jobs. @throws OperationalError mysql */
   compensate(actor: string, saleId?: string): Promise<number> {
     return compensate(this.#ports, this.#options, actor, saleId);
   }
@@ -168,10 +151,7 @@ export class ReconcileAdmin {
     return this.#ports.jobs.counts();
   }
 
-  /**
-   * Gives a job new attempts, unless its purchase was given up, which its row records for good.
-   * @throws OperationalError mysql
-   */
+  /** Gives a job new attempts, unless its purchase was given up for good. @throws OperationalError mysql */
   async retry(jobId: string, actor: string): Promise<JobRetried> {
     const { jobs, repository } = this.#ports;
     const job = await jobs.find(jobId);
@@ -182,11 +162,7 @@ export class ReconcileAdmin {
     return jobs.retry(jobId, actor);
   }
 
-  /**
-   * Removes records of runs and compensated jobs that are older than `keepMs`, at most `max` of each.
-   * @returns whether there may be more
-   * @throws OperationalError mysql
-   */
+  /** Removes at most `max` old runs and `max` jobs. @returns whether more are left. @throws OperationalError mysql */
   async removeOld(keepMs: number, max: number): Promise<boolean> {
     const { runs, jobs } = this.#ports;
     return [await runs.removeOld(keepMs, max), await jobs.removeOld(keepMs, max)].includes(max);
@@ -197,10 +173,7 @@ export class ReconcileAdmin {
     return this.#ports.runs.list(filter, max);
   }
 
-  /**
-   * Lists the sales for a run that names none.
-   * @throws OperationalError mysql
-   */
+  /** Lists the sales for a run that names none. @throws OperationalError mysql */
   async recentSales(): Promise<string[]> {
     const { sales, clock } = this.#ports;
     const listed = await listSalesInRedis(sales);

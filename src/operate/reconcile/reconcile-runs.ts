@@ -11,10 +11,7 @@ import { withoutUndefined } from '../../core/without-undefined.js';
 const FINDINGS_KEPT = 1000;
 const NAME_MAX = 128;
 
-/**
- * The record of runs in MySQL, whose clock ends a lease. Inserts and deletes also lock the gap next to a row, so rivals
- * may deadlock, and the loser tries again.
- */
+/** The clock of MySQL ends a lease. Inserts and deletes lock gaps, so rivals may deadlock, and the loser retries. */
 export function createReconcileRuns(pool: MysqlPool, clock: Clock): ReconcileRuns {
   return {
     lease: (saleId, owner, leaseMs) => lease(pool, clock, saleId, { owner: owner.slice(0, NAME_MAX), leaseMs }),
@@ -66,10 +63,7 @@ const storedFinding = (finding: SaleFinding): StoredFinding => ({ ...finding, ki
 
 const findingOf = (stored: StoredFinding): SaleFinding => ({ ...stored, kind: kindOf(stored.kind) }) as SaleFinding;
 
-/**
- * Leases a sale. A free row is inserted first, so that there is a row to lock. If its owner removes the row before it
- * is locked, this starts again.
- */
+/** Inserts a free row first, so that there is a row to lock. Starts again if its owner removes it in between. */
 async function lease(
   pool: MysqlPool,
   clock: Clock,

@@ -26,8 +26,8 @@ export interface CompensatePorts extends BothSides {
 }
 
 /**
- * - `done`: Redis and MySQL now agree, or a row in the outbox will make them agree
- * - `later`: the result is not visible yet, or nothing could be done. `counts` says whether it was an attempt
+ * - `done`: both sides agree, or an outbox row will make them agree
+ * - `later`: no result yet, or nothing could be done. `counts`: whether it was an attempt
  * - `given_up`: the row of the purchase is `failed`, permanently
  */
 export type Repair =
@@ -39,9 +39,7 @@ export const later = (note: string, counts = true): Repair => ({ outcome: 'later
 
 const GIVEN_UP = 'no attempt recorded the purchase; it is failed now, and its units go back';
 
-/**
- * How long to wait for the row of a batch that was published again. A running worker records it within milliseconds.
- */
+/** How long to wait for the row of a republished batch. A running worker takes milliseconds. */
 export const FOLLOW_MAX_MS = 2_000;
 const READ_EVERY_MS = 25;
 
@@ -49,20 +47,13 @@ const READ_EVERY_MS = 25;
 export interface RepairPass {
   /** Bodies that have been published, because the purchases of one batch share one message. */
   readonly published: Set<string>;
-  /**
-   * How long to wait for a published batch, ms. 0 after a batch was not recorded in time, because no worker is running
-   * then.
-   */
+  /** How long to wait for a published batch, ms. 0 once a batch was not recorded, because no worker is running. */
   followMs: number;
 }
 
 export interface RepairAim {
-  /** Kind of the finding. */
   readonly kind: 'leak' | 'not_marked' | 'unreleased';
-  /**
-   * Whether to give up the purchase if there is still no row. It then becomes `failed`, with the outbox row of its
-   * release in the same transaction.
-   */
+  /** If there is still no row, the purchase becomes `failed`, and its release goes to the outbox with it. */
   readonly last: boolean;
 }
 
@@ -70,10 +61,8 @@ type HeldEntry = Extract<RequestEntry, { readonly state: 'held' }>;
 export type RequestName = { readonly userId: string; readonly requestId: string };
 
 /**
- * Makes Redis and MySQL agree about one request. If it has a row, Redis is set to the state of the row. If it has no
- * row, its batch is published again. Safe to repeat, even while a worker records the batch, because the unique key of
- * the row decides.
- * @throws OperationalError
+ * Sets Redis to the state of the row, or publishes the batch again if there is no row. Safe to repeat while a worker
+ * records the batch, because the unique key of the row decides. @throws OperationalError
  */
 export async function repairRequest(
   sale: Sale,
@@ -112,9 +101,8 @@ export async function repairRequest(
 }
 
 /**
- * Returns why a batch must not be touched here: it is in the re-drive, which never gives up, or an operator will decide
- * about its dead letter. A replay puts the batch into `pending` before it closes the dead letter, so `pending` is read
- * before and after.
+ * The re-drive never gives up, and an operator decides about a dead letter, so their batches must not be touched. A
+ * replay fills `pending` before it closes the dead letter, so `pending` is read before and after.
  */
 async function handledElsewhere(
   ref: BucketRef,
@@ -130,7 +118,6 @@ async function handledElsewhere(
   return served(await store.batch(ref, batchId)) ? redriven : null;
 }
 
-/** Sets the request in Redis to the state of its row. */
 async function updateStore(
   sale: Sale,
   ref: BucketRef,
@@ -159,7 +146,7 @@ async function updateStore(
   return later('other purchases of its batch have no row yet, so the batch was published again');
 }
 
-/** Gives up the purchase. If a worker is faster, its order stays and nothing is released. */
+/** If a worker is faster, its order stays and nothing is released. */
 async function giveUp(
   ref: BucketRef,
   alone: Batch,
@@ -197,9 +184,8 @@ function bodyWith({ body }: StoredBatch, request: RequestName): Batch | null {
 }
 
 /**
- * Builds the same batch with only this purchase, for a marker that has no body. A worker may record it: the unique key
- * of the row decides, and Redis marks only the purchases in that batch. The entry proves that the units are held in the
- * current epoch.
+ * The same batch with only this purchase, for a marker without a body. If a worker records it, the unique key decides,
+ * and Redis marks only its purchases. The entry proves that the current epoch holds the units.
  */
 function batchOfOne(sale: Sale, ref: BucketRef, entry: HeldEntry, request: RequestName): Batch {
   const purchase: Purchase = { userId: request.userId, requestId: request.requestId, quantity: entry.quantity };

@@ -21,13 +21,12 @@ import { SaleNotes } from './sale-report.js';
 import { type Evidence, searchOrSilence, type SearchBroker } from './search-broker.js';
 import { withSaleLease, type LeaseTaken } from './sale-lease.js';
 
-// Closes the books after MySQL was restored: each order that Redis knows but MySQL has lost gets its row, either as it
-// was, or as a failed order (docs/decisions/0010).
+// After a restore of MySQL, each order that only Redis knows gets its row, as it was or failed (docs/decisions/0010).
 
 /**
- * - `write`: writes each order again under its old id, and writes orders that had ended as failed
- * - `fail`: writes each order as failed, and its units go back
- * - `auto`: writes again the orders that a message or an event at the broker confirms, and the others as failed
+ * - `write`: each order again under its old id; ended orders as failed
+ * - `fail`: each order as failed, and its units go back
+ * - `auto`: orders that a message or an event at the broker confirms again, the others as failed
  */
 export const RESOLVE_MODES = ['write', 'fail', 'auto'] as const;
 export type ResolveMode = (typeof RESOLVE_MODES)[number];
@@ -39,13 +38,12 @@ export interface LostOrder extends PurchaseName {
   readonly orderId: string | null;
   /** The batch that found no units, or null. */
   readonly batchId: string | null;
-  /** Whether Redis still holds its units. */
   readonly holdsUnits: boolean;
 }
 
 /**
  * - `written`: the order is there again, unpaid, with a new deadline
- * - `failed`: the order is there again as a failed order, and its units go back
+ * - `failed`: the order is there again as failed, and its units go back
  * - `recorded`: another process wrote its row
  * - `left`: nothing was decided, and `note` says why
  */
@@ -67,9 +65,7 @@ export interface ResolvedOrder extends PurchaseName {
 export interface ResolveOrder {
   readonly saleId: string;
   readonly mode: ResolveMode;
-  /** If true, only decides, and changes nothing. */
   readonly dryRun: boolean;
-  /** Maximum number of lost orders. */
   readonly max: number;
   /** How long to wait until a keeper has rebuilt the sale, ms. */
   readonly waitMs: number;
@@ -77,9 +73,9 @@ export interface ResolveOrder {
 }
 
 /**
- * - `resolved`: contains the number of orders by outcome. `more` says that the sale has more lost orders than were
- *   requested; `silent` says why the broker was not searched completely, or is null
- * - `not_loaded`: Redis does not have the whole sale yet; a keeper will rebuild it
+ * - `resolved`: numbers by outcome. `more`: the sale has more lost orders than requested; `silent`: why the search of
+ *   the broker is incomplete, or null
+ * - `not_loaded`: Redis lacks the whole sale until a keeper rebuilds it
  * - `taken`: another run is comparing the sale
  */
 export type SaleResolved =
@@ -107,20 +103,14 @@ const REBUILT_EVERY_MS = 250;
 const ENTRIES_PER_READ = 500;
 /** Maximum number of rows per transaction. */
 const ROWS_MAX = 500;
-/**
- * The ids of one transaction form one entry of `order_ranges`, and readers of the sale read all orders between its
- * ends, so they must be close together.
- */
+/** Readers of an `order_ranges` entry read all ids between its ends, so the ids of a transaction must be close. */
 const SPAN_MAX_MS = 1000;
 /** Events after which an order holds no units. */
 const ENDED: readonly OrderEventType[] = ['order.cancelled', 'order.expired', 'order.failed'];
 
 /**
- * Resolves the lost orders of one sale. Safe to repeat and to interrupt, because an order that has its row is no longer
- * lost. Safe to run while workers, repairs and buyers are active: the unique key of the row decides, and if a repair
- * comes in between, the write is refused.
- * @param onOrder called for each order
- * @throws OperationalError; the other orders are still lost, so call again
+ * Safe to repeat and interrupt, because an order with a row is no longer lost. Safe beside workers, repairs and buyers:
+ * the unique key decides, and a repair in between refuses the write. @throws OperationalError; call again
  */
 export async function resolveLost(
   request: ResolveOrder,
@@ -179,10 +169,7 @@ class LostNotes extends SaleNotes {
   }
 }
 
-/**
- * Finds the lost orders in the same way as a comparison: each is read twice, and an order that a worker is still
- * writing does not count.
- */
+/** Finds lost orders like a comparison: reads each twice, and skips orders that a worker is still writing. */
 async function lostOrders(
   sale: Sale,
   ports: BothSides,
@@ -225,7 +212,6 @@ async function lostOrders(
   return { lost, more: notes.seen.unseen > 0 };
 }
 
-/** The decision about one lost order. */
 interface Planned {
   readonly lost: LostOrder;
   readonly batch: Batch;
@@ -325,7 +311,6 @@ async function audit(some: readonly Planned[], { saleId, mode, actor }: ResolveO
   await log.append({ actor, action: 'orders.resolved', subject: `sale:${saleId}`, before: null, after });
 }
 
-/** Writes the rows of one group. */
 async function carryOut(
   sale: Sale,
   some: readonly Planned[],
@@ -361,10 +346,8 @@ async function failWithNewId({ batch, reason, shown }: Planned, { fail }: Resolv
 }
 
 /**
- * Writes rows under their old ids, all or none. The units of live rows count as sold, as they have in Redis all the
- * time. The payment deadline starts again.
- * @returns for each row, the reason if it is failed, null if it is live, `recorded` if it already existed; null if
- * nothing was written
+ * Writes rows under their old ids, all or none. Live units count as sold, as in Redis. Payment deadlines restart.
+ * @returns per row: the reason if failed, null if live, `recorded` if it existed; null if nothing was written
  */
 async function writeRows(
   sale: Sale,
@@ -412,7 +395,7 @@ async function writeRows(
   return null;
 }
 
-/** Joins the purchases of one batch. A batch has one bucket, so it may be split. */
+/** A batch has one bucket, so it may be split. */
 function batchesOf(some: readonly Planned[]): Batch[] {
   return [...groupBy(some, ({ batch }) => batch.bucket).values()].map((inBucket) => {
     const { batch } = inBucket[0] as Planned;

@@ -19,8 +19,6 @@ import { RESOLVE_MODES, type ResolvedOrder } from './resolve-lost.js';
 import type { SaleResult } from './sale-report.js';
 import type { ReconcileServices, Resolves } from './services.js';
 
-/** Compares Redis and MySQL sale by sale, and shows the resulting compensation jobs. */
-
 /** How long the answer waits for repairs before it shows their current state. The keeper finishes the rest. */
 const APPLY_WAIT_MS = 10_000;
 
@@ -32,12 +30,7 @@ export const reconcileSale = operatorRoute({
   access: 'operator',
   params: saleParams,
   query: z.strictObject({ apply: queryWord(['true', 'false']).default('false') }),
-  answers: {
-    200: {
-      description: 'the findings and their compensation jobs',
-      schema: saleReport,
-    },
-  },
+  answers: { 200: { description: 'the findings and their compensation jobs', schema: saleReport } },
   problems: ['not_found', 'reconcile_running'],
   async handle({ params: { saleId }, query, userId: actor }, { reconcile }: ReconcileServices) {
     const results: SaleResult[] = [];
@@ -114,12 +107,7 @@ export const listReconcileRuns = operatorRoute({
   summary: 'Lists reconcile runs, newest first. Pass `next` as `before` to get the next page.',
   access: 'viewer',
   query: z.strictObject({ saleId: saleId.optional(), before: rowId.optional(), limit }),
-  answers: {
-    200: {
-      description: 'a page',
-      schema: runPage,
-    },
-  },
+  answers: { 200: { description: 'a page', schema: runPage } },
   problems: [],
   async handle({ query: { saleId, before: beforeId, limit: max } }, { reconcile }: ReconcileServices) {
     const runs = await reconcile.runs(withoutUndefined({ saleId, beforeId }), max);
@@ -140,9 +128,7 @@ export const listCompensationJobs = operatorRoute({
     kind: queryWord(COMPENSATED_KINDS).optional(),
     after: rowId.optional(),
   }),
-  answers: {
-    200: { description: 'a page', schema: jobPage },
-  },
+  answers: { 200: { description: 'a page', schema: jobPage } },
   problems: [],
   async handle({ query: { after: afterId, limit: max, ...filter } }, { reconcile }: ReconcileServices) {
     const jobs = await reconcile.jobs(withoutUndefined(filter), { max, ...withoutUndefined({ afterId }) });
@@ -157,12 +143,7 @@ export const retryCompensationJob = operatorRoute({
   summary: 'Retries a job with a fresh set of attempts. Safe to repeat.',
   access: 'operator',
   params: z.object({ jobId: rowId }),
-  answers: {
-    200: {
-      description: 'the job, pending or already compensated',
-      schema: retriedJob,
-    },
-  },
+  answers: { 200: { description: 'the job, pending or already compensated', schema: retriedJob } },
   problems: ['job_not_found', 'wrong_state'],
   async handle({ params: { jobId }, userId: actor }, { reconcile }: ReconcileServices) {
     const outcome = await reconcile.retry(jobId, actor);
@@ -183,7 +164,6 @@ export const retryCompensationJob = operatorRoute({
   },
 });
 
-/** Formats a compensation job for programs: times in ISO 8601. */
 export const jobBody = ({ availableAtMs, createdAtMs, updatedAtMs, ...job }: CompensationJob): JobBody => ({
   ...job,
   availableAt: isoTime(availableAtMs),
@@ -197,7 +177,6 @@ export const runBody = ({ startedAtMs, finishedAtMs, ...run }: ReconcileRun): ob
   finishedAt: isoTimeOrNull(finishedAtMs),
 });
 
-/** Formats the result of a run for one sale. */
 export function saleResultBody(result: SaleResult): object {
   switch (result.outcome) {
     case 'compared':

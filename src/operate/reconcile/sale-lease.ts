@@ -5,7 +5,6 @@ import type { ReconcileRuns, SaleLease } from '../../core/ports/reconcile-runs.j
 const SALE_LEASE_MS = 60_000;
 
 type Taken = Extract<SaleLease, { readonly outcome: 'taken' }>;
-/** Another run is working on the sale. */
 export type LeaseTaken = Taken & { readonly saleId: string };
 
 class LeaseLost extends Error {
@@ -17,12 +16,7 @@ class LeaseLost extends Error {
   }
 }
 
-/**
- * Works on a sale while no other run does.
- * @param work calls `keepLease` at least once a minute; it throws once another run has taken over the sale because this
- * one was too slow
- * @throws any error of `work`; OperationalError mysql
- */
+/** @param work calls `keepLease` each minute, which throws after a takeover. @throws OperationalError mysql */
 export async function withSaleLease<T>(
   saleId: string,
   actor: string,

@@ -9,10 +9,7 @@ export interface LiveFigures {
   readonly sold: number;
   readonly unitsLeft: number;
   readonly unitsOfBuyers: number;
-  /**
-   * Stock, minus units left, minus units in transit between two buckets, minus units that buyers hold. 0 if all units
-   * are accounted for.
-   */
+  /** Stock minus units left, units in transit between buckets and buyers' units. 0 if all are accounted for. */
   readonly difference: number;
   /** 1 if units moved during the count, so that the difference was not judged. */
   readonly moving: number;
@@ -20,10 +17,7 @@ export interface LiveFigures {
   readonly requests: number;
   readonly rows: number;
   readonly pendingBatches: number;
-  /**
-   * Requests that differ but were not judged, because they are too young or in the re-drive, or because their batch is
-   * a dead letter.
-   */
+  /** Requests that differ but are too young, in the re-drive, or in a dead letter. */
   readonly young: number;
   readonly waiting: number;
   readonly parked: number;
@@ -33,11 +27,7 @@ export interface LiveFigures {
   readonly guarded: number;
 }
 
-/**
- * - `match`: nothing was found, and everything was compared
- * - `findings`: something was found
- * - `partly`: nothing was found, but not everything was compared
- */
+/** `partly`: no findings, but not everything was compared. */
 type SaleOutcome = 'match' | 'findings' | 'partly';
 
 export interface SaleReport {
@@ -46,7 +36,6 @@ export interface SaleReport {
   /** Whether something is left to compare: either the next run continues, or the sale is closed and not in Redis. */
   readonly more: boolean;
   readonly figures: LiveFigures;
-  /** Number of findings per kind. */
   readonly counts: Readonly<Partial<Record<FindingKind, number>>>;
   /** The first findings, at most `FINDINGS_MAX`. */
   readonly findings: readonly SaleFinding[];
@@ -76,26 +65,18 @@ export class SaleNotes {
   }
 }
 
-/**
- * - `compared`: contains the findings and their jobs
- * - `taken`: another run is reconciling this sale
- * - `not_found`: the sale does not exist
- * - `failed`: a dependency failed, so the sale was not compared; only in a run over all sales
- */
+/** `taken`: another run is reconciling this sale. `failed`: a dependency failed; only in a run over all sales. */
 export type SaleResult =
   | { readonly outcome: 'compared'; readonly report: SaleReport; readonly jobs: readonly CompensationJob[] }
   | { readonly outcome: 'taken'; readonly saleId: string; readonly owner: string; readonly untilMs: number }
   | { readonly outcome: 'not_found'; readonly saleId: string }
   | { readonly outcome: 'failed'; readonly saleId: string; readonly error: OperationalError };
 
-/** Figures that are added up over all sales. */
 const SUMMED = ['requests', 'rows', 'young', 'waiting', 'parked', 'unseen', 'moving'] as const;
 
-/** Adds up the sales of one run. */
 export class RunTally {
   readonly counts: Partial<Record<FindingKind, number>> = {};
   readonly findings: SaleFinding[] = [];
-  /** Number of sales to compare. */
   wanted = 0;
   salesCompared = 0;
   salesTaken = 0;

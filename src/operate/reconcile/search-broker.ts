@@ -32,10 +32,7 @@ export interface BrokerSearch {
 /** @throws OperationalError rocketmq, if no name server knows a broker */
 export type SearchBroker = (saleId: string, lost: readonly LostOrder[]) => Promise<BrokerSearch>;
 
-/**
- * A batch is usually published less than a second before its orders get their ids, but after an outage it may have been
- * published much earlier.
- */
+/** A batch usually precedes its order ids by less than a second, but by much more after an outage. */
 const BEFORE_MS = 3_600_000;
 /** A message that was stored this long after the last lost order got its id contains other purchases. */
 const AFTER_MS = 60_000;
@@ -45,7 +42,7 @@ const MESSAGES_MAX = 1_000_000;
 /** Without that key, a genuine message looks like a forged one. */
 const OLD_KEY = 'some messages are signed with a key that MESSAGE_KEYS does not have';
 
-/** Searches the messages that the brokers still keep. Trusts only messages with our signature. */
+/** Trusts only messages with our signature. */
 export function createBrokerSearch(
   namesrvAddr: string,
   access: BrokerAccess | null,

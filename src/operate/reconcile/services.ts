@@ -17,12 +17,10 @@ import { createReconcileRuns } from './reconcile-runs.js';
 import { resolveLost, type ResolvedOrder, type ResolveOrder, type SaleResolved } from './resolve-lost.js';
 import { createBrokerSearch, notSearched } from './search-broker.js';
 
-/** The service that most routes of reconcile use, and the keeper. */
 export interface ReconcileServices {
   readonly reconcile: ReconcileAdmin;
 }
 
-/** Resolves lost orders. */
 export type Resolves = {
   /** @throws OperationalError */
   readonly resolveLost: (request: ResolveOrder, onOrder?: (order: ResolvedOrder) => void) => Promise<SaleResolved>;
@@ -33,10 +31,7 @@ type Reconciles = Connections<'mysql' | 'redis' | PublishSections | 'reconcile'>
 const LIMITS = {
   /** An outbox row that is older than this is stuck. After an outage, a keeper needs minutes. */
   outboxAgeMs: 600_000,
-  /**
-   * A batch is reported if the keeper has been publishing it again for longer than this. An hour is longer than most
-   * outages.
-   */
+  /** A batch is reported after this time in the re-drive. An hour is longer than most outages. */
   waitingMaxMs: 3_600_000,
   /** Number of requests per sale and kind that a run reads again, one by one. The next run reads the others. */
   readsMax: 1000,

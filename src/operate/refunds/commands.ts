@@ -6,7 +6,7 @@ import { isPaymentId } from '../../core/ids.js';
 import { ORDER_REFUND_STATES, type OrderRefundState } from '../../core/ports/order-refunds.js';
 import { CASE_STATES } from '../../core/ports/payment-cases.js';
 import { CliError, UsageError } from '../../process/cli-error.js';
-import { addListAndClose } from '../../process/closable.js';
+import { addListAndClose, type ListFlags } from '../../process/closable.js';
 import { limitOption, operatorName, parseSaleId } from '../../process/options.js';
 import { isoTime, print, printPage, tableLine } from '../../process/print.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
@@ -15,13 +15,6 @@ import { REFUND_NAME, refundName, storedOrderRefund, type StoredRefund } from '.
 import { caseBody, isOfOtherCurrency, refundBody, whyNotAgain } from './routes.js';
 import { openRefunds, type RefundServices } from './services.js';
 
-interface ListRefunds {
-  readonly state: OrderRefundState | 'all';
-  readonly sale?: string;
-  readonly after?: string;
-  readonly limit: number;
-  readonly json?: boolean;
-}
 interface RefundFlags {
   readonly reason?: string;
   readonly json?: boolean;
@@ -60,7 +53,7 @@ export function refundsCommand(): Command {
     .option('--after <refund>', 'only refunds after this one', parseRefund)
     .addOption(limitOption('refunds'))
     .option('--json', 'one JSON line per refund')
-    .action((flags: ListRefunds) => run('refunds', (services) => listRefunds(services, flags)));
+    .action((flags: ListFlags<OrderRefundState>) => run('refunds', (services) => listRefunds(services, flags)));
   refunds
     .command('done')
     .description('claim a refund before you pay it by hand; the keeper then leaves it alone')
@@ -100,7 +93,7 @@ async function run(
 
 async function listRefunds(
   { refunds, currenciesOf }: RefundServices,
-  { state, sale, after, ...flags }: ListRefunds,
+  { state, sale, after, ...flags }: ListFlags<OrderRefundState>,
 ): Promise<void> {
   const page = { max: flags.limit, ...withoutUndefined({ after }) };
   const filter = withoutUndefined({ state: state === 'all' ? undefined : state, saleId: sale });

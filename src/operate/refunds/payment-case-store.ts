@@ -18,28 +18,18 @@ export interface CaseFilter {
   readonly state?: CaseState;
 }
 
-/** The payment cases that operators see. */
 export interface PaymentCaseStore {
   /** Lists at most `max` cases after `afterCaseId`, oldest first. @throws OperationalError mysql */
   list(filter: CaseFilter, page: { readonly afterCaseId?: string; readonly max: number }): Promise<PaymentCase[]>;
-
-  /**
-   * Closes a case that a person has dealt with, and writes an entry of `actor` to the audit log in the same
-   * transaction. Has no effect on a closed case.
-   * @returns the case after the call; null if there is no such case
-   * @throws OperationalError mysql; the case may be closed, so call again
-   */
+  /** Closes an open case, with an audit entry. @returns null: no such case. @throws OperationalError mysql; repeat */
   close(caseId: string, actor: string): Promise<PaymentCase | null>;
 }
 
-/** The id of a case. It is checked because MySQL would read 12x as 12. */
+/** MySQL would read 12x as 12. */
 const CASE_ID = /^[1-9][0-9]{0,17}$/;
 
 export function createPaymentCaseStore(pool: MysqlPool): PaymentCaseStore {
-  return {
-    list: (filter, page) => list(pool, filter, page),
-    close: (caseId, actor) => close(pool, caseId, actor),
-  };
+  return { list: (filter, page) => list(pool, filter, page), close: (caseId, actor) => close(pool, caseId, actor) };
 }
 
 const COLUMNS = [

@@ -10,7 +10,7 @@ import type { MysqlPool } from '../../mysql/pool.js';
 import { markRefunded } from '../../mysql/refund-repository.js';
 import type { OrderRefundRow, RefundRow } from '../../mysql/tables.js';
 
-/** A refund as operators see it. Times are Unix ms on the clock of MySQL. */
+/** Times are Unix ms on the clock of MySQL. */
 export interface StoredRefund extends Omit<Refund, 'state'> {
   /** Id of the refund, if an operator ordered it. Null if the payment could not pay its order. */
   readonly refundId: string | null;
@@ -51,31 +51,20 @@ interface RefundCount {
 }
 
 /**
- * - `done`: the refund was due, and the caller now has to pay it by hand, because no keeper will
- * - `already_refunded`: the provider gave the money back, or another person claimed the refund before, so do not pay it
- * - `being_asked`: a keeper is asking the provider for the refund at this moment, and the provider may give the money
- *   back, so call again in a minute
+ * - `done`: it was due, and the caller has to pay it by hand, because no keeper will
+ * - `already_refunded`: the provider or another person handled it, so do not pay it
+ * - `being_asked`: a keeper is asking the provider, which may pay, so call again in a minute
  */
 export type TakeOnOutcome =
   | { readonly outcome: 'done' | 'already_refunded' | 'being_asked'; readonly refund: StoredRefund }
   | { readonly outcome: 'not_found' };
 
-/** The refunds that operators see. */
 export interface RefundStore {
   /** @throws OperationalError mysql */
   list(filter: RefundFilter, page: RefundPage): Promise<StoredRefund[]>;
-
-  /**
-   * Counts the refunds that operators ordered for orders of a sale.
-   * @throws OperationalError mysql
-   */
+  /** Counts refunds that operators ordered. @throws OperationalError mysql */
   counts(saleId: string): Promise<RefundCount[]>;
-
-  /**
-   * Assigns a refund to a person, who then pays it by hand, so that no keeper pays it too. Writes an entry of `actor`
-   * to the audit log in the same transaction.
-   * @throws OperationalError mysql; the refund may be claimed, so check before paying
-   */
+  /** Claims a refund for a person instead of a keeper, audited. @throws OperationalError mysql; check before paying */
   takeOn(paymentId: string, actor: string): Promise<TakeOnOutcome>;
 }
 
@@ -150,7 +139,6 @@ async function orderIdsOf(pool: MysqlPool, saleId: string): Promise<OrderIds | n
   return first === undefined || last === undefined ? null : { saleId, first: String(first), last: String(last) };
 }
 
-/** Whether the refund belongs to an order of this sale. */
 const ofSale = ({ saleId, first, last }: OrderIds) =>
   knex.raw(
     `r.order_id BETWEEN ? AND ? AND (EXISTS (SELECT 1 FROM orders AS o WHERE o.id = r.order_id AND o.sale_id = ?)

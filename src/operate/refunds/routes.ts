@@ -34,8 +34,6 @@ import type { PaymentCase as StoredCase } from './payment-case-store.js';
 import { refundName, REFUND_NAME, storedOrderRefund, type StoredRefund } from './refund-store.js';
 import type { RefundServices } from './services.js';
 
-/** Lists refunds and payment cases, retries a failed refund, claims a refund to be paid by hand, and closes a case. */
-
 const PLACE = new RegExp(`${PAYMENT_ID.source}|${REFUND_NAME.source}`);
 
 const listRefunds = operatorRoute({
@@ -51,9 +49,7 @@ const listRefunds = operatorRoute({
     after: matching('the `next` of an earlier page', PLACE).optional(),
     limit,
   }),
-  answers: {
-    200: { description: 'a page', schema: refundPage },
-  },
+  answers: { 200: { description: 'a page', schema: refundPage } },
   problems: [],
   async handle({ query: { state, sale, after, limit: max } }, { refunds, currenciesOf }: RefundServices) {
     const filter = withoutUndefined({ state, saleId: sale });
@@ -66,7 +62,7 @@ const listRefunds = operatorRoute({
   },
 });
 
-/** Returns the name of the last refund of a full page. Null if no page follows. */
+/** Null if no page follows. */
 function nextRefund(found: readonly StoredRefund[], max: number): string | null {
   const last = found.at(-1);
   return found.length < max || last === undefined ? null : refundName(last);
@@ -97,12 +93,7 @@ const takeOnRefund = operatorRoute({
   summary: 'Claims a refund BEFORE you pay it by hand, so that the keeper does not pay it too. Pay only after a 200.',
   access: 'admin',
   params: z.object({ paymentId }),
-  answers: {
-    200: {
-      description: 'the refund was due and is now yours to pay',
-      schema: takenRefund,
-    },
-  },
+  answers: { 200: { description: 'the refund was due and is now yours to pay', schema: takenRefund } },
   problems: ['refund_not_found', 'wrong_state'],
   async handle({ params: { paymentId }, userId: actor }, { refunds }: RefundServices) {
     const answer = await refunds.takeOn(paymentId, actor);
@@ -179,13 +170,11 @@ type NotAgain = RefundRefused | { readonly outcome: 'already_refunded' } | { rea
 export const isOfOtherCurrency = ({ refundId, reason }: StoredRefund): boolean =>
   refundId === null && reason === 'wrong_currency';
 
-/** Adds the currency to a refund. */
 const withCurrency = (refund: StoredRefund, currencies: ReadonlyMap<string, string>): ListedRefund => ({
   ...refundBody(refund),
   currency: isOfOtherCurrency(refund) ? null : (currencies.get(refund.orderId) ?? null),
 });
 
-/** Formats a refund for programs: times in ISO 8601. */
 export const refundBody = ({ createdAtMs, updatedAtMs, ...refund }: StoredRefund): Refund => ({
   ...refund,
   createdAt: isoTime(createdAtMs),
@@ -200,9 +189,7 @@ const listPaymentCases = operatorRoute({
     'Lists failed refunds, refunds made at the provider, disputes, and payments that could not be recorded, oldest first.',
   access: 'viewer',
   query: z.strictObject({ state: queryWord(CASE_STATES).optional(), after: rowId.optional(), limit }),
-  answers: {
-    200: { description: 'a page', schema: paymentCasePage },
-  },
+  answers: { 200: { description: 'a page', schema: paymentCasePage } },
   problems: [],
   async handle({ query: { state, after: afterCaseId, limit: max } }, { paymentCases }: RefundServices) {
     const found = await paymentCases.list(withoutUndefined({ state }), { max, ...withoutUndefined({ afterCaseId }) });
@@ -225,7 +212,6 @@ const closePaymentCase = operatorRoute({
   },
 });
 
-/** Formats a case for programs: times in ISO 8601. */
 export const caseBody = ({ createdAtMs, updatedAtMs, ...found }: StoredCase): PaymentCase => ({
   ...found,
   createdAt: isoTime(createdAtMs),

@@ -7,7 +7,6 @@ import { systemClock as clock } from '../../process/system-clock.js';
 import { createPaymentCaseStore, type PaymentCaseStore } from './payment-case-store.js';
 import { createRefundStore, type RefundStore } from './refund-store.js';
 
-/** The services that the routes and commands of refunds and payment cases need. */
 export interface RefundServices {
   readonly refunds: RefundStore;
   readonly orderRefunds: OrderRefunds;

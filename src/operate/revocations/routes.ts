@@ -6,8 +6,6 @@ import type { Revocation as StoredRevocation, RevocationRepository } from '../..
 import { json } from '../../http/answer.js';
 import { badFields, jsonBody, operatorRoute, type Route, type RouteServices } from '../../http/route.js';
 
-/** Revokes tokens, so that they are refused before they expire. */
-
 export interface RevocationServices {
   /** @throws OperationalError mysql */
   readonly revocations: RevocationRepository;
@@ -22,12 +20,7 @@ const listRevocations = operatorRoute({
   summary: 'Lists revoked tokens, newest first. Pass `next` as `before` to get the next page.',
   access: 'viewer',
   query: z.strictObject({ before: queryWhole(1, NUMBER_MAX).optional(), limit }),
-  answers: {
-    200: {
-      description: 'a page',
-      schema: revocationPage,
-    },
-  },
+  answers: { 200: { description: 'a page', schema: revocationPage } },
   problems: [],
   async handle({ query: { before, limit: max } }, { revocations }: RevocationServices) {
     const found = await revocations.newest(max, before);
@@ -78,7 +71,6 @@ export const revocationRoutes: readonly Route<RevocationServices>[] = [listRevoc
 /** To deny a user access in the future, use the admission rules rather than a revocation. */
 export const NOT_YET = 'must not be in the future. To keep a user out, deny the user in the rules (lists.users.deny)';
 
-/** Formats a revocation for programs, for HTTP and for the command line. */
 export const revocationBody = ({ number, atMs, actor, ...about }: StoredRevocation): Revocation => ({
   number,
   at: isoTime(atMs),

@@ -21,7 +21,6 @@ export function canaryBody(canary: Canary | null, reports: readonly RuleReport[]
   return { since, ...terms, tried, others };
 }
 
-/** Formats a canary for people. */
 export function canaryLines({ percent, minutes, maxRefusedPercent, since, tried, others }: RulesCanary): string[] {
   const share = ({ accepted, refused }: RulesCanary['tried']): string => {
     const total = accepted + refused;
@@ -35,10 +34,7 @@ export function canaryLines({ percent, minutes, maxRefusedPercent, since, tried,
   ];
 }
 
-/**
- * Time for the reports of all apis, after the time of a canary is over. An api that cannot read the rules never reports
- * them.
- */
+/** Time for the last reports of all apis. An api that cannot read the rules never reports them. */
 const REPORTS_WITHIN_MS = 30_000;
 
 interface CanaryPorts {
@@ -48,10 +44,7 @@ interface CanaryPorts {
   readonly log: Log;
 }
 
-/**
- * Ends the canary when its time is over, or earlier when it refuses too much. Every keeper looks. The version number
- * lets only one of them end it.
- */
+/** Ends a canary that is over or refuses too much. Every keeper looks; the version number lets only one end it. */
 export const endCanary = ({ admin, ageMs, reports, log }: CanaryPorts): Job => ({
   name: 'end-canary',
   async runOnce(): Promise<'idle' | void> {

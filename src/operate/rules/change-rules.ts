@@ -1,24 +1,16 @@
 import type { RuleSet } from '../../admission/rules/rule-set.js';
 import type { RuleAdmin, Unfit } from './rule-admin.js';
 
-/**
- * Maximum number of tries. If another operator publishes rules at the same moment, the change is made in those rules.
- */
+/** If another operator publishes rules at the same moment, the change is made in those rules. */
 const TRIES = 5;
 
-/**
- * - `changed`: stored; `seenAtOnce` as for `RuleAdmin.publish`
- * - `version_conflict`: other operators kept publishing; nothing was changed
- */
+/** `seenAtOnce` as for `RuleAdmin.publish`. `version_conflict`: others kept publishing; nothing was changed */
 type RulesChanged =
   | { readonly outcome: 'changed'; readonly version: number; readonly seenAtOnce: boolean; readonly rules: RuleSet }
   | { readonly outcome: 'version_conflict'; readonly version: number }
   | Unfit;
 
-/**
- * Publishes the newest rules with one change, audited as rules. A canary continues, and the change applies to it too.
- * @throws OperationalError mysql; the rules may be stored all the same
- */
+/** Publishes one change of the newest rules, and of their canary. @throws OperationalError mysql; it may be stored */
 export async function changeRules(
   admin: RuleAdmin,
   change: (rules: RuleSet) => RuleSet,

@@ -1,7 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { withConnections } from '../../process/connections.js';
+import { withConfigured } from '../../process/connections.js';
 import type { RulesDocument } from '../../contract/rules.js';
-import { loadConfig } from '../../core/config/load.js';
 import { assertNever } from '../../core/errors.js';
 import { fieldSentences } from '../../core/field-errors.js';
 import { canaryBody, canaryLines, CANARY_RUNNING, NO_CANARY } from './canary.js';
@@ -10,7 +9,6 @@ import type { CanaryEnd, RuleAdmin, Unfit } from './rule-admin.js';
 import { canaryTerms, type CanaryTerms } from '../../admission/rules/canary.js';
 import { parseRules, type RuleReason } from '../../admission/rules/rule-set.js';
 import { checkedRulesBody, readRulesDocument, ruleChangeBody } from './routes.js';
-import { createLog } from '../../process/telemetry.js';
 import { CliError, UsageError } from '../../process/cli-error.js';
 import { operatorName, parseWhole } from '../../process/options.js';
 import { isoTime, print, printError, inLine, tableLine } from '../../process/print.js';
@@ -133,10 +131,8 @@ export function rulesCommand(): Command {
   return rules;
 }
 
-async function run(name: 'rules' | 'switch', task: (services: RuleServices) => Promise<void>): Promise<void> {
-  const config = loadConfig(['mysql', 'redis'], process.env);
-  await withConnections(config, createLog(name, 'error'), async (connections) => task(await openRules(connections)));
-}
+const run = (name: 'rules' | 'switch', task: (services: RuleServices) => Promise<void>): Promise<void> =>
+  withConfigured(name, ['mysql', 'redis'], async (connections) => task(await openRules(connections)));
 
 async function show(admin: RuleAdmin, version: number | undefined, { json }: Flags): Promise<void> {
   const stored = version === undefined ? await admin.show() : await admin.find(version);
@@ -144,7 +140,7 @@ async function show(admin: RuleAdmin, version: number | undefined, { json }: Fla
   print(JSON.stringify(stored, null, json ? 0 : 2));
 }
 
-/** Checks a file of rules. Needs no server, so that it can run where people review rules. */
+/** Needs no server, so that it can run where people review rules. */
 function check(file: string, { json }: Flags): void {
   const { rules } = documentIn(file);
   const parsed = parseRules(rules);
@@ -213,7 +209,6 @@ async function set(file: string, flags: SetFlags): Promise<void> {
   });
 }
 
-/** Prints a published version and where it is in force. */
 async function report(
   { ruleReports }: RuleServices,
   answer: { readonly version: number },
@@ -339,10 +334,7 @@ export async function showSwitches(admin: SwitchAdmin, { json }: Flags): Promise
   for (const row of found.switches) print(lineOf(row));
 }
 
-/**
- * @param ask which apis follow a version
- * @throws CliError when the switch was not set, or some api does not follow it
- */
+/** @param ask which apis follow a version. @throws CliError when the switch was not set, or not everywhere */
 export async function setSwitch(
   admin: SwitchAdmin,
   change: SwitchChange,

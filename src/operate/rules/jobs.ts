@@ -17,7 +17,6 @@ interface Keeper {
   readonly log: Log;
 }
 
-/** Ends canaries of rules. */
 export function ruleJobs({ redis, mysql, log }: Keeper): PlannedJob[] {
   const repository = createRuleRepository(mysql);
   const admin = new RuleAdmin({ repository, broadcast: createRuleBroadcast(redis), log });

@@ -33,7 +33,6 @@ interface RoomLines {
   readonly steer: LineStore['steer'];
 }
 
-/** Shows, slows down, pauses, fills and empties waiting rooms. */
 export class RoomAdmin {
   readonly #rules: RuleAdmin;
   readonly #audit: AuditLog['append'];
@@ -61,11 +60,7 @@ export class RoomAdmin {
     };
   }
 
-  /**
-   * Sets the rate of all waiting rooms, in a new version of the rules.
-   * @param admitPerSecond 0 pauses
-   * @throws OperationalError mysql; the rate may be set all the same
-   */
+  /** Sets the rate of all waiting rooms. @param admitPerSecond 0 pauses. @throws OperationalError mysql; may be set */
   async setRate(admitPerSecond: number, actor: string): Promise<RateAnswer> {
     const answer = await changeRules(
       this.#rules,
@@ -76,11 +71,7 @@ export class RoomAdmin {
     return { outcome: 'rate_set', version: answer.version, seenAtOnce: answer.seenAtOnce };
   }
 
-  /**
-   * Admits buyers in addition to the rate, or ends all places. The audit log states the request before it is done.
-   * @throws OperationalError mysql; nothing was done
-   * @throws OperationalError redis; it may be done all the same
-   */
+  /** Admits buyers or ends all places, after an audit entry. @throws OperationalError mysql (not done) or redis */
   async steer(saleId: string, admit: number | 'all_out', actor: string): Promise<Steered> {
     const [action, after] = admit === 'all_out' ? ['room.emptied', {}] : ['room.admitted', { buyers: admit }];
     await this.#audit({ actor, action, subject: `sale:${saleId}`, before: null, after });

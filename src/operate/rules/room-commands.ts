@@ -1,11 +1,9 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { loadConfig } from '../../core/config/load.js';
 import { assertNever } from '../../core/errors.js';
 import { CliError } from '../../process/cli-error.js';
-import { withConnections } from '../../process/connections.js';
+import { withConfigured } from '../../process/connections.js';
 import { operatorName, parseSaleId, parseWhole } from '../../process/options.js';
 import { print } from '../../process/print.js';
-import { createLog } from '../../process/telemetry.js';
 import { ADMIT_MAX, type RoomAdmin } from './room-admin.js';
 import { openRules, type RuleServices } from './services.js';
 import { findInForce, inForceFields, inForceSentence, WAIT_OPTION, type Found } from './where-in-force.js';
@@ -61,10 +59,8 @@ export function roomCommand(): Command {
   return room;
 }
 
-async function run(task: (services: RuleServices) => Promise<void>): Promise<void> {
-  const config = loadConfig(['mysql', 'redis'], process.env);
-  await withConnections(config, createLog('room', 'error'), async (connections) => task(await openRules(connections)));
-}
+const run = (task: (services: RuleServices) => Promise<void>): Promise<void> =>
+  withConfigured('room', ['mysql', 'redis'], async (connections) => task(await openRules(connections)));
 
 function parseRate(text: string): number {
   const rate = /^\d+(\.\d+)?$/.test(text) ? Number(text) : NaN;

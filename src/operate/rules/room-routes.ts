@@ -6,8 +6,6 @@ import { defineRoute, jsonBody, type Route } from '../../http/route.js';
 import { reasonErrors } from './routes.js';
 import type { RuleServices } from './services.js';
 
-/** Control of the waiting rooms: the rate of all, and who is in the room of a sale. */
-
 const readRoom = defineRoute({
   method: 'get',
   path: '/admin/v1/sales/{saleId}/waiting-room',

@@ -25,8 +25,6 @@ import { judgeInForce, rulesInForceBody } from './where-in-force.js';
 import { json, problem } from '../../http/answer.js';
 import { badFields, defineRoute, jsonBody, type Route } from '../../http/route.js';
 
-/** The rules of admission: shows the current rules, checks a draft, and publishes new rules. */
-
 /** Just enough for lists of the maximum size. */
 const RULES_BYTES_MAX = 2 * 1024 * 1024;
 
@@ -155,9 +153,7 @@ const checkRules = defineRoute({
   access: 'viewer',
   endpoint: null,
   body: document,
-  answers: {
-    200: { description: 'what was found', schema: checkedRules },
-  },
+  answers: { 200: { description: 'what was found', schema: checkedRules } },
   problems: [],
   handle: ({ body }, { rules }: RuleServices) => json(200, 'checked', checkedRulesBody(rules.check(body.rules))),
 });
@@ -171,12 +167,7 @@ const listRules = defineRoute({
   access: 'viewer',
   endpoint: null,
   query: z.strictObject({ limit }),
-  answers: {
-    200: {
-      description: 'the changes',
-      schema: ruleChanges,
-    },
-  },
+  answers: { 200: { description: 'the changes', schema: ruleChanges } },
   problems: [],
   async handle({ query }, { rules }: RuleServices) {
     const changes = await rules.history(query.limit);
@@ -212,14 +203,12 @@ export const ruleRoutes: readonly Route<RuleServices>[] = [
   readOldRules,
 ];
 
-/** Formats a change of the rules for admins. */
 export const ruleChangeBody = ({ version, actor, atMs }: StoredChange): RuleChange => ({
   version,
   actor,
   at: isoTime(atMs),
 });
 
-/** Formats the result of a rules check. */
 export const checkedRulesBody = (reasons: readonly RuleReason[]): CheckedRules => ({
   valid: reasons.length === 0,
   errors: reasonErrors(reasons),

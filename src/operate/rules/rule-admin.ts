@@ -27,9 +27,8 @@ interface RuleAdminParts {
 }
 
 /**
- * The result of publishing rules.
- * - `published`: stored. If `seenAtOnce`, Redis announces the rules and every api follows them within a second.
- *   Otherwise each api finds them in MySQL within ten seconds
+ * - `published`: with `seenAtOnce`, Redis announces the rules, and every api follows within a second. Otherwise each
+ *   api finds them in MySQL within ten seconds
  * - `invalid`: nothing was changed; the reasons say why
  * - `version_conflict`: other rules were published in the meantime; read that version first
  * - `canary_running`: a canary must end first; nothing was changed
@@ -53,7 +52,6 @@ export type NewestRules = RulesInForce & { readonly version: number };
 /** How a canary ends: its rules are in force for all users, or for none. */
 export type CanaryEnd = 'promoted' | 'rolled_back';
 
-/** Shows, checks and publishes the rules of admission. */
 export class RuleAdmin {
   readonly #parts: RuleAdminParts;
 
@@ -61,10 +59,7 @@ export class RuleAdmin {
     this.#parts = parts;
   }
 
-  /**
-   * Returns the newest rules, with every default filled in.
-   * @throws OperationalError mysql
-   */
+  /** Fills in every default. @throws OperationalError mysql */
   async show(): Promise<StoredRules> {
     const { version, rules } = await this.#parts.repository.current();
     const parsed = parseRules(rules);
@@ -86,10 +81,7 @@ export class RuleAdmin {
     return 'reasons' in parsed ? { outcome: 'rules_unfit', reasons: parsed.reasons } : { version, ...parsed };
   }
 
-  /**
-   * Returns the rules in force of a version as they were stored. Null if the version does not exist.
-   * @throws OperationalError mysql
-   */
+  /** Returns rules as they were stored, or null for an unknown version. @throws OperationalError mysql */
   find(version: number): Promise<StoredRules | null> {
     return this.#parts.repository.find(version);
   }
@@ -100,11 +92,7 @@ export class RuleAdmin {
     return 'reasons' in parsed ? parsed.reasons : [];
   }
 
-  /**
-   * @param version from which the new rules were made
-   * @param terms the new rules judge a share of users first, and the keeper ends the canary. Null: they judge all users
-   * @throws OperationalError mysql; the rules may be stored all the same, which `show` tells
-   */
+  /** @param version the base. @param terms null: all users. @throws OperationalError mysql; rules may be stored */
   async publish(
     rules: unknown,
     version: number,
@@ -127,10 +115,7 @@ export class RuleAdmin {
     });
   }
 
-  /**
-   * Publishes rules in force, with or without a canary beside them.
-   * @throws OperationalError mysql; the rules may be stored all the same, which `show` tells
-   */
+  /** Keeps or replaces the canary. @throws OperationalError mysql; the rules may be stored, which `show` tells */
   async replace(
     { rules: inForce, canary }: RulesInForce,
     version: number,
@@ -146,11 +131,7 @@ export class RuleAdmin {
     return { outcome: 'published', version: stored.version, seenAtOnce };
   }
 
-  /**
-   * Ends the canary of the rules that were read.
-   * @param why more for the audit log
-   * @throws OperationalError mysql; the canary may have ended all the same
-   */
+  /** @param why for the audit log. @throws OperationalError mysql; the canary may have ended */
   async endCanary(
     { rules, canary, version }: NewestRules,
     end: CanaryEnd,
@@ -165,15 +146,12 @@ export class RuleAdmin {
     });
   }
 
-  /**
-   * Returns the newest changes first.
-   * @throws OperationalError mysql
-   */
+  /** Lists the newest first. @throws OperationalError mysql */
   history(max: number): Promise<RuleChange[]> {
     return this.#parts.repository.history(max);
   }
 
-  /** Announces stored rules. An outage of Redis does not undo the change. */
+  /** An outage of Redis does not undo the change. */
   async #announce(stored: StoredInForce): Promise<boolean> {
     try {
       await this.#parts.broadcast.announce(stored);

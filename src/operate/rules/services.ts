@@ -11,22 +11,18 @@ import { RoomAdmin } from './room-admin.js';
 import { RuleAdmin } from './rule-admin.js';
 import { SwitchAdmin } from './switches.js';
 
-/** The services that the routes and commands of rules and switches need. */
 export interface RuleServices {
   /** @throws OperationalError mysql */
   readonly rules: RuleAdmin;
-  /** The version that each api follows. @throws OperationalError redis */
+  /** @throws OperationalError redis */
   readonly ruleReports: Pick<RuleReports, 'live'>;
-  /** The switches of degradation, which belong to the rules. @throws OperationalError mysql */
+  /** @throws OperationalError mysql */
   readonly switches: SwitchAdmin;
-  /** The waiting rooms. @throws OperationalError mysql, redis */
+  /** @throws OperationalError mysql, redis */
   readonly room: RoomAdmin;
 }
 
-/**
- * Opens the rules, which MySQL stores. They can be changed while Redis is down, when a change may matter most.
- * @param unfit checks rules for all apis as this process would. A command has no secrets to check them with
- */
+/** Works while Redis is down, when a change may matter most. @param unfit absent in commands, which have no secrets */
 export async function openRules(connections: Connections<'mysql' | 'redis'>, unfit?: Fitness): Promise<RuleServices> {
   const { announce, live } = await connections.redis().then(
     (redis) => ({ ...createRuleBroadcast(redis), ...createRuleReports(redis) }),

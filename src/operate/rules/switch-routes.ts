@@ -12,8 +12,6 @@ import { badFields, checkedBody, defineRoute, type Route } from '../../http/rout
 import { reasonErrors } from './routes.js';
 import type { RuleServices } from './services.js';
 
-/** The switches of degradation: shows how much of an answer buyers get, and sets a switch. */
-
 const readSwitches = defineRoute({
   method: 'get',
   path: '/admin/v1/switches',
@@ -80,10 +78,8 @@ export const switchRoutes: readonly Route<RuleServices>[] = [readSwitches, setSw
 const unfitAnswer = ({ reasons }: Unfit): Answer<'rules_unfit'> =>
   problem('rules_unfit', { errors: reasonErrors(reasons) });
 
-/** Formats all switches for admins. */
 export const switchesBody = ({ version, mode, switches }: FoundSwitches): Switches => ({ version, mode, switches });
 
-/** Formats the result of setting a switch. */
 export const switchedBody = ({
   outcome,
   version,

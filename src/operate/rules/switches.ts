@@ -16,7 +16,6 @@ const switchChange = z
     path: ['level'],
   });
 
-/** An operator's change of the switch of one endpoint. */
 export type SwitchChange = z.infer<typeof switchChange>;
 
 export type ReadChange =
@@ -36,10 +35,7 @@ export function readSwitchArguments(endpoint: string, level: string, percent?: s
   return readSwitchChange({ endpoint, level, percent: percent.trim() === '' ? NaN : Number(percent) });
 }
 
-/**
- * Returns the rule set with this switch set and everything else unchanged. A layer that is off is switched on, since a
- * switch is meant to be in force. A dry run stays a dry run. Switches set before the layer went off do not return.
- */
+/** Switches on an off layer without its old switches, because a switch is meant to be in force. Keeps a dry run. */
 export function withSwitch<R extends { readonly degrade: DegradeRules }>(rules: R, change: SwitchChange): R {
   const { mode, switches } = rules.degrade;
   const { endpoint, level, percent } = change;
@@ -60,7 +56,6 @@ export interface SwitchRow {
   readonly inForce: boolean;
 }
 
-/** Lists all switches for operators. */
 export function switchRows({ mode, switches }: DegradeRules): SwitchRow[] {
   return ENDPOINTS.map((endpoint) => ({ endpoint, ...switches[endpoint], inForce: mode === 'on' }));
 }
@@ -73,16 +68,13 @@ export interface FoundSwitches {
   readonly switches: readonly SwitchRow[];
 }
 
-/**
- * - `switched`: stored; `seenAtOnce` as for `RuleAdmin.publish`
- * - `version_conflict`: other operators kept publishing; nothing was changed
- */
+/** `seenAtOnce` as for `RuleAdmin.publish`. `version_conflict`: others kept publishing; nothing was changed */
 export type SwitchAnswer =
   | { readonly outcome: 'switched'; readonly version: number; readonly seenAtOnce: boolean; readonly row: SwitchRow }
   | { readonly outcome: 'version_conflict'; readonly version: number }
   | Unfit;
 
-/** Shows and sets the switches. Each change is a new version of the rules, and audited as such. */
+/** Each change is a new version of the rules, and audited as such. */
 export class SwitchAdmin {
   readonly #admin: RuleAdmin;
 

@@ -9,12 +9,7 @@ import { systemClock } from '../../process/system-clock.js';
 
 const POLL_MS = 100;
 
-/**
- * Where a version of the rules is in force.
- * - `everywhere`: every api that reports follows this version or a newer version
- * - `not_everywhere`: some apis do not
- * - `nowhere`: no api reports
- */
+/** `everywhere`: every api that reports follows this version or a newer one. `nowhere`: no api reports. */
 export interface WhereInForce {
   readonly inForce: RulesStatus['inForce'];
   readonly version: number;
@@ -22,12 +17,7 @@ export interface WhereInForce {
   readonly apis: readonly (RuleReport & { readonly follows: boolean })[];
 }
 
-/**
- * Asks the apis which rules they follow, until all follow this version, or no other api can follow it any more, or the
- * time is over. An api that died silently is counted for some seconds.
- * @param waitMs 0 asks once
- * @throws OperationalError redis
- */
+/** Asks until all apis follow, no more can, or time is over. @param waitMs 0 asks once. @throws OperationalError */
 export async function whereInForce(
   version: number,
   { reports, clock }: { readonly reports: Pick<RuleReports, 'live'>; readonly clock: Clock },
@@ -54,7 +44,6 @@ export function judgeInForce(version: number, reports: readonly RuleReport[]): W
 const hasRefused = ({ refused }: RuleReport, version: number): boolean =>
   refused !== null && refused.version >= version;
 
-/** Formats for admins which apis follow the rules. */
 export const rulesInForceBody = ({ inForce, version, apis }: WhereInForce): Omit<RulesStatus, 'canary'> => ({
   version,
   inForce,
@@ -78,7 +67,7 @@ export type Found =
   | { readonly inForce: 'unknown'; readonly version: number; readonly why: string }
   | { readonly inForce: 'not_asked'; readonly version: number };
 
-/** Asks the apis which version they follow. @param waitS 0 skips the question */
+/** @param waitS 0 skips the question */
 export async function findInForce(reports: Pick<RuleReports, 'live'>, version: number, waitS: number): Promise<Found> {
   if (waitS === 0) return { inForce: 'not_asked', version };
   try {

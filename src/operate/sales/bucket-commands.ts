@@ -1,11 +1,9 @@
 import { Command } from 'commander';
 import { repairSale, splitIntoBuckets } from './services.js';
-import { loadConfig } from '../../core/config/load.js';
 import { assertNever } from '../../core/errors.js';
 import { RESHARD_SENTENCES } from '../../core/sale-repair.js';
 import { BUCKETS_MAX } from '../../core/bucket.js';
-import { withConfigured, withConnections } from '../../process/connections.js';
-import { createLog } from '../../process/telemetry.js';
+import { withConfigured } from '../../process/connections.js';
 import type { OrderedRepair } from '../../recovery/repair/repair-jobs.js';
 import type { RepairStep } from '../../recovery/repair/repair-sale.js';
 import { CliError } from '../../process/cli-error.js';
@@ -39,10 +37,9 @@ async function repair(
   saleId: string,
   { force = false, json = false }: { readonly force?: boolean; readonly json?: boolean },
 ): Promise<void> {
-  const config = loadConfig(['mysql', 'redis', 'repair', 'brokerAccess'], process.env);
   const onStep = (step: RepairStep): void =>
     json ? print(JSON.stringify({ saleId, ...step })) : printError(stepSentence(step));
-  const end = await withConnections(config, createLog('sale', 'error'), (connections) =>
+  const end = await withConfigured('sale', ['mysql', 'redis', 'repair', 'brokerAccess'], (connections) =>
     repairSale(connections, saleId, { actor: operatorName(), onStep, force }),
   );
   const done = endSentence(saleId, end);

@@ -10,8 +10,6 @@ import { json, problem, type Answer } from '../../http/answer.js';
 import { jsonBody, operatorRoute, optionalJsonBody, type RouteServices } from '../../http/route.js';
 import type { SaleServices } from './services.js';
 
-/** The buckets of a sale: shows, splits and repairs them. */
-
 const bucketsError = { error: must(`a whole number from 2 to ${BUCKETS_MAX}`) };
 
 export const reshardSale = operatorRoute({
@@ -22,12 +20,7 @@ export const reshardSale = operatorRoute({
   access: 'operator',
   params: saleParams,
   body: jsonBody(z.strictObject({ buckets: z.int(bucketsError).min(2, bucketsError).max(BUCKETS_MAX, bucketsError) })),
-  answers: {
-    200: {
-      description: 'the new split',
-      schema: reshardedSale,
-    },
-  },
+  answers: { 200: { description: 'the new split', schema: reshardedSale } },
   problems: ['not_found', 'wrong_state', 'repairing'],
   async handle({ params, body: { buckets }, userId: actor }, { reshard }: SaleServices) {
     const { outcome, ...facts } = await reshard(params.saleId, { actor, buckets });
@@ -45,12 +38,7 @@ export const readBuckets = operatorRoute({
   summary: 'Lists the buckets of a sale in Redis, with an error for each whose server does not answer.',
   access: 'viewer',
   params: saleParams,
-  answers: {
-    200: {
-      description: 'all buckets; null means not loaded or unknown',
-      schema: bucketsOfSale,
-    },
-  },
+  answers: { 200: { description: 'all buckets; null means not loaded or unknown', schema: bucketsOfSale } },
   problems: ['not_found'],
   async handle({ params: { saleId } }, { sales, bucketsOf }: RouteServices & SaleServices) {
     const sale = await sales.show(saleId);

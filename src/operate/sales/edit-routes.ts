@@ -7,8 +7,6 @@ import { badFields, checkedBody, operatorRoute } from '../../http/route.js';
 import { saleBody } from './routes.js';
 import type { SaleServices } from './services.js';
 
-/** Changes the editable fields of a sale, and deletes or cancels a sale that has not begun. */
-
 const EARLIER_WAITS =
   'An earlier change of the sale waits until its stock is rebuilt. This change was not made. Try again later.';
 
@@ -89,7 +87,6 @@ function endAnswer(verb: 'delete' | 'cancel', answer: SaleCancelled): Answer<200
   }
 }
 
-/** Explains why a sale was neither deleted nor cancelled. */
 export const notEnded = (verb: 'delete' | 'cancel', state: string): string =>
   verb === 'delete' || state === 'closed'
     ? `Cannot ${verb} a sale that is ${state}.`

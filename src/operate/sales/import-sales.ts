@@ -11,7 +11,6 @@ export type ImportFormat = (typeof IMPORT_FORMATS)[number];
 /** Maximum number of sales in one file. Either all sales of a file are created, or none. */
 const IMPORT_SALES_MAX = 5000;
 
-/** A sale, and the line of the file in which it begins. */
 interface ImportedSale {
   readonly line: number;
   readonly sale: NewSale;
@@ -81,7 +80,7 @@ function csvItems(text: string): Items {
   return items;
 }
 
-/** Converts a numeric cell. A cell that is not a number stays text, and the check names its field. */
+/** A cell that is not a number stays text, and the check names its field. */
 const cellValue = (name: string, cell: string): unknown =>
   NUMBERS.has(name) && /^-?\d{1,15}$/.test(cell) ? Number(cell) : cell;
 
@@ -94,10 +93,7 @@ function jsonItems(text: string): Items {
   return parsed.value.map((value: unknown, index) => ({ line: lines[index] ?? 1, value }));
 }
 
-/**
- * Returns the first line of each item of the outermost list.
- * @param text JSON, which must be a list
- */
+/** First line of each item of the outermost list. @param text JSON, which must be a list */
 function linesOfItems(text: string): number[] {
   const lines: number[] = [];
   const begins = (_offset: number, _length: number, line: number, _column: number, path: () => JSONPath): void => {

@@ -2,8 +2,6 @@ import { readBuckets, repairSale, reshardSale } from './bucket-routes.js';
 import { cancelSale, deleteSale, editSale } from './edit-routes.js';
 import { createSale, listSales, readSale, readSalePlan, saleMoves } from './routes.js';
 
-// The entry point for programs. The command line loads `commands.ts`, only when the command is named.
-
 export const saleRoutes = [
   createSale,
   listSales,

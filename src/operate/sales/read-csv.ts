@@ -10,15 +10,12 @@ export type ReadCsv = { readonly rows: readonly CsvRow[] } | { readonly line: nu
 const cellOf = (separator: string): RegExp =>
   new RegExp(`(?:"((?:[^"]|"")*)"|([^"${separator}\\r\\n]*))(${separator}|\\r\\n?|\\n|$)`, 'y');
 
-/**
- * Returns the character after the name of the first column. In countries with decimal commas, Excel writes semicolons.
- */
+/** Returns the character after the first column's name. With decimal commas, Excel writes semicolons. */
 const separatorOf = (text: string): string => /^\s*"?\w*"?\s*([,;\t])/.exec(text)?.[1] ?? ',';
 
 /**
- * Reads CSV according to RFC 4180, and more: the first line may use semicolons or tabs instead of commas, and then all
- * lines do; lines end in LF, CRLF or CR. A misplaced quote is an error. Empty lines are skipped. The library csv-parse
- * was not used: if a quote is never closed, it names the last line of the file.
+ * RFC 4180 and more: the first line may choose semicolons or tabs; lines end in LF, CRLF or CR. A misplaced quote is an
+ * error. Skips empty lines. csv-parse names the last line of the file if a quote is never closed.
  */
 export function readCsv(text: string): ReadCsv {
   const separator = separatorOf(text);

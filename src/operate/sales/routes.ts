@@ -31,8 +31,6 @@ import { checkedBody, operatorRoute, type RouteServices } from '../../http/route
 import { withoutUndefined } from '../../core/without-undefined.js';
 import type { SaleServices } from './services.js';
 
-/** Lets operators create sales and move them through their states. */
-
 export const createSale = operatorRoute({
   method: 'post',
   path: '/admin/v1/sales',
@@ -44,11 +42,7 @@ export const createSale = operatorRoute({
     return 'sale' in read ? { value: read.sale } : read;
   }),
   answers: {
-    201: {
-      description: 'the new sale, a draft',
-      schema: saleSchema,
-      headers: { Location: 'where the sale is read' },
-    },
+    201: { description: 'the new sale, a draft', schema: saleSchema, headers: { Location: 'where the sale is read' } },
   },
   problems: ['sale_overlaps'],
   async handle({ body, userId }, { sales }) {
@@ -94,12 +88,7 @@ export const readSalePlan = operatorRoute({
   operationId: 'readSalePlan',
   summary: 'Lists sales that open within a week or are open, with what each still lacks.',
   access: 'viewer',
-  answers: {
-    200: {
-      description: 'ordered by opening time',
-      schema: z.object({ sales: z.array(plannedSale) }),
-    },
-  },
+  answers: { 200: { description: 'ordered by opening time', schema: z.object({ sales: z.array(plannedSale) }) } },
   problems: [],
   async handle(_call, { plan }: SaleServices) {
     const planned = await plan(WEEK_MS);
@@ -164,7 +153,6 @@ function moveAnswer(verb: string, answer: SaleAdminAnswer): Answer<200 | 'wrong_
   }
 }
 
-/** Formats a sale for programs, for HTTP and for the command line: times in ISO 8601. */
 export function saleBody({
   opensAtMs,
   closesAtMs,
@@ -179,7 +167,6 @@ export function saleBody({
   return { ...sale, opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs), warmBefore, paymentWindow, retiredAt };
 }
 
-/** Formats a planned sale for programs, for HTTP and for the command line. */
 export const plannedBody = ({ sale, status, missing, warmsAtMs }: PlannedSale): PlannedBody => ({
   sale: saleBody(sale),
   status,

@@ -5,10 +5,7 @@ import type { BucketStatus, RepairStore } from '../../core/ports/repair-stores.j
 import type { StockStore } from '../../core/ports/stock-store.js';
 import type { StoredSaleState } from '../../core/sale.js';
 
-/**
- * A bucket of a sale in Redis. A field is null if the bucket is not loaded, or if its server does not answer (see
- * `error`).
- */
+/** A field is null if the bucket is not loaded, or if its server does not answer (see `error`). */
 export interface SaleBucket {
   readonly bucket: number;
   readonly state: StoredSaleState | null;
@@ -28,9 +25,7 @@ export interface SaleBucketsPorts {
   readonly repair: RepairStore;
 }
 
-/**
- * Reads every bucket of a sale. A bucket whose server does not answer gets an `error`, and the others are still read.
- */
+/** A bucket whose server does not answer gets an `error`. The others are still read. */
 export async function readSaleBuckets(sale: SaleBuckets, ports: SaleBucketsPorts): Promise<SaleBucket[]> {
   const statuses = await ports.repair.statusOrFault(bucketRefsOf(sale));
   const { saleId } = sale;

@@ -7,8 +7,6 @@ import { saleBody } from './routes.js';
 import { flagOf } from '../../process/options.js';
 import { isoTime, print, inLine } from '../../process/print.js';
 
-// Reads the fields that operators type in sale commands, and prints sales.
-
 /** The format of `--coupon`. */
 export const COUPON_HELP = "'10% 30d' or '500 30d min 2000' (value, days valid, least amount of the order)";
 

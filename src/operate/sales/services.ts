@@ -25,10 +25,7 @@ import type { SaleAdmin } from '../../sales/sale-admin.js';
 import { planSales, type PlannedSale } from '../../sales/schedule/plan-sales.js';
 import { readSaleBuckets } from './sale-buckets.js';
 
-/**
- * Opens the services that the routes of sales need.
- * @throws OperationalError redis, like every function below
- */
+/** @throws OperationalError redis, like every function below */
 export async function openSaleServices(
   connections: Connections<'mysql' | 'redis' | 'rocketmq' | 'brokerAccess' | 'repair' | 'payment'>,
 ) {
@@ -51,7 +48,6 @@ export type SaleServices = Awaited<ReturnType<typeof openSaleServices>>;
 export const openSales = async (connections: Connections<'mysql' | 'redis'>): Promise<SaleAdmin> =>
   openSaleAdmin(await connections.redis(), connections.mysql());
 
-/** Opens the editor that changes, cancels and deletes sales. */
 export async function openEditor(connections: Connections<'mysql' | 'redis' | 'payment'>): Promise<SaleEditor> {
   const { config, log } = connections;
   return openSaleEditor(await connections.redis(), connections.mysql(), priceFaultOf(config.payment), log);
@@ -70,7 +66,7 @@ export async function planOfSales(
 /** Without `force`, a sale is repaired only if it needs it. */
 type ForcedOrder = RepairOrder & { readonly force: boolean };
 
-/** Rebuilds a sale in Redis from MySQL. @throws OperationalError; the sale stays locked until the keeper has repaired it */
+/** @throws OperationalError; the sale stays locked until the keeper has repaired it */
 export async function repairSale(
   connections: Connections<'mysql' | 'redis' | 'repair' | 'brokerAccess'>,
   saleId: string,
@@ -82,10 +78,7 @@ export async function repairSale(
   return repairAsked(saleId, force, ports, config.repair, order);
 }
 
-/**
- * Splits a sale into more buckets while it sells. @throws OperationalError; the sale may stay locked until the keeper has
- * repaired it
- */
+/** Works while the sale sells. @throws OperationalError; it may stay locked until the keeper has repaired it */
 export async function splitIntoBuckets(
   connections: Connections<'mysql' | 'redis' | 'repair' | 'brokerAccess'>,
   saleId: string,

@@ -1,7 +1,5 @@
 import { Command } from 'commander';
-import { withConnections } from '../../process/connections.js';
-import { loadConfig } from '../../core/config/load.js';
-import { createLog } from '../../process/telemetry.js';
+import { withConfigured } from '../../process/connections.js';
 import { CliError } from '../../process/cli-error.js';
 import { clusterOption, parseId, parseSaleId, parseUserId } from '../../process/options.js';
 import { inLine, isoTime, print, printError, tableLine } from '../../process/print.js';
@@ -49,13 +47,13 @@ export function traceCommand(): Command {
 }
 
 async function trace(id: string, { sale, user, cluster, json }: TraceFlags): Promise<void> {
-  const config = loadConfig(['mysql', 'redis', 'keeper', 'repair', 'brokerAccess'], process.env);
-  const { namesrv } = config.repair;
-  const broker = namesrv === '' ? null : createTraceBroker(namesrv, brokerAccessOf(config.brokerAccess), { cluster });
-  const query = { id, ...withoutUndefined({ saleId: sale, userId: user }) };
-  const answer = await withConnections(config, createLog('trace', 'error'), async (connections) => {
+  const sections = ['mysql', 'redis', 'keeper', 'repair', 'brokerAccess'] as const;
+  const answer = await withConfigured('trace', sections, async (connections) => {
+    const { repair, brokerAccess } = connections.config;
+    const access = brokerAccessOf(brokerAccess);
+    const broker = repair.namesrv === '' ? null : createTraceBroker(repair.namesrv, access, { cluster });
     const { trace } = await openTrace(connections, broker);
-    return trace.trace(query);
+    return trace.trace({ id, ...withoutUndefined({ saleId: sale, userId: user }) });
   });
   if (answer.outcome === 'not_found') throw new CliError(answer.why);
   for (const one of answer.traces) {

@@ -10,7 +10,6 @@ import type { TraceBroker, TracedMessage } from '../../rocketmq/admin/trace-brok
 import type { OrderTrace, TraceRepository, TraceSearch } from './trace-repository.js';
 import type { TracedBatch, TraceStore } from './trace-store.js';
 
-/** Where the evidence is read. */
 export interface TracePorts {
   readonly sales: SaleRepository;
   readonly stock: StockStore;
@@ -28,7 +27,6 @@ export interface TraceQuery extends TraceSearch {
   readonly id: string;
 }
 
-/** The evidence about one purchase in Redis. */
 export interface StoreEvidence {
   /** The buyer's bucket of the sale, or null if it is not loaded. */
   readonly sale: StoredSale | null;
@@ -38,19 +36,12 @@ export interface StoreEvidence {
   readonly buyerUnits: number;
   /** Null if the request was never accepted, or is lost. */
   readonly entry: RequestEntry | null;
-  /**
-   * True if the bucket is missing, in repair or in need of repair, so that a repair may change its data about the
-   * purchase.
-   */
+  /** The bucket is missing or needs a repair, which may change this data. */
   readonly unsure: boolean;
-  /** The batch of the purchase, if it is known. */
   readonly batch: (TracedBatch & { readonly batchId: string }) | null;
 }
 
-/**
- * All evidence about one purchase in the stores. Redis is read first, then MySQL, then the rest in parallel. No two
- * stores are read at the same moment, so a change during the reads may show up twice.
- */
+/** Redis is read first, then MySQL, then the rest, so a change in between may show up twice. */
 export interface PurchaseEvidence {
   readonly request: RequestRef;
   /** Null if MySQL does not know the sale. */

@@ -17,17 +17,12 @@ interface FoundPurchase {
 
 export interface FoundPurchases {
   readonly purchases: readonly FoundPurchase[];
-  /**
-   * Why a broker that may know of a purchase was not asked. Empty if no broker could know more, or if a purchase was
-   * found.
-   */
+  /** Why a broker was not asked. Empty if no broker could know more, or if a purchase was found. */
   readonly notAsked: readonly string[];
 }
 
-/** Whether a purchase of a batch matches the search. */
 type IsMeant = (purchase: Purchase, batchId: string) => boolean;
 
-/** A query, and where to search. */
 interface Search {
   readonly query: TraceQuery;
   readonly sales: readonly Sale[];
@@ -36,14 +31,9 @@ interface Search {
   readonly signal: AbortSignal | undefined;
 }
 
-/**
- * Maximum number of sales that are searched if the query names none, newest first. Redis has nothing of retired sales.
- */
+/** Maximum number of sales to search, newest first. Redis has nothing of retired sales. */
 const SALES_MAX = 50;
-/**
- * Number of buckets that are read at once. One at a time would cost a round trip each, and too many at once would make
- * buyers wait.
- */
+/** Reading fewer buckets at once would cost more round trips. Reading more would make buyers wait. */
 const BUCKETS_AT_ONCE = 4;
 const DEAD_LETTERS_MAX = 5;
 
@@ -51,11 +41,10 @@ export const NO_NAME_SERVER = 'NAMESRV_ADDR is not set';
 export const sentenceOf = ({ name, why }: SilentBroker): string => `${name}: ${why}`;
 
 /**
- * Finds every purchase that matches the id, with the cheapest search first: the indexes of MySQL and the entries of a
- * known buyer, then searches that read much of Redis (waiting batches, requests, markers), the bodies of dead letters,
- * the number of a dead letter, and finally the whole table of orders. For a known buyer, only the home buckets are
- * read, and if the first step finds a purchase, nothing else is searched. An id that may be a trace id is first
- * searched as a trace id, and also as a request id if that is cheap or nothing else is found.
+ * Finds every matching purchase, cheapest search first: indexes of MySQL and entries of a known buyer; much of Redis
+ * (waiting batches, requests, markers); bodies and numbers of dead letters; the whole table of orders. For a known
+ * buyer, reads only the home buckets, and stops after the first step if that finds a purchase. Searches a possible
+ * trace id as such first, and as a request id if that is cheap or nothing else is found.
  * @param signal ends the search between two groups of queries
  * @throws OperationalError redis or mysql; the reason of `signal`
  */
@@ -122,11 +111,7 @@ export async function salesOf({ saleId }: TraceQuery, { sales }: TracePorts): Pr
 const bucketsOf = ({ buckets }: Sale, userId: string | undefined): number[] =>
   userId === undefined ? Array.from({ length: buckets }, (_, bucket) => bucket) : [homeBucket(userId, buckets)];
 
-/**
- * Reads each bucket that may have matching purchases, a few at once.
- * @returns the answers in the order of the buckets; if the caller has enough, it stops iterating, and the other buckets
- * are not read
- */
+/** Reads a few buckets at once. @returns answers in bucket order; stopping the iteration skips the other buckets */
 export async function* askBuckets<T>(
   { query: { userId }, sales, signal }: Pick<Search, 'query' | 'sales' | 'signal'>,
   ask: (ref: BucketRef) => Promise<T>,
@@ -138,9 +123,7 @@ export async function* askBuckets<T>(
   }
 }
 
-/**
- * Finds orders that were bought with this trace id, or that belong to the batch of this trace id (`traceIdOfBatch`).
- */
+/** Finds orders of this trace id, or of the batch that has it (`traceIdOfBatch`). */
 async function recordedOfTrace(
   traceId: string,
   { query, ports: { repository }, max }: Search,
@@ -157,10 +140,7 @@ const isOfTrace =
   (purchase, batchId) =>
     purchase.traceId === traceId || batchId === batchIdOfTrace(traceId);
 
-/**
- * Searches the batches that are waiting in Redis, and the dead letters.
- * @param isRecorded whether some of the purchases are orders
- */
+/** Searches waiting batches and dead letters. @param isRecorded whether some of the purchases are orders */
 async function unrecordedOfTrace(traceId: string, isRecorded: boolean, search: Search): Promise<FoundPurchase[]> {
   const { store, deadLetters } = search.ports;
   const batchId = batchIdOfTrace(traceId) ?? '';
@@ -178,10 +158,7 @@ async function unrecordedOfTrace(traceId: string, isRecorded: boolean, search: S
   return found;
 }
 
-/**
- * Searches the half messages, whose purchases may have been refused. If a broker is down, the other searches still
- * count.
- */
+/** The purchases of half messages may have been refused. If a broker is down, the other searches still count. */
 async function halvesOfTrace(traceId: string, broker: TraceBroker | null): Promise<FoundPurchases> {
   if (broker === null) return { purchases: [], notAsked: [NO_NAME_SERVER] };
   try {
@@ -194,7 +171,6 @@ async function halvesOfTrace(traceId: string, broker: TraceBroker | null): Promi
   }
 }
 
-/** Queries Redis once per sale. */
 async function requestsOfBuyer(userId: string, search: Search): Promise<FoundPurchase[]> {
   const { query, ports } = search;
   const { id: requestId } = query;

@@ -9,9 +9,6 @@ import type { PurchaseTrace } from './trace-purchase.js';
 
 const TOO_MANY = 'This api already handles other trace requests. Try again.';
 
-/**
- * Traces the whole life of a purchase, which is found by its request id, batch id, order id, trace id or dead letter.
- */
 export const tracePurchase = operatorRoute({
   method: 'get',
   path: '/admin/v1/requests/{id}',
@@ -22,12 +19,7 @@ export const tracePurchase = operatorRoute({
   access: 'viewer',
   params: z.object({ id }),
   query: z.strictObject({ saleId: saleId.optional(), userId: userId.optional() }),
-  answers: {
-    200: {
-      description: 'found',
-      schema: foundTraces,
-    },
-  },
+  answers: { 200: { description: 'found', schema: foundTraces } },
   problems: ['purchase_not_found', 'overloaded'],
   async handle({ params: { id }, query, userId, res }, { trace, operatorPlaces }: RouteServices & TraceServices) {
     const leave = operatorPlaces.traces.take(userId);
@@ -47,7 +39,6 @@ export const tracePurchase = operatorRoute({
   },
 });
 
-/** Formats a trace for programs, for HTTP and for the command line: times in ISO 8601. */
 export const traceBody = ({ request, traceId, standing, steps, timeline }: PurchaseTrace): Trace => ({
   ...request,
   traceId,

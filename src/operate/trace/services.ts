@@ -9,16 +9,11 @@ import { TracePurchase } from './trace-purchase.js';
 import { createTraceRepository } from './trace-repository.js';
 import { createTraceStore } from './trace-store.js';
 
-/** The service that the route of traces needs. */
 export interface TraceServices {
   readonly trace: TracePurchase;
 }
 
-/**
- * Opens the trace of a purchase, which only reads.
- * @param broker null if the broker is not to be asked
- * @throws OperationalError redis
- */
+/** Opens a trace, which only reads. @param broker null if no broker is to be asked. @throws OperationalError redis */
 export async function openTrace(
   connections: Connections<'mysql' | 'redis' | 'keeper'>,
   broker: TraceBroker | null,

@@ -17,7 +17,6 @@ export interface StandingLimits {
   readonly redriveAfterMs: number;
 }
 
-/** Determines the standing of a purchase and its next step. */
 export function standingOf(evidence: PurchaseEvidence, limits: StandingLimits): Standing {
   const standing =
     evidence.repository.order === null ? withoutRow(evidence, limits) : withRow(evidence, evidence.repository.order);
@@ -128,7 +127,6 @@ function unitsAfterEnd({ store: { entry, sale, unsure }, repository: { outboxRow
   return `outbox row ${release.outboxId} returns its units, after ${release.attempts} attempts so far.`;
 }
 
-/** Lists other unfinished work, in any state. */
 function* unfinished({ store: { entry }, repository, deadLetters, jobs }: PurchaseEvidence): Generator<string> {
   const { order, refunds } = repository;
   if (order !== null && isLive(order.state)) {

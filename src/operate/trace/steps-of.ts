@@ -10,13 +10,11 @@ import type { TracedOutboxRow } from './trace-repository.js';
 
 type TraceSource = Body['source'];
 
-/** A line of a trace. */
 export interface TraceStep {
   /** Unix ms on the clock of its source. Null for the current state. */
   readonly atMs: number | null;
   readonly source: TraceSource;
   readonly what: string;
-  /** For a person. */
   readonly detail: string;
 }
 

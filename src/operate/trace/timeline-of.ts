@@ -9,12 +9,8 @@ export interface TimelineStage {
   readonly state: Stage['state'];
   /** Unix ms on the clock of its source. Null if the time is not stored or not known. */
   readonly atMs: number | null;
-  /**
-   * The latest time at which the stage happens by itself or is tried again. Null if that is unknown, or if nothing will
-   * happen.
-   */
+  /** Latest time of the stage or of its next attempt. Null if unknown, or if nothing will happen. */
   readonly dueAtMs: number | null;
-  /** For a person. */
   readonly text: string;
 }
 
@@ -63,7 +59,6 @@ function factsOf(evidence: PurchaseEvidence, { redriveAfterMs }: StandingLimits)
     isHeld: entry !== null || order !== null || parked !== undefined,
     unsure: store.unsure,
     pendingSinceMs,
-    /** When the keeper publishes the batch again. */
     redriveAtMs: pendingSinceMs === null ? null : pendingSinceMs + redriveAfterMs,
   };
 }
@@ -97,10 +92,7 @@ function commitOf({ messages, areAllMessages, order, parked, isHeld, isRolledBac
   return waiting('The broker checks back with an api, or the keeper publishes the batch again.', redriveAtMs);
 }
 
-/**
- * Maximum difference between the clocks of a worker and MySQL. Beyond it, the clock of the worker says nothing about
- * this order.
- */
+/** Maximum difference from the clock of MySQL. Beyond it, a worker's clock says nothing about this order. */
 const CLOCKS_APART_MAX_MS = 60_000;
 
 function deliveryOf({ order, parked, isHeld, isRolledBack, redriveAtMs }: Facts): Outcome {
@@ -151,10 +143,7 @@ function paymentOf({ order }: Facts): Outcome {
   }
 }
 
-/**
- * Buyers who are waiting are told of the row at once. Services are told by events, which the outbox keeps until they
- * are sent.
- */
+/** Waiting buyers are told at once. Services are told by events, which the outbox keeps until sent. */
 function notificationOf({ order, outboxRows }: Facts): Outcome {
   if (order === null) return outcome('not_reached', 'There is no order to announce.');
   const events = outboxRows.filter(({ kind }) => kind !== 'release');

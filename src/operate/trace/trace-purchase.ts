@@ -16,11 +16,7 @@ import { stepsOf, type TraceStep } from './steps-of.js';
 import { timelineOf, type TimelineStage } from './timeline-of.js';
 import type { OrderTrace } from './trace-repository.js';
 
-/**
- * Explains why a search found nothing. A refusal leaves no trace except the marker of its batch and the current state
- * of the sale.
- * @param notAsked why a broker that may have the half message was not asked
- */
+/** A refusal leaves only its batch's marker and the state of the sale. @param notAsked why a broker was not asked */
 async function whyNotFound(
   query: TraceQuery,
   ports: TracePorts,
@@ -68,10 +64,7 @@ export interface PurchaseTrace {
   readonly timeline: readonly TimelineStage[];
 }
 
-/**
- * - `found`: one trace for each purchase that matches the id; `more` says whether there are others
- * - `not_found`: no store knows it; `why` explains in a sentence what that may mean
- */
+/** `found`: `more` says whether other purchases match. `not_found`: `why` is a sentence about what that may mean. */
 export type TraceAnswer =
   | { readonly outcome: 'found'; readonly traces: readonly PurchaseTrace[]; readonly more: boolean }
   | { readonly outcome: 'not_found'; readonly why: string };
@@ -81,7 +74,7 @@ export const TRACES_MAX = 20;
 const DEAD_LETTERS_MAX = 20;
 const AUDIT_MAX = 20;
 
-/** Collects the life of a purchase from all stores. Changes nothing. */
+/** Changes nothing. */
 export class TracePurchase {
   readonly #ports: TracePorts;
   readonly #limits: StandingLimits;
@@ -91,10 +84,7 @@ export class TracePurchase {
     this.#limits = limits;
   }
 
-  /**
-   * @param signal ends the search between two groups of queries
-   * @throws OperationalError redis or mysql; the reason of `signal`
-   */
+  /** @param signal ends the search between queries. @throws OperationalError redis or mysql; the reason of `signal` */
   async trace(query: TraceQuery, signal?: AbortSignal): Promise<TraceAnswer> {
     const { purchases, notAsked } = await findPurchases(query, this.#ports, TRACES_MAX + 1, signal);
     if (purchases.length === 0) {
@@ -172,9 +162,8 @@ export class TracePurchase {
   }
 
   /**
-   * Reads Redis with the batch that MySQL names, because the entry of an order does not name a batch. Reads everything
-   * again if the first read may have been too early: if the row was written after it, or if the order has ended and its
-   * units may have gone back since.
+   * Reads Redis again with the batch that MySQL names, because an order's entry names none. Rereads everything if the
+   * row is newer than the first read, or if the order has ended and its units may have gone back.
    */
   async #withBatch(
     early: StoreEvidence,
@@ -203,10 +192,7 @@ export class TracePurchase {
   }
 }
 
-/**
- * The brokers, for one trace. Traces are needed most when a server is down, so a broker that does not answer is asked
- * only once.
- */
+/** Asks a silent broker only once per trace, because traces are needed most when a server is down. */
 class AskedBrokers {
   readonly #broker: TraceBroker | null;
   readonly #known = new Map<string, AskedMessages>();

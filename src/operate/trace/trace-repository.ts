@@ -15,10 +15,7 @@ import { metadataOf } from '../../mysql/order-metadata.js';
 import { ORDER_COLUMNS, orderOf, type OrderRow, type OrderIdRow } from '../../mysql/tables.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
-/**
- * Number of rows per statement of a search, and number of statements of a search over all sales: together, the newest
- * 500,000 orders.
- */
+/** Rows per statement, and statements per search of all sales: together, the newest 500,000 orders. */
 const WINDOW_ROWS = 20_000;
 const WINDOWS_MAX = 25;
 /** Maximum number of rows of `payments` or `refunds` that are read per order. An order has one or two. */
@@ -48,7 +45,6 @@ interface TracedRefund extends TracedPayment {
   readonly updatedAtMs: number;
 }
 
-/** An outbox row that concerns the purchase. */
 export interface TracedOutboxRow {
   readonly outboxId: string;
   readonly kind: OutboxKind;
@@ -67,9 +63,7 @@ interface TracedChange {
   readonly atMs: number;
 }
 
-/**
- * All data about one purchase in MySQL, except dead letters and the audit log. Times in Unix ms on the clock of MySQL.
- */
+/** Data about one purchase, without dead letters and audit log. Times are Unix ms on the clock of MySQL. */
 export interface OrderTrace {
   /** Null while the purchase is not recorded. */
   readonly order:
@@ -90,21 +84,15 @@ export interface TraceSearch {
 
 export type TraceRepository = ReturnType<typeof createTraceRepository>;
 
-/** Reads all data about one purchase from MySQL. Every method throws OperationalError mysql. */
+/** Every method throws OperationalError mysql. */
 export const createTraceRepository = (pool: MysqlPool, windowRows: number = WINDOW_ROWS) => ({
-  /**
-   * Finds purchases whose row has this order id or batch id, or this request id if `search` names the buyer. Uses an
-   * index, so it is cheap.
-   */
+  /** Finds rows with this order id or batch id, or this request id if `search` names the buyer. Uses an index. */
   findRequests: (id: string, search: TraceSearch, max: number) => findRequests(pool, id, search, max),
 
   /** Finds purchases that were recorded with this trace id. Uses an index. */
   findByTrace: (traceId: string, search: TraceSearch, max: number) => findByTrace(pool, traceId, search, max),
 
-  /**
-   * Finds purchases of any buyer with this request id. Reads the orders of the sale that `search` names, or otherwise
-   * the newest 500,000 orders of all sales.
-   */
+  /** Finds any buyer's request id among the orders of the sale in `search`, or the newest 500,000 of all sales. */
   walkForRequest: (requestId: string, search: TraceSearch, max: number) =>
     walkForRequest(pool, requestId, search, max, windowRows),
 
@@ -143,7 +131,7 @@ async function findRequests(
   return distinct(found.flatMap((rows) => [...rows].sort(byOrderId))).slice(0, max);
 }
 
-/** Finds orders by trace id. An order and its `order_traces` row move to the archive in one transaction. */
+/** An order and its `order_traces` row move to the archive in one transaction. */
 async function findByTrace(
   pool: MysqlPool,
   traceId: string,
@@ -202,7 +190,7 @@ async function walkForRequest(
   if (saleId !== undefined) {
     return walkSale(pool, saleId, withoutUndefined({ request_id: requestId, user_id: userId }), max, windowRows);
   }
-  // an order that moves into the archive meanwhile is found twice
+  // an order that moves into the archive in between is found twice
   const found = new Map<string, RequestRef>();
   let windows = 0;
   for (const table of ['orders', 'orders_archive'] as const) {
@@ -326,10 +314,7 @@ async function moneyOf(
   };
 }
 
-/**
- * Reads the outbox rows of its batch by their key, and rows of its moves by the order id in the payload, because one
- * row may carry many orders. Payloads are read only for the minutes in which the order was created or moved.
- */
+/** Finds rows of its batch by key, and rows of its moves by payload, near the times of creation and last move. */
 async function outboxRowsOf(pool: MysqlPool, order: OrderRow): Promise<TracedOutboxRow[]> {
   const around = (at: Date): [Date, Date] => [
     new Date(at.getTime() - TRANSACTION_MS),

@@ -12,28 +12,21 @@ const PENDING_SEARCHED = 2_000;
 /** Limits the size of the reply: a marker may have some 20 kB, and buyers wait behind it. */
 const MARKERS_PER_READ = 50;
 
-/** The data about one batch in Redis. */
 export interface TracedBatch {
   /** The kind of the marker. Null if there is none, or none any more. */
   readonly marker: 'deducted' | 'aborted' | 'claimed' | null;
   /** The body of the batch, until it is recorded. */
   readonly body: string | null;
-  /**
-   * Since when the batch has been deducted but not recorded, Unix ms by the time of Redis. Null if it is not in
-   * `pending`.
-   */
+  /** When the batch was deducted, Unix ms by the clock of Redis. Null if it is not in `pending`. */
   readonly pendingSinceMs: number | null;
 }
 
 export type TraceStore = ReturnType<typeof createTraceStore>;
 
-/** Reads all data about one purchase from Redis. Changes nothing. Every method throws OperationalError redis. */
+/** Changes nothing. Every method throws OperationalError redis. */
 export function createTraceStore({ redis }: RedisConnection) {
   return {
-    /**
-     * Returns at most `max` buyers whose request with this id was accepted. Reads all requests of the bucket, in
-     * chunks.
-     */
+    /** Returns buyers with an accepted request of this id. Reads all requests of the bucket, in chunks. */
     async buyersOf(ref: BucketRef, requestId: string, max: number): Promise<string[]> {
       const found = new Set<string>(); // a scan may yield a field twice
       // A request id contains no character that is special in a pattern.
@@ -51,7 +44,6 @@ export function createTraceStore({ redis }: RedisConnection) {
       return entry === null ? null : parseRequestEntry(entry);
     },
 
-    /** Returns the units that a buyer holds or has ordered. */
     async unitsOf(ref: BucketRef, userId: string): Promise<number> {
       return Number(
         await asOperationalError('read the units of a buyer', () => redis.hget(bucketKeys(ref).buyers, userId)),

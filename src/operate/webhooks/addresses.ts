@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { isPublicAddress, type NetworkSet } from '../../admission/lists/network-set.js';
 import { readAddress } from '../../core/ip-address.js';
 
-// Where a webhook may go. Whoever names an endpoint must not reach the servers behind our firewall.
+// Webhooks must not reach the servers behind our firewall.
 
 /** Says why an address must not be called, as a predicate. Null: it may be called. */
 export function flawOfAddress(text: string, isEncrypted: boolean, allowed: NetworkSet): string | null {

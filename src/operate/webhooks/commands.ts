@@ -40,7 +40,6 @@ export function webhooksCommand(): Command {
     .addHelpText('after', EXAMPLES);
   const add = (name: string, description: string): Command =>
     webhooks.command(name).description(description).option('--json', 'print JSON lines');
-  /** Adds a command about one endpoint. */
   const addOf = (name: string, description: string): Command =>
     add(name, description).argument('<endpoint>', 'number that `webhooks list` shows', parseRowNumber('webhooks list'));
   add('list', 'print one line per endpoint').action(run(list));

@@ -26,7 +26,6 @@ const RETRY_MAX_MS = 86_400_000;
 /** An endpoint in trouble gets one event after 1, 2, 4 … s, and every minute at the latest. */
 const REST_MAX_MS = 60_000;
 
-/** What the jobs for webhooks need. */
 export interface Keeper {
   readonly mysql: MysqlPool;
   readonly leases: JobLeases;

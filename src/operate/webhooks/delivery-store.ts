@@ -25,7 +25,7 @@ export type DropReason = (typeof DROP_REASONS)[number];
 const DELIVER_WITHIN_DAYS = 7;
 const KEPT_DAYS = 30;
 
-/** What was sent to endpoints and what will be. @throws OperationalError mysql */
+/** @throws OperationalError mysql */
 export function createDeliveryStore(pool: MysqlPool) {
   return {
     /** Endpoints that may be called and have something to send. */
@@ -82,7 +82,7 @@ export function createDeliveryStore(pool: MysqlPool) {
         const rows = knex('webhook_deliveries').where({ endpoint_id: endpointId }).whereRaw(idIn(deliveryIds));
         const found = (await select(tx, rows.clone().select('id').forUpdate())).map(({ id }) => id);
         if (found.length === 0) return 0;
-        // With a new age, or an old event would be dropped at once.
+        // With a new age, because an old event would be dropped at once.
         await execute(tx, rows.update({ state: 'due', attempts: 0, available_at: now(), created_at: now() }));
         const after = { deliveries: found };
         await insertAudit(tx, { ...entryOf(endpointId, actor, 'resent'), before: null, after });

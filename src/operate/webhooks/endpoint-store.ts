@@ -20,10 +20,7 @@ const WOKEN_MAX = 10_000;
 
 const newSecret = (): string => `whsec_${randomBytes(32).toString('base64url')}`;
 
-/**
- * Endpoints of webhooks. A change writes an entry of `actor` to the audit log, and returns the endpoint with its secret if
- * that is new, or a sentence that says why nothing was changed. @throws OperationalError mysql
- */
+/** Audits changes. Returns the endpoint (with a new secret), or why nothing changed. @throws OperationalError mysql */
 export function createEndpointStore(pool: MysqlPool) {
   return {
     /** At most ENDPOINTS_MAX, oldest first. */
@@ -108,21 +105,18 @@ async function forgetSecrets(on: Statements): Promise<void> {
 const tooSoon = (until: Date): string =>
   `The previous secret still signs, so no other secret can be made before ${until.toISOString()}.`;
 
-/** Returns an endpoint as it is after its change. */
 async function changed(tx: Transaction, endpointId: string, withSecret: boolean): Promise<Webhook> {
   const row = await find(tx, endpointId);
   assert(row !== null, `endpoint ${endpointId} is gone`);
   return webhookOf(row, withSecret);
 }
 
-/** Begins an entry of the audit log about an endpoint. */
 export const entryOf = (endpointId: string, actor: string, action: string) => ({
   actor,
   action: `webhook.${action}`,
   subject: `webhook:${endpointId}`,
 });
 
-/** Makes waiting deliveries of an endpoint due. */
 function wake(on: Statements, endpointId: string) {
   const waiting = knex('webhook_deliveries').where({ endpoint_id: endpointId, state: 'due' });
   return execute(on, waiting.where('available_at', '>', now()).limit(WOKEN_MAX).update({ available_at: now() }));

@@ -5,10 +5,7 @@ import { createEndpointStore, ENDPOINTS_MAX } from './endpoint-store.js';
 
 const TIDY_EVERY_MS = 60_000;
 
-/**
- * Each job has a lease, so that one keeper does it. Each endpoint has a loop, so that a slow one delays no other. The
- * first loop finds new work soon. The others look less often while there is none.
- */
+/** A lease lets one keeper do each job. A loop per endpoint keeps slow ones apart. The first loop finds new work. */
 export function webhookJobs(keeper: Keeper): PlannedJob[] {
   const { outboxEveryMs } = keeper.config.keeper;
   const deliver = deliverWebhooks(keeper);

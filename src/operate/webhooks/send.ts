@@ -8,21 +8,14 @@ import { flawOfAddress, flawOfUrl } from './addresses.js';
 /** Refusals that say something about the receiver, not about the event. A later attempt may succeed. */
 const NOT_ABOUT_THE_EVENT: ReadonlySet<number> = new Set([401, 403, 404, 408, 410, 425, 429]);
 
-/** The body of a call. */
 type WebhookEvent = Readonly<Record<string, string | number>> & { readonly id: string };
 /** `secret_before` signs too, until the receiver knows the new secret. */
 type Receiver = Pick<WebhookEndpointRow, 'url' | 'secret' | 'secret_before'>;
 
-/**
- * - `delivered`: the receiver answered 2xx
- * - `rejected`: the receiver refused this event (4xx), and may take others
- * - `failed`: the receiver is down, slow or in trouble
- *
- * `detail` is the status of the answer, or why there is no answer.
- */
+/** `rejected`: the receiver refused this event (4xx). `failed`: it is down, slow or in trouble. `detail`: reason. */
 export type Sent = WebhookTest;
 
-/** Sends a signed event. Never rejects. */
+/** Never rejects. */
 export type SendWebhook = (receiver: Receiver, event: WebhookEvent) => Promise<Sent>;
 
 export function createWebhookSender(allowed: NetworkSet, nowMs: () => number, options?: PostOptions): SendWebhook {

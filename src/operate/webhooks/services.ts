@@ -18,7 +18,6 @@ const networksOf = ({ webhookNetworks }: Section<'keeper'>): NetworkSet =>
 export const openSender = (config: Section<'keeper'>): SendWebhook =>
   createWebhookSender(networksOf(config), () => clock.nowMs());
 
-/** The services that the routes and commands of webhooks need. */
 export type WebhookServices = ReturnType<typeof openWebhooks>;
 
 export function openWebhooks(connections: Connections<'mysql' | 'redis' | 'keeper'>) {
