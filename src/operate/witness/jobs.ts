@@ -6,12 +6,11 @@ import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
 import { createJobLeases } from '../../mysql/job-leases.js';
 import type { MysqlPool } from '../../mysql/pool.js';
-import { readMysqlClock } from '../../mysql/read-facts.js';
-import type { BinlogStream, Committed } from './follow-binlog.js';
-import { judge, type Judged } from './judge.js';
+import type { BinlogStream, Committed } from '../../mysql/follow-binlog.js';
+import { binlogProblem, readMysqlClock } from '../../mysql/read-facts.js';
+import { createWitnessStore, type Found, type Judged, type WitnessPosition } from '../../mysql/witness-store.js';
+import { judge } from './judge.js';
 import { createWitnessMetrics } from './metrics.js';
-import { problemOf } from './services.js';
-import { createWitnessStore, type Found, type WitnessPosition } from './witness-store.js';
 
 /** Pause between two looks. A finding is stored within this time. */
 export const WITNESS_EVERY_MS = 1000;
@@ -96,7 +95,7 @@ export class Witness implements Job {
       }
       const nowMs = await readMysqlClock(this.#keeper.mysql);
       if (this.#stream === null) {
-        const problem = await problemOf(this.#keeper.mysql);
+        const problem = await binlogProblem(this.#keeper.mysql);
         if (problem !== null) throw new CannotFollow(problem);
         this.#saved = await this.#store.position();
         await this.#follow(this.#saved?.position ?? null, nowMs);
@@ -124,7 +123,7 @@ export class Witness implements Job {
 
   /** @param judgeFromMs nothing is judged or stored before the log reaches this time */
   async #follow(start: string | null, nowMs: number, judgeFromMs = 0): Promise<void> {
-    const { followBinlog } = await import('./follow-binlog.js'); // the other programs do not load the library
+    const { followBinlog } = await import('../../mysql/follow-binlog.js'); // the other programs do not load the library
     this.#newest = { ms: nowMs, seenAtMs: this.#keeper.clock.monotonicMs() };
     this.#keeper.log.info({ position: start }, 'the witness follows the binary log');
     this.#start = start;
@@ -199,7 +198,7 @@ export class Witness implements Job {
    * from its beginning either, the witness continues at its end.
    */
   async #failed(failure: Error, nowMs: number): Promise<void> {
-    const { isLost, OLDEST } = await import('./follow-binlog.js');
+    const { isLost, OLDEST } = await import('../../mysql/follow-binlog.js');
     if (!isLost(failure) || this.#saved === null) throw failure;
     const { position, readToMs } = this.#saved;
     const since = new Date(readToMs).toISOString();

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
+import type { Found } from '../../../../src/mysql/witness-store.js';
 import { joined } from '../../../../src/operate/witness/jobs.js';
-import type { Found } from '../../../../src/operate/witness/witness-store.js';
 
 describe('findings of the witness', () => {
   const finding = (kind: Found['kind'], detail: string, place: string): Found => {

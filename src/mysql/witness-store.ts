@@ -1,27 +1,35 @@
-import type { WitnessKind, WitnessState } from '../../core/ports/witness.js';
-import { insertAudit } from '../../mysql/audit-log.js';
-import { bigint, execute, knex, readJson, select } from '../../mysql/knex.js';
-import type { MysqlPool } from '../../mysql/pool.js';
-import type { WitnessFindingRow } from '../../mysql/tables.js';
-import { withoutUndefined } from '../../core/without-undefined.js';
-import type { Judged } from './judge.js';
+import type { WitnessKind, WitnessState } from '../core/ports/witness.js';
+import { withoutUndefined } from '../core/without-undefined.js';
+import { insertAudit } from './audit-log.js';
+import { bigint, execute, knex, readJson, select } from './knex.js';
+import type { MysqlPool } from './pool.js';
+import type { WitnessFindingRow } from './tables.js';
 
-export interface WitnessFinding {
-  readonly findingId: string;
+/** A change that no program makes. */
+export interface Judged {
   readonly kind: WitnessKind;
+  /** `<table>:<key>` of the row. */
   readonly subject: string;
   readonly orderId: string | null;
   readonly saleId: string | null;
   readonly detail: string;
+  /** When the newest of these archived orders was made, Unix ms. A purge of older orders explains the finding. */
+  readonly newestMs?: number;
+}
+
+/** A finding that is not stored yet. */
+export interface Found extends Judged {
   /** Names the transaction in the binary log. */
   readonly place: string;
   /** When the transaction ended, in whole seconds. */
   readonly committedAtMs: number;
+}
+
+export interface WitnessFinding extends Omit<Found, 'newestMs'> {
+  readonly findingId: string;
   readonly state: WitnessState;
 }
 
-/** A finding that is not stored yet. */
-export type Found = Judged & Pick<WitnessFinding, 'place' | 'committedAtMs'>;
 export interface WitnessPosition {
   readonly position: string;
   /** The time of the newest event that was read, on the clock of the server that wrote it. */

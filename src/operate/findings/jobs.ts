@@ -6,9 +6,9 @@ import type { Log } from '../../core/ports/log.js';
 import { createJobLeases } from '../../mysql/job-leases.js';
 import type { MysqlPool } from '../../mysql/pool.js';
 import { readMysqlClock } from '../../mysql/read-facts.js';
+import { createWitnessStore } from '../../mysql/witness-store.js';
 import { actionOf } from './follows.js';
 import { resolveFinding } from './resolve.js';
-import { createWitnessStore } from './witness-store.js';
 
 export const RESOLVE_EVERY_MS = 5000;
 const LEASE_MS = 30_000;

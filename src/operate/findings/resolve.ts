@@ -16,8 +16,8 @@ import {
 import type { MysqlPool, Transaction } from '../../mysql/pool.js';
 import { readMysqlClock } from '../../mysql/read-facts.js';
 import { retryConflicts } from '../../mysql/retry-conflicts.js';
+import { FINDING_COLUMNS, findingOf, type WitnessFinding } from '../../mysql/witness-store.js';
 import { actionOf, movedTo, todoOf, type Action } from './follows.js';
-import { FINDING_COLUMNS, findingOf, type WitnessFinding } from './witness-store.js';
 
 /**
  * - `resolved`: it was acted on, or the rows agree already, and the finding is closed
