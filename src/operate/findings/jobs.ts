@@ -11,7 +11,8 @@ import { actionOf } from './follows.js';
 import { resolveFinding } from './resolve.js';
 
 export const RESOLVE_EVERY_MS = 5000;
-const LEASE_MS = 30_000;
+/** Longer than the counts of a run take: `resolve` bounds each one. */
+const LEASE_MS = 60_000;
 /** Findings per run. */
 const FINDINGS_MAX = 20;
 /** A person who mends an order by hand may need several transactions. */
