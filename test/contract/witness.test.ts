@@ -87,6 +87,15 @@ describe('contract witness on a MySQL with a binary log', () => {
     return order;
   };
   const sql = (text: string): Promise<unknown> => world.pool.execute(text);
+  const ofDatabase = (table: string): string => `${new URL(server.url).pathname.slice(1)}.${table}`;
+  /** Stores a finding as the witness does when somebody changed `sold`. */
+  const noteSold = ({ saleId }: Order, at = 'UTC_TIMESTAMP(3)'): Promise<unknown> =>
+    sql(`INSERT INTO witness_findings (place, kind, subject, sale_id, detail, committed_at)
+      VALUES ('p', 'sold_differs', 'sales:${saleId}', ${saleId}, 'sales:${saleId}: x', ${at})`);
+  const resolving = (word: 'off' | 'watch' | 'act', waitMs = 0): Job | null => {
+    const { keeper } = loadConfig(['keeper'], { WITNESS: word });
+    return openResolveJob({ keeper }, { mysql: world.pool, clock: systemClock, log: silentLog }, waitMs);
+  };
 
   /** Changes by hand: what was done to an order, and what is found. */
   const BY_HAND: readonly (readonly [title: string, sql: (order: Order) => string, kinds: readonly WitnessKind[]])[] = [
@@ -287,8 +296,8 @@ describe('contract witness on a MySQL with a binary log', () => {
   it('names the gap and reads the whole log when its file and offset are of another server', async () => {
     await watched(() => Promise.resolve());
     const [judged, recent] = [await one('h/1'), await one('h/2')];
-    const database = new URL(server.url).pathname.slice(1);
-    const change = ({ orderId }: Order): string => `UPDATE ${database}.orders SET batch_id = 'x' WHERE id = ${orderId}`;
+    const change = ({ orderId }: Order): string =>
+      `UPDATE ${ofDatabase('orders')} SET batch_id = 'x' WHERE id = ${orderId}`;
     await sql(change(judged));
     const half = 'UTC_TIMESTAMP(3) + INTERVAL 30 MINUTE'; // of the hour between the two changes
     await sql(`UPDATE witness_position SET position = 'binlog.000001/4@another', read_to = ${half}`);
@@ -354,10 +363,6 @@ describe('contract witness on a MySQL with a binary log', () => {
   });
 
   describe('resolving', () => {
-    const resolving = (word: 'off' | 'watch' | 'act', waitMs = 0): Job | null => {
-      const { keeper } = loadConfig(['keeper'], { WITNESS: word });
-      return openResolveJob({ keeper }, { mysql: world.pool, clock: systemClock, log: silentLog }, waitMs);
-    };
     const openOf = async ({ saleId }: Order): Promise<WitnessFinding[]> =>
       store.list({ state: 'open', saleId }, { max: 100 });
     const resolve = (findingId: string, dryRun = false, mysql = world.pool, outboxKeepMs = 86_400_000) =>
@@ -568,10 +573,7 @@ describe('contract witness on a MySQL with a binary log', () => {
     it('acts on a finding behind one with a time in the future', () =>
       watched(async () => {
         const later = await one();
-        await sql(
-          `INSERT INTO witness_findings (place, kind, subject, sale_id, detail, committed_at)
-           VALUES ('p', 'sold_differs', 'sales:${later.saleId}', ${later.saleId}, 'sales:${later.saleId}: x', '2100-01-01')`,
-        );
+        await noteSold(later, "'2100-01-01'");
         const order = await one();
         await byHand(order, 2, ended(order, 'cancelled'));
         await resolving('act')?.runOnce();
@@ -581,12 +583,9 @@ describe('contract witness on a MySQL with a binary log', () => {
 
     it('leaves a sale to a person when MySQL cannot count its orders in time', async () => {
       const order = await one();
-      await sql(
-        `INSERT INTO witness_findings (place, kind, subject, sale_id, detail, committed_at)
-         VALUES ('p', 'sold_differs', 'sales:${order.saleId}', ${order.saleId}, 'x', UTC_TIMESTAMP(3))`,
-      );
+      await noteSold(order);
       const [{ findingId }] = (await openOf(order)) as [WitnessFinding];
-      await server.admin(`LOCK TABLES ${new URL(server.url).pathname.slice(1)}.orders WRITE`); // the count waits for it
+      await server.admin(`LOCK TABLES ${ofDatabase('orders')} WRITE`); // the count waits for it
       try {
         const resolved = await resolve(findingId);
         expect(resolved).to.include({ outcome: 'person', action: 'recount_sold' });
@@ -696,6 +695,25 @@ describe('contract witness on a MySQL with a binary log', () => {
       expect(await runCommand(['witness', 'resolve', '--all', '12'], env())).to.include({ code: 2 });
       expect(await runCommand(['witness', 'resolve'], env())).to.include({ code: 2 });
     });
+
+    it('`witness resolve --all` continues behind a finding that MySQL refuses to resolve', () =>
+      watched(async () => {
+        await sql('DELETE FROM witness_findings');
+        const [refused, next] = [await one('l/1'), await one('l/2')];
+        for (const { saleId } of [refused, next]) await sql(`UPDATE sales SET sold = sold + 1 WHERE id = ${saleId}`);
+        await until('both are found', async () => (await all()).length === 2);
+        await server.admin(`CREATE TRIGGER ${ofDatabase('refuse')} BEFORE UPDATE ON ${ofDatabase('sales')} FOR EACH ROW
+          IF NEW.id = ${refused.saleId} THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not this sale'; END IF`);
+        try {
+          const done = await runCommand(['witness', 'resolve', '--all', '--json'], env());
+          expect(done.code, done.stderr).to.equal(1);
+          expect(done.lines.map(({ outcome }) => outcome)).to.deep.equal(['failed', 'resolved']);
+          expect(done.lines[0]?.note).to.contain('not this sale');
+          expect((await all()).map(({ state }) => state)).to.deep.equal(['open', 'closed']);
+        } finally {
+          await server.admin(`DROP TRIGGER ${ofDatabase('refuse')}`);
+        }
+      }));
 
     it('`changes` prints each change of an order and its sale, and continues after a position', async () => {
       const end = new RunningCommand(['changes', '--follow', '--json'], env()).signalAfter(12, 'SIGTERM');

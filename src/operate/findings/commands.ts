@@ -41,7 +41,7 @@ the orders. Money, and whatever else is in doubt, stays open, and the line says 
 
 With WITNESS=act, a keeper does the same a minute after each change. Safe to repeat.
 
-Exit codes: 0 all are resolved, 1 some need a person or do not exist, 2 wrong usage.`;
+Exit codes: 0 all are resolved, 1 some failed, need a person or do not exist, 2 wrong usage.`;
 
 const EXIT_PARTLY = 1;
 const line = tableLine(8, 24, 6, 20, 19);
@@ -99,7 +99,7 @@ async function resolveFindings(
     if (!json) print(resolvedLine('finding', 'outcome', 'action', 'kind', 'note'));
     for await (const findingId of all ? openFindings(createWitnessStore(mysql)) : given) {
       const resolved = await resolveFinding(mysql, clock, findingId, request);
-      if (resolved === null || resolved.outcome === 'person') process.exitCode = EXIT_PARTLY;
+      if (resolved === null || ['person', 'failed'].includes(resolved.outcome)) process.exitCode = EXIT_PARTLY;
       if (resolved === null) printError(`There is no finding ${findingId}.`);
       else if (json) print(JSON.stringify(resolved));
       else print(resolvedLine(findingId, resolved.outcome, resolved.action, resolved.kind, resolved.note));

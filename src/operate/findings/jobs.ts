@@ -59,9 +59,9 @@ export function openResolveJob({ keeper }: Config<'keeper'>, parts: Keeper, wait
         if (isPossible && committedAtMs > nowMs - waitMs) return;
         after = findingId; // before, so that a finding that fails does not hold up the others
         if (!isPossible || actionOf(finding) === 'person') continue;
-        const resolved = await resolveFinding(mysql, clock, findingId, request);
-        if (resolved?.outcome === 'resolved')
-          log.warn({ findingId, action: resolved.action, note: resolved.note }, 'the witness resolved a finding');
+        const { outcome, action, note } = (await resolveFinding(mysql, clock, findingId, request)) ?? {};
+        if (outcome === 'resolved') log.warn({ findingId, action, note }, 'the witness resolved a finding');
+        if (outcome === 'failed') log.error({ findingId, action, note }, 'the witness could not resolve a finding');
       }
     },
   };

@@ -24,15 +24,16 @@ import { actionOf, movedTo, todoOf, type Action } from './follows.js';
  * - `resolved`: it was acted on, or the rows agree already, and the finding is closed
  * - `would_resolve`: so it would be, without the dry run
  * - `person`: nothing was done, and the finding stays open
+ * - `failed`: MySQL refused the transaction, and the finding stays open
  * - `closed`: it was closed before
  */
 export interface Resolved {
   readonly findingId: string;
-  readonly outcome: 'resolved' | 'would_resolve' | 'person' | 'closed';
+  readonly outcome: 'resolved' | 'would_resolve' | 'person' | 'failed' | 'closed';
   readonly kind: WitnessFinding['kind'];
   readonly subject: string;
   readonly action: Action;
-  /** What was done, or what a person does. */
+  /** What was done, what a person does, or why it failed. */
   readonly note: string;
 }
 
@@ -55,35 +56,46 @@ const CLOSED = { outcome: 'closed', note: 'It was closed before.' } as const;
  * so after a kill, or beside another keeper, nothing is done twice. A finding waits while another one of its sale needs a
  * person.
  * @returns null if there is no such finding
- * @throws MysqlError, SaleOutOfStep
+ * @throws MysqlError if MySQL does not work for other findings either
  */
-export const resolveFinding = (
+export async function resolveFinding(
   pool: MysqlPool,
   clock: Clock,
   findingId: string,
   request: ResolveRequest,
-): Promise<Resolved | null> => retryConflicts(clock, () => pool.transaction((tx) => resolve(tx, findingId, request)));
+): Promise<Resolved | null> {
+  const ofId = findings().whereRaw('id = ?', [bigint(findingId)]);
+  const [known] = (await select(pool, ofId)).map(findingOf);
+  if (known === undefined) return null;
+  const told = { findingId, kind: known.kind, subject: known.subject, action: actionOf(known) };
+  try {
+    const done = await retryConflicts(clock, () => pool.transaction((tx) => resolve(tx, known, request)));
+    return { ...told, ...done };
+  } catch (error) {
+    const isRefused = error instanceof SaleOutOfStep || (error instanceof MysqlError && error.connectionUsable);
+    if (!isRefused) throw error;
+    return { ...told, outcome: 'failed', note: error.message };
+  }
+}
+
+const findings = () => knex('witness_findings').select(...FINDING_COLUMNS);
 
 async function resolve(
   tx: Transaction,
-  findingId: string,
+  known: WitnessFinding,
   { actor, dryRun, outboxKeepMs }: ResolveRequest,
-): Promise<Resolved | null> {
-  const findings = knex('witness_findings').select(...FINDING_COLUMNS);
-  const [known] = (await select(tx, findings.clone().whereRaw('id = ?', [bigint(findingId)]))).map(findingOf);
-  if (known === undefined) return null;
-  const { kind, subject, detail, saleId } = known;
+): Promise<Pick<Resolved, 'outcome' | 'note'>> {
+  const { findingId, kind, subject, detail, saleId } = known;
   const action = actionOf(known);
-  const told = { findingId, kind, subject, action };
-  if (known.state === 'closed') return { ...told, ...CLOSED };
-  const left = (why: string): Resolved => ({ ...told, outcome: 'person', note: `${why}${todoOf(known)}` });
+  if (known.state === 'closed') return CLOSED;
+  const left = (why: string) => ({ outcome: 'person', note: `${why}${todoOf(known)}` }) as const;
   if (action === 'person' || saleId === null) return left('');
 
   // Locked together, so that two resolvers of a sale work one after the other.
-  const ofSale = findings.where({ sale_id: saleId, state: 'open' }).orderBy('id').limit(OPEN_MAX).forUpdate();
+  const ofSale = findings().where({ sale_id: saleId, state: 'open' }).orderBy('id').limit(OPEN_MAX).forUpdate();
   const open = (await select(tx, ofSale)).map(findingOf);
   if (open.length === OPEN_MAX) return left(`The sale has ${OPEN_MAX} open findings. `);
-  if (!open.some((one) => one.findingId === findingId)) return { ...told, ...CLOSED };
+  if (!open.some((one) => one.findingId === findingId)) return CLOSED;
   const other = open.find((one) => actionOf(one) === 'person');
   if (other !== undefined) return left(`Finding ${other.findingId} of the same sale needs a person first. `);
   const counting = await countingFinding(tx, known);
@@ -99,7 +111,7 @@ async function resolve(
 
   const plan = await planOf(tx, action, { ...known, saleId });
   if ('person' in plan) return left(`${plan.person} `);
-  if (dryRun) return { ...told, outcome: 'would_resolve', note: plan.note };
+  if (dryRun) return { outcome: 'would_resolve', note: plan.note };
   await execute(
     tx,
     knex('witness_findings')
@@ -110,7 +122,7 @@ async function resolve(
   const entry = { subject: `witness_finding:${findingId}`, before: { state: 'open' }, after };
   await insertAudit(tx, { actor, action: 'witness_finding.resolved', ...entry });
   await plan.run(tx); // last, because it locks the hot row of the sale
-  return { ...told, outcome: 'resolved', note: plan.note };
+  return { outcome: 'resolved', note: plan.note };
 }
 
 /**
