@@ -118,9 +118,10 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
     log,
   });
 
-  const witness = openWitnessJob(config, { mysql, registry, clock, log });
+  const reading = { mysql, registry, clock, log };
+  const witness = openWitnessJob(config, reading);
   if (witness !== null) jobs.push([WITNESS_EVERY_MS, witness]);
-  const resolving = openResolveJob(config, { mysql, clock, log });
+  const resolving = openResolveJob(config, reading);
   if (resolving !== null) jobs.push([RESOLVE_EVERY_MS, resolving]);
   opened(async () => witness?.close());
   const { tls } = brokerAccessOf(config.brokerAccess);

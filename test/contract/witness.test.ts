@@ -92,9 +92,9 @@ describe('contract witness on a MySQL with a binary log', () => {
   const noteSold = ({ saleId }: Order, at = 'UTC_TIMESTAMP(3)'): Promise<unknown> =>
     sql(`INSERT INTO witness_findings (place, kind, subject, sale_id, detail, committed_at)
       VALUES ('p', 'sold_differs', 'sales:${saleId}', ${saleId}, 'sales:${saleId}: x', ${at})`);
-  const resolving = (word: 'off' | 'watch' | 'act', waitMs = 0): Job | null => {
+  const resolving = (word: 'off' | 'watch' | 'act', waitMs = 0, registry = new Registry()): Job | null => {
     const { keeper } = loadConfig(['keeper'], { WITNESS: word });
-    return openResolveJob({ keeper }, { mysql: world.pool, clock: systemClock, log: silentLog }, waitMs);
+    return openResolveJob({ keeper }, { mysql: world.pool, registry, clock: systemClock, log: silentLog }, waitMs);
   };
 
   /** Changes by hand: what was done to an order, and what is found. */
@@ -710,6 +710,12 @@ describe('contract witness on a MySQL with a binary log', () => {
           expect(done.lines.map(({ outcome }) => outcome)).to.deep.equal(['failed', 'resolved']);
           expect(done.lines[0]?.note).to.contain('not this sale');
           expect((await all()).map(({ state }) => state)).to.deep.equal(['open', 'closed']);
+          await sql("UPDATE witness_findings SET state = 'open'");
+          const registry = new Registry();
+          await resolving('act', 0, registry)?.runOnce();
+          const counted = await registry.metrics();
+          for (const result of ['failed', 'resolved'])
+            expect(counted).to.contain(`seckill_witness_actions_total{action="recount_sold",result="${result}"} 1`);
         } finally {
           await server.admin(`DROP TRIGGER ${ofDatabase('refuse')}`);
         }
