@@ -162,12 +162,11 @@ export class Witness implements Job {
     const { clock, log } = this.#keeper;
     const waiting = this.#waiting; // of the same moment as the position
     [this.#waiting, this.#hasJudged] = [[], false];
-    const kept = this.#onceAnHour(await this.#withoutPurged(waiting), clock.monotonicMs());
-    const found = joined(kept);
+    const found = this.#onceAnHour(await this.#withoutPurged(waiting), clock.monotonicMs());
     this.#saved = await this.#store.save(this.#saved, { position, readToMs }, found);
     this.#savedAtMs = clock.monotonicMs();
     // not before, because after an error the stream reads them again
-    if (this.#saved !== null) this.#noteReasons(kept, this.#savedAtMs);
+    if (this.#saved !== null) this.#noteReasons(found, this.#savedAtMs);
     if (this.#saved === null) {
       log.warn({}, 'another keeper is the witness now');
       this.close();
@@ -179,7 +178,9 @@ export class Witness implements Job {
   /** A setting may make every transaction unreadable. Its findings must not bury the others. */
   #onceAnHour(found: readonly Found[], nowMs: number): Found[] {
     const isOld = (reason: string): boolean => nowMs - (this.#unreadable.get(reason) ?? -Infinity) > SAME_REASON_MS;
-    return found.filter(({ kind, detail }) => kind !== 'not_readable' || isOld(detail));
+    const reasons = new Set<string>();
+    const isNew = (reason: string): boolean => isOld(reason) && reasons.size < reasons.add(reason).size;
+    return found.filter(({ kind, detail }) => kind !== 'not_readable' || isNew(detail));
   }
 
   #noteReasons(stored: readonly Found[], nowMs: number): void {
@@ -220,21 +221,4 @@ const NO_ROW = { subject: 'binlog', orderId: null, saleId: null } as const;
 function findingsOf({ changes, unreadable }: Committed): Judged[] {
   if (unreadable === null) return judge(changes);
   return [{ ...NO_ROW, kind: 'not_readable', detail: `a transaction whose rows cannot be judged: ${unreadable}` }];
-}
-
-/** Joins transactions that cannot be read for the same reason: every change of a table may be one of them. */
-export function joined(found: readonly Found[]): Found[] {
-  const unreadable = new Map<string, Found[]>();
-  for (const one of found) {
-    if (one.kind !== 'not_readable') continue;
-    const same = unreadable.get(one.detail);
-    if (same === undefined) unreadable.set(one.detail, [one]);
-    else same.push(one);
-  }
-  const more = ([first, ...others]: readonly Found[]): Found[] => {
-    const last = others.at(-1);
-    if (first === undefined || last === undefined) return first === undefined ? [] : [first];
-    return [{ ...first, detail: `${first.detail} (and ${others.length} more up to ${last.place})` }];
-  };
-  return [...found.filter(({ kind }) => kind !== 'not_readable'), ...[...unreadable.values()].flatMap(more)];
 }
