@@ -2,7 +2,6 @@ import { assertNever } from '../../core/errors.js';
 import { stateOf } from '../../core/order.js';
 import type { BatchRecorded, OutboxKind } from '../../core/ports/outbox.js';
 import type { Clock } from '../../core/ports/clock.js';
-import { insertAudit } from '../../mysql/audit-log.js';
 import { MysqlError } from '../../mysql/errors.js';
 import { bigint, execute, knex, select } from '../../mysql/knex.js';
 import {
@@ -17,7 +16,7 @@ import {
 import type { MysqlPool, Transaction } from '../../mysql/pool.js';
 import { readMysqlClock } from '../../mysql/read-facts.js';
 import { retryConflicts } from '../../mysql/retry-conflicts.js';
-import { FINDING_COLUMNS, findingOf, type WitnessFinding } from '../../mysql/witness-store.js';
+import { closeIn, findingOf, type WitnessFinding } from '../../mysql/witness-store.js';
 import { actionOf, movedTo, todoOf, type Action } from './follows.js';
 
 /**
@@ -64,7 +63,7 @@ export async function resolveFinding(
   findingId: string,
   request: ResolveRequest,
 ): Promise<Resolved | null> {
-  const ofId = findings().whereRaw('id = ?', [bigint(findingId)]);
+  const ofId = knex('witness_findings').whereRaw('id = ?', [bigint(findingId)]);
   const [known] = (await select(pool, ofId)).map(findingOf);
   if (known === undefined) return null;
   const told = { findingId, kind: known.kind, subject: known.subject, action: actionOf(known) };
@@ -78,22 +77,20 @@ export async function resolveFinding(
   }
 }
 
-const findings = () => knex('witness_findings').select(...FINDING_COLUMNS);
-
 async function resolve(
   tx: Transaction,
   known: WitnessFinding,
   { actor, dryRun, outboxKeepMs }: ResolveRequest,
 ): Promise<Pick<Resolved, 'outcome' | 'note'>> {
-  const { findingId, kind, subject, detail, saleId } = known;
+  const { findingId, saleId } = known;
   const action = actionOf(known);
   if (known.state === 'closed') return CLOSED;
   const left = (why: string) => ({ outcome: 'person', note: `${why}${todoOf(known)}` }) as const;
   if (action === 'person' || saleId === null) return left('');
 
   // Locked together, so that two resolvers of a sale work one after the other.
-  const ofSale = findings().where({ sale_id: saleId, state: 'open' }).orderBy('id').limit(OPEN_MAX).forUpdate();
-  const open = (await select(tx, ofSale)).map(findingOf);
+  const ofSale = knex('witness_findings').where({ sale_id: saleId, state: 'open' }).orderBy('id').limit(OPEN_MAX);
+  const open = (await select(tx, ofSale.forUpdate())).map(findingOf);
   if (open.length === OPEN_MAX) return left(`The sale has ${OPEN_MAX} open findings. `);
   if (!open.some((one) => one.findingId === findingId)) return CLOSED;
   const other = open.find((one) => actionOf(one) === 'person');
@@ -106,21 +103,14 @@ async function resolve(
   const [sale] = await select(tx, knex('sales').select('retirement').where({ id: saleId }));
   if (sale?.retirement !== 'none') return left('The sale is not in Redis any more. ');
 
-  const mayBeGone = ANNOUNCES.has(action) && (await ageMs(tx, known)) >= outboxKeepMs;
-  if (mayBeGone) return left('Its event may have been written, published and removed since. ');
+  const isOld = async () => (await readMysqlClock(tx)) - known.committedAtMs >= outboxKeepMs;
+  if (ANNOUNCES.has(action) && (await isOld()))
+    return left('Its event may have been written, published and removed since. ');
 
   const plan = await planOf(tx, action, { ...known, saleId });
   if ('person' in plan) return left(`${plan.person} `);
   if (dryRun) return { outcome: 'would_resolve', note: plan.note };
-  await execute(
-    tx,
-    knex('witness_findings')
-      .whereRaw('id = ?', [bigint(findingId)])
-      .update({ state: 'closed' }),
-  );
-  const after = { state: 'closed', kind, subject, detail, action, note: plan.note };
-  const entry = { subject: `witness_finding:${findingId}`, before: { state: 'open' }, after };
-  await insertAudit(tx, { actor, action: 'witness_finding.resolved', ...entry });
+  await closeIn(tx, known, actor, 'resolved', { action, note: plan.note });
   await plan.run(tx); // last, because it locks the hot row of the sale
   return { outcome: 'resolved', note: plan.note };
 }
@@ -142,9 +132,6 @@ const ANNOUNCES: ReadonlySet<Action> = new Set<Action>([
   'announce_order',
   'announce_batch',
 ]);
-
-const ageMs = async (tx: Transaction, { committedAtMs }: WitnessFinding): Promise<number> =>
-  (await readMysqlClock(tx)) - committedAtMs;
 
 type OfSale = WitnessFinding & { readonly saleId: string };
 
