@@ -28,6 +28,7 @@ import { mysqlWorld } from './repository-worlds.js';
 
 const VERSION = (process.env.SECKILL_MYSQL ?? 'mariadb-11.4') as Parameters<typeof startPrivateMariadb>[1];
 const WISH = { restock: false, reason: 'broken' };
+const PARTS = { clock: systemClock, log: silentLog };
 
 describe('contract witness on a MySQL with a binary log', () => {
   let server: PrivateMariadb;
@@ -45,7 +46,7 @@ describe('contract witness on a MySQL with a binary log', () => {
 
   const witnessOn = (mysql: MysqlPool, registry = new Registry()): Witness => {
     const config = { ...mysqlIn(stackEnv()), url: server.url };
-    return new Witness(config, { mysql, registry, clock: systemClock, log: silentLog });
+    return new Witness(config, { mysql, registry, ...PARTS });
   };
   /** Ends the lease of a witness that was killed. */
   const freeLease = (): Promise<unknown> => world.pool.execute('DELETE FROM job_leases');
@@ -55,11 +56,7 @@ describe('contract witness on a MySQL with a binary log', () => {
     const witness = witnessOn(world.pool);
     const stop = new AbortController();
     const metrics = { jobBegan: () => () => undefined, jobRan: () => undefined };
-    const running = keepRunning(witness, WITNESS_EVERY_MS, stop.signal, {
-      clock: systemClock,
-      log: silentLog,
-      metrics,
-    });
+    const running = keepRunning(witness, WITNESS_EVERY_MS, stop.signal, { ...PARTS, metrics });
     try {
       const before = await store.position();
       await until('the witness reads', async () => {
@@ -94,7 +91,7 @@ describe('contract witness on a MySQL with a binary log', () => {
       VALUES ('p', 'sold_differs', 'sales:${saleId}', ${saleId}, 'sales:${saleId}: x', ${at})`);
   const resolving = (word: 'off' | 'watch' | 'act', waitMs = 0, registry = new Registry()): Job | null => {
     const { keeper } = loadConfig(['keeper'], { WITNESS: word });
-    return openResolveJob({ keeper }, { mysql: world.pool, registry, clock: systemClock, log: silentLog }, waitMs);
+    return openResolveJob({ keeper }, { mysql: world.pool, registry, ...PARTS }, waitMs);
   };
 
   /** Changes by hand: what was done to an order, and what is found. */
@@ -128,26 +125,23 @@ describe('contract witness on a MySQL with a binary log', () => {
         const order = await one();
         await sql(change(order));
         await until(`${title} is found`, async () => (await findings(order)).length >= kinds.length, { everyMs: 20 });
-        expect(
-          (await all()).filter(({ saleId }) => saleId === order.saleId).map(({ kind }) => kind),
-          title,
-        ).to.have.members(kinds);
+        const found = (await findings(order)).map((text) => text.split(' ')[0]);
+        expect(found, title).to.have.members(kinds);
       }
     }));
 
   it('finds a table that was emptied without rows in the log', () =>
     watched(async () => {
       await sql('TRUNCATE TABLE order_refunds');
-      const finding = await found('the TRUNCATE', async () =>
-        (await all()).find(({ kind }) => kind === 'not_readable'),
-      );
-      expect(finding.detail).to.contain('truncate order_refunds');
+      await sql('TRUNCATE TABLE order_refunds');
+      await found('them', async () => (await all()).find(({ detail }) => detail.includes('truncate order_refunds')));
       await sql('TRUNCATE TABLE order_refunds');
       const next = await one('t/2');
       await sql(`UPDATE orders SET batch_id = 'x' WHERE id = ${next.orderId}`);
       await found('the next change', async () => (await findings(next))[0]);
       const same = (await all()).filter(({ detail }) => detail.includes('truncate order_refunds'));
-      expect(same, 'a reason that repeats').to.have.length(1);
+      const kinds = same.map(({ kind }) => kind);
+      expect(kinds, 'a reason that repeats').to.deep.equal(['not_readable']);
       await world.pool.execute('UPDATE witness_findings SET state = ?', ['closed']);
     }));
 
@@ -189,11 +183,9 @@ describe('contract witness on a MySQL with a binary log', () => {
       const outbox = createOutbox(world.pool);
       for (const kind of ['batch_recorded', 'orders_moved', 'release'] as const) {
         const rows = await outbox.lease(kind, 1000, 60_000);
-        await outbox.postpone(
-          rows.slice(0, 1).map(({ outboxId }) => outboxId),
-          0,
-        );
-        await outbox.markDone(rows.map(({ outboxId }) => outboxId));
+        const numbers = rows.map(({ outboxId }) => outboxId);
+        await outbox.postpone(numbers.slice(0, 1), 0);
+        await outbox.markDone(numbers);
       }
       await sql('UPDATE outbox SET done_at = UTC_TIMESTAMP(3) - INTERVAL 1 DAY WHERE done_at IS NOT NULL');
       expect(await outbox.removeDone(1000, 1000)).to.be.above(5);
@@ -369,10 +361,8 @@ describe('contract witness on a MySQL with a binary log', () => {
       resolveFinding(mysql, systemClock, findingId, { actor: 'ann', dryRun, outboxKeepMs });
     /** Outbox rows that name an order, each with its move or the orders of its event. */
     const rowsOf = async ({ orderId }: Order): Promise<string[]> => {
-      const rows = await world.pool.query<{ kind: string; payload: string }>(
-        'SELECT kind, payload FROM outbox WHERE INSTR(payload, ?) > 0 ORDER BY kind',
-        [`"${orderId}"`],
-      );
+      const text = 'SELECT kind, payload FROM outbox WHERE INSTR(payload, ?) > 0 ORDER BY kind';
+      const rows = await world.pool.query<{ kind: string; payload: string }>(text, [`"${orderId}"`]);
       return rows.map(({ kind, payload }) => {
         const { move, orders } = JSON.parse(payload) as { move?: string; orders?: readonly string[] };
         return [kind, move ?? orders?.length].filter((part) => part !== undefined).join(' ');
@@ -498,12 +488,7 @@ describe('contract witness on a MySQL with a binary log', () => {
           ['a move that no order makes', (order) => [ended(order, 'failed')], 3, /needs a person first|seckill orders/],
           ['deleted', ({ orderId }) => [`DELETE FROM orders WHERE id = ${orderId}`], 2, /seckill reconcile resolve/],
           ['no deadline', (order) => [copied(order, 0, 'NULL')], 1, /no deadline/],
-          [
-            'more than the stock',
-            (order) => [copied(order, 1000, 'expires_at')],
-            2,
-            /1001 units, and the stock is 1000/,
-          ],
+          ['above the stock', (order) => [copied(order, 1000, 'expires_at')], 2, /1001 units, and the stock is 1000/],
           [
             'paid before it was cancelled',
             (order) => [
@@ -530,12 +515,8 @@ describe('contract witness on a MySQL with a binary log', () => {
 
     it('leaves all sales of a transaction to a person when it has more findings than are named', () =>
       watched(async () => {
-        const many = (
-          await ordersIn(
-            world,
-            Array.from({ length: 20 }, (_, buyer) => `buyer-${buyer}/k`),
-          )
-        ).orders;
+        const buyers = Array.from({ length: 20 }, (_, buyer) => `buyer-${buyer}/k`);
+        const many = (await ordersIn(world, buyers)).orders;
         const hidden = await one();
         const gone = [...many, hidden].map(({ orderId }) => `DELETE FROM orders WHERE id = ${orderId}`);
         const [found] = await byHand(hidden, 1, ...gone); // only `sold_differs`: its order is counted with the others
@@ -611,11 +592,8 @@ describe('contract witness on a MySQL with a binary log', () => {
         expect(await resolve(each.findingId, false, killed).then(String, String)).to.contain('killed');
       expect(await openOf(order)).to.deep.equal(found);
       expect(await rowsOf(order)).to.deep.equal(['batch_recorded 1']);
-      const both = await Promise.all([
-        resolve(findingId),
-        resolve(findingId),
-        ...found.map((one) => resolve(one.findingId)),
-      ]);
+      const numbers = [findingId, ...found.map((one) => one.findingId), findingId];
+      const both = await Promise.all(numbers.map((number) => resolve(number)));
       expect(both.filter((result) => result?.outcome === 'resolved')).to.have.length(2);
       expect(await rowsOf(order)).to.deep.equal(['batch_recorded 1', 'orders_moved cancelled', 'release']);
       expect(await world.violations(order.saleId)).to.deep.equal([]);
