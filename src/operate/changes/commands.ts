@@ -6,11 +6,6 @@ import { printAll } from '../../process/print.js';
 import { systemClock as clock } from '../../process/system-clock.js';
 import { changesIn } from './changes.js';
 
-interface ChangesFlags {
-  readonly after?: string;
-  readonly json?: boolean;
-}
-
 /** Lines that wait for a slow reader. The stream pauses beyond. */
 const LINES_MAX = 10_000;
 /** A line is printed within this time. */
@@ -47,7 +42,7 @@ function parsePosition(text: string): string {
 
 const START_AGAIN = ' Read the present state first, then continue without --after.';
 
-async function followChanges({ after, json }: ChangesFlags): Promise<void> {
+async function followChanges({ after, json }: { after?: string; json?: boolean }): Promise<void> {
   const stopping = new AbortController();
   const { signal } = stopping;
   process.once('SIGINT', () => stopping.abort()).once('SIGTERM', () => stopping.abort());
