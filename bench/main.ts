@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { loadavg } from 'node:os';
 import { ConfigError } from '../src/core/config/load.js';
 import { assertNever, OperationalError } from '../src/core/errors.js';
@@ -16,7 +15,7 @@ import { limits } from './scenarios/limits.js';
 import { paired, WARM_UP_SLICE_SECONDS } from './scenarios/paired.js';
 import { soldOut } from './scenarios/sold-out.js';
 import { memory, noGroupCommit, WARM_UP_ROUND_SECONDS, warmUp, warmUpSeconds, win } from './scenarios/win.js';
-import { describeMachine } from './session/machine.js';
+import { commitOf, describeMachine } from './session/machine.js';
 import { withSession, type Progress } from './session/session.js';
 
 /** Exit codes: 0 done, 1 failed or a check failed, 2 wrong usage, 130 interrupted. */
@@ -86,7 +85,7 @@ function runBench(
       loadAverageBefore,
       results,
       warmUpSeconds: seconds,
-      commit: commitOf(),
+      commit: commitOf('.'),
       goals: judgeGoals(results),
     };
   });
@@ -133,9 +132,4 @@ function buyersNeeded(options: BenchOptions, warmUpFor: number): number {
   };
   const warmUpRound = Math.min(warmUpFor, WARM_UP_ROUND_SECONDS);
   return Math.max(warmUpRound * winRate, ...options.scenarios.map((scenario) => ofScenario[scenario]));
-}
-
-function commitOf(): string | null {
-  const { stdout, status } = spawnSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' });
-  return status === 0 ? stdout.trim() : null;
 }

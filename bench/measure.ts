@@ -83,12 +83,18 @@ interface CpuSample {
   readonly atMs: number;
 }
 
-function sampleCpu(session: Session): CpuSample {
+export function sampleCpu(session: Session): CpuSample {
   const processes = Object.fromEntries(
     Object.entries(session.pids()).map(([name, pid]) => [name, cpuTimes(pid)?.own ?? 0]),
   ) as Record<ProcessName, number>;
   return { processes, bench: cpuTimes('self')?.own ?? 0, machine: machineTimes(), atMs: performance.now() };
 }
+
+/** Returns the CPU µs of each process per counted thing. */
+export const microsEach = (before: CpuSample['processes'], after: CpuSample['processes'], count: number) =>
+  Object.fromEntries(
+    Object.entries(after).map(([name, end]) => [name, ((end - before[name as ProcessName]) * 1e6) / count]),
+  ) as CpuSample['processes'];
 
 function cpuBetween(
   before: CpuSample,

@@ -1,20 +1,10 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { DURABILITIES, type Durability } from '../deploy/local/stack/servers/server-spec.js';
 
+const DEFAULT_SCENARIOS = ['win', 'no-group-commit', 'sold-out', 'flash', 'limits'] as const;
 /** Scenarios in the order in which they run. --memory asks for `memory`. */
-const SCENARIOS = [
-  'win',
-  'no-group-commit',
-  'sold-out',
-  'flash',
-  'limits',
-  'crowd',
-  'paired',
-  'fleet',
-  'memory',
-] as const;
+const SCENARIOS = [...DEFAULT_SCENARIOS, 'crowd', 'paired', 'fleet', 'memory'] as const;
 export type ScenarioName = (typeof SCENARIOS)[number];
-const DEFAULT_SCENARIOS: readonly ScenarioName[] = ['win', 'no-group-commit', 'sold-out', 'flash', 'limits'];
 
 export interface BenchOptions {
   readonly scenarios: readonly ScenarioName[];
@@ -29,9 +19,9 @@ export interface BenchOptions {
   readonly inFlight: readonly number[];
   /** `on` puts all admission layers in front of `sold-out`. */
   readonly admission: 'off' | 'on';
-  /** Built checkout that `paired` compares with, or null. */
+  /** Built checkout, or setting, that `paired` compares with, or null. */
   readonly against: string | null;
-  /** How often `paired` measures both builds. */
+  /** How often `paired` measures both. */
   readonly pairs: number;
   /** Buckets of the sales of `fleet`. */
   readonly buckets: number;
@@ -62,7 +52,7 @@ const ABOUT: Record<ScenarioName, string> = {
   flash: 'requests at --rate against 5,000 units, sent on time even if answers are late',
   limits: 'measures each part alone: node:http, deduct, half message + commit, batch insert',
   crowd: 'each kind of read alone: the sale, an own purchase, pages, the waiting room',
-  paired: 'CPU of the api per purchase, measured beside another build (--against)',
+  paired: 'CPU per purchase, beside another build or in turn with another setting (--against)',
   fleet: 'win on one api, then on --apis apis, with one bucket, --buckets buckets, and by lanes of buyers',
   memory: 'win for 60 s, with a sample of the memory of the api every second (--memory)',
 };
@@ -109,7 +99,7 @@ function benchCommand(): Command {
     .addOption(
       new Option('--admission <state>', 'run sold-out with all admission layers').choices(['off', 'on']).default('off'),
     )
-    .option('--against <folder>', 'other checkout for paired; run `npm run build` in it first')
+    .option('--against <other>', 'setting for paired, such as WITNESS=watch, or a checkout after `npm run build`')
     .option('--pairs <n>', 'number of slices of paired', whole(1, 100), 10)
     .option('--buckets <n>', 'number of buckets for the scenario fleet', whole(2, 64), 8)
     .option('--apis <n>', 'number of apis for the scenario fleet', whole(2, 16), 4)
@@ -144,7 +134,7 @@ export function parseOptions(args: readonly string[], onExit: (code: number) => 
   command.parse([...args], { from: 'user' });
   const { seconds, rate, warmUp, memory, against, ...rest } = command.opts<Flags>();
   const scenarios = chosen((command.processedArgs[0] as ScenarioName[] | undefined) ?? [], memory === true);
-  if (scenarios.includes('paired') && against === undefined) command.error('error: paired needs --against <folder>');
+  if (scenarios.includes('paired') && against === undefined) command.error('error: paired needs --against');
   const own = { seconds: seconds ?? null, rate: rate ?? null, warmUpSeconds: warmUp ?? null, against: against ?? null };
   return { ...rest, ...own, scenarios };
 }

@@ -9,11 +9,11 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 
 const CEILINGS: Readonly<Record<string, number>> = {
   'lines of TypeScript': 206_600,
-  'lines in src': 70_430,
+  'lines in src': 70_410,
   'lines in web': 17_870,
   'lines in test': 108_700,
   'lines in deploy': 6_180,
-  'lines in bench': 3_450,
+  'lines in bench': 3_470,
   'words in docs': 44_950,
   'words in docs/decisions': 12_400,
   'pages in docs': 25,

@@ -7,6 +7,7 @@ import type { LoadResult } from '../load/load.js';
 import { OUTCOME_CODE } from '../load/open-loop.js';
 import { measure, type Measured } from '../measure.js';
 import type { BenchOptions, ScenarioName } from '../options.js';
+import { Program } from '../session/programs.js';
 import { RulesAdmin } from '../session/rules.js';
 import type { Session } from '../session/session.js';
 import { judgeSale, type SaleVerdict } from '../session/stores.js';
@@ -38,6 +39,12 @@ export const flashRateOf = ({ options }: Pick<Context, 'options'>): number => op
 
 /** Number of buyers prepared per second of load, more than two cores can serve. A load that needs more ends early. */
 export const BUYERS_PER_SECOND = { win: 18_000, single: 6_000, soldOut: 45_000 } as const;
+
+/** Starts one more api. @param main the command of another build */
+export function startApi({ session: { env, signal, stack } }: Context, log: string, main?: string): Promise<Program> {
+  const logFile = `${stack.dir}/log/${log}.log`;
+  return Program.start('api', { env, logFile, signal, ...(main === undefined ? {} : { main }) });
+}
 
 /** Measures a closed-loop load, in which each connection sends its next request as soon as it has an answer. */
 export function closedLoop(

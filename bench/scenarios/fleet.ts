@@ -1,27 +1,26 @@
 import { splitSlice, type BuyerSlice } from '../load/buyers.js';
 import { runClosedLoop } from '../load/closed-loop.js';
 import type { LoadPlan, LoadResult } from '../load/load.js';
-import type { CpuUser } from '../measure.js';
+import { microsEach, sampleCpu } from '../measure.js';
 import { cpuTimes } from '../session/cpu.js';
 import { growth, scrape } from '../session/metrics.js';
-import { Program } from '../session/programs.js';
-import { assertPassed, BUYERS_PER_SECOND, checkSaleOf, secondsOf, type Context } from './context.js';
+import type { Program } from '../session/programs.js';
+import type { ProcessName } from '../session/session.js';
+import { assertPassed, BUYERS_PER_SECOND, checkSaleOf, secondsOf, startApi, type Context } from './context.js';
 
-/** Figures of `win` on several apis. */
+/** Figures of `win` on several apis, or with several settings. */
 export interface FleetFigures {
   readonly kind: 'fleet';
-  readonly scenario: 'fleet';
+  readonly scenario: 'fleet' | 'paired';
   readonly rows: readonly FleetRow[];
 }
 
-interface FleetRow {
+export interface FleetRow {
   readonly title: string;
   readonly landedPerSecond: number;
-  /** Half messages per second, one per batch. */
-  readonly batchesPerSecond: number;
   readonly batchSizeMean: number;
   /** CPU µs per accepted purchase. */
-  readonly cpuMicros: Readonly<Partial<Record<CpuUser, number>>>;
+  readonly cpuMicros: Readonly<Record<ProcessName, number>>;
 }
 
 interface FleetLoad {
@@ -38,7 +37,7 @@ export async function fleet(context: Context): Promise<FleetFigures> {
   const { apis: count, buckets } = options;
   const more: Program[] = [];
   try {
-    while (more.length < count - 1) more.push(await startApi(context, more.length + 2));
+    while (more.length < count - 1) more.push(await startApi(context, `api-${more.length + 2}`));
     const apis = [session.program('api'), ...more];
     const several = { apis, buckets };
     const loads: readonly FleetLoad[] = [
@@ -58,10 +57,6 @@ export async function fleet(context: Context): Promise<FleetFigures> {
   }
 }
 
-function startApi({ session: { env, signal, stack } }: Context, nth: number): Promise<Program> {
-  return Program.start('api', { env, signal, logFile: `${stack.dir}/log/api-${nth}.log` });
-}
-
 /** @throws BenchError if the check of its sale fails */
 async function measureFleet(context: Context, { title, apis, buckets, byLane }: FleetLoad): Promise<FleetRow> {
   const { session, options } = context;
@@ -70,11 +65,9 @@ async function measureFleet(context: Context, { title, apis, buckets, byLane }: 
   const sale = await session.stores.openSale(title, slice.count, buckets);
   const connections = Math.ceil(options.connections / apis.length);
   const path = `/v1/sales/${sale.saleId}/purchases`;
-  const cpuOf = (): Record<string, number> => {
-    const { api: _, ...others } = session.pids();
-    const secondsOf = (pid: number): number => cpuTimes(pid)?.own ?? 0;
-    const ofApis = apis.reduce((sum, { pid }) => sum + secondsOf(pid), 0);
-    return { api: ofApis, ...Object.fromEntries(Object.entries(others).map(([name, pid]) => [name, secondsOf(pid)])) };
+  const cpuOf = (): Record<ProcessName, number> => {
+    const ofApis = apis.reduce((sum, { pid }) => sum + (cpuTimes(pid)?.own ?? 0), 0);
+    return { ...sampleCpu(session).processes, api: ofApis };
   };
   const metricsOf = () => Promise.all(apis.map((api) => scrape(api.operatorsPort)));
   const [metrics, cpu] = [await metricsOf(), cpuOf()];
@@ -94,14 +87,12 @@ async function measureFleet(context: Context, { title, apis, buckets, byLane }: 
     metrics.reduce((sum, before, api) => sum + growth(before, after[api] as typeof before, series), 0);
   const batches = Math.max(1, grown('seckill_batch_size_count'));
   const tookSeconds = (landedAtMs - Math.min(...loads.map(({ startedAtMs }) => startedAtMs))) / 1000;
-  const micros = Object.keys(cpu).map((name) => [name, (((cpuAfter[name] ?? 0) - (cpu[name] ?? 0)) * 1e6) / accepted]);
   session.progress(`fleet: ${title}: ${accepted} accepted in ${batches} batches`);
   return {
     title,
     landedPerSecond: accepted / tookSeconds,
-    batchesPerSecond: batches / tookSeconds,
     batchSizeMean: grown('seckill_batch_size_sum') / batches,
-    cpuMicros: Object.fromEntries(micros) as FleetRow['cpuMicros'],
+    cpuMicros: microsEach(cpu, cpuAfter, accepted),
   };
 }
 

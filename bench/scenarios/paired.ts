@@ -1,17 +1,35 @@
-import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openStack } from '../../deploy/local/stack/stack.js';
 import { BenchError } from '../bench-error.js';
 import { runClosedLoop } from '../load/closed-loop.js';
-import { assertPassed, BUYERS_PER_SECOND, checkSaleOf, opLogIfAllWon, secondsOf, type Context } from './context.js';
+import { microsEach, sampleCpu } from '../measure.js';
 import { cpuTimes, median } from '../session/cpu.js';
-import { Program } from '../session/programs.js';
+import { commitOf } from '../session/machine.js';
+import type { Program } from '../session/programs.js';
+import type { ProcessName, Session } from '../session/session.js';
+import {
+  assertPassed,
+  BUYERS_PER_SECOND,
+  checkSaleOf,
+  opLogIfAllWon,
+  secondsOf,
+  startApi,
+  type Context,
+} from './context.js';
+import type { FleetFigures, FleetRow } from './fleet.js';
+import { warmUp, win } from './win.js';
 
 /** Figures of two builds of the api, measured in turn. */
 export interface PairedFigures {
   readonly kind: 'paired';
   readonly scenario: 'paired';
-  readonly comparison: Comparison;
+  /** Commit or folder of the other build. */
+  readonly against: string;
+  readonly pairs: readonly Pair[];
+  /** Ratios of all pairs, each from `ratioOf`. Above 1, this build costs more. */
+  readonly ratio: { readonly min: number; readonly median: number; readonly max: number };
 }
 
 /** Warm-up of both apis before each slice. */
@@ -26,8 +44,10 @@ export const WARM_UP_SLICE_SECONDS = 6;
  * Each pair uses new processes, because a process has a constant cost of its own: two processes of the same build
  * differ by up to 6 % for as long as they live.
  */
-export async function paired(context: Context): Promise<PairedFigures> {
+export async function paired(context: Context): Promise<PairedFigures | FleetFigures> {
   const { options } = context;
+  const [, name, value = ''] = /^([A-Z_]+)=(.*)$/.exec(options.against ?? '') ?? [];
+  if (name !== undefined) return pairedSettings(context, name, value);
   const folder = resolve(options.against ?? '.');
   const main = join(folder, 'dist', 'cli', 'main.js');
   if (!existsSync(main)) throw new BenchError(`${main} is missing: run \`npm run build\` in that checkout first`);
@@ -42,12 +62,60 @@ export async function paired(context: Context): Promise<PairedFigures> {
       await Promise.all([apis.here.stop(), apis.there.stop()]);
     }
   }
-  return { kind: 'paired', scenario: 'paired', comparison: compare(nameOf(folder), pairs) };
+  const ratios = pairs.map(ratioOf);
+  const ratio = { min: Math.min(...ratios), median: median(ratios), max: Math.max(...ratios) };
+  return { kind: 'paired', scenario: 'paired', against: commitOf(folder) ?? folder, pairs, ratio };
 }
 
-function startApi({ session: { env, signal, stack } }: Context, log: string, main?: string): Promise<Program> {
-  const logFile = join(stack.dir, 'log', `${log}.log`);
-  return Program.start('api', { env, logFile, signal, ...(main === undefined ? {} : { main }) });
+/**
+ * Runs `win` in slices, in turn with another value of a setting and with its own. MySQL and all programs start anew for
+ * each slice, because WITNESS also gives MySQL its binary log. The last slice has the own value, for the next scenario.
+ */
+async function pairedSettings(context: Context, name: string, value: string): Promise<FleetFigures> {
+  const { session, options } = context;
+  const { dir, durability, pairs } = options;
+  const [own, other] = [`${name}=${process.env[name] ?? 'unset'}`, `${name}=${value}`];
+  const rows: FleetRow[] = [];
+  for (let left = 2 * pairs; left > 0; left--) {
+    const isOwn = left % 4 < 2;
+    const [title, changes] = isOwn ? [own, {}] : [other, { [name]: value }];
+    const mysql = openStack({ dir, durability, env: { ...process.env, ...changes } }).server('mysql');
+    await mysql.stop();
+    await mysql.start();
+    await mysql.waitReady({ signal: session.signal });
+    await session.restart(changes);
+    await warmUp(context, WARM_UP_SLICE_SECONDS);
+    const before = sampleCpu(session).processes;
+    const figures = await win(context, secondsOf(context, 'paired'));
+    assertPassed(figures.verdict, title);
+    await untilIdle(session);
+    const cpuMicros = microsEach(before, sampleCpu(session).processes, figures.verdict.accepted);
+    rows.push({ ...figures, title, cpuMicros });
+    await session.stores.empty();
+  }
+  const medians = [other, own].map((title) => medianOf(rows.filter((row) => row.title === title)));
+  return { kind: 'fleet', scenario: 'paired', rows: [...rows, ...medians] };
+}
+
+/** Waits until the keeper uses less than a tenth of a core: its jobs and the witness are behind the orders. */
+async function untilIdle(session: Session): Promise<void> {
+  for (let busy = Infinity; busy > 0.2;) {
+    const before = sampleCpu(session).processes.keeper;
+    await sleep(2000, undefined, { signal: session.signal });
+    busy = sampleCpu(session).processes.keeper - before;
+  }
+}
+
+function medianOf(rows: readonly FleetRow[]): FleetRow {
+  const of = (read: (row: FleetRow) => number): number => median(rows.map(read));
+  const names = Object.keys(rows[0]?.cpuMicros ?? {}) as ProcessName[];
+  const micros = names.map((name) => [name, of((row) => row.cpuMicros[name])]);
+  return {
+    title: `${rows[0]?.title}, median`,
+    landedPerSecond: of((row) => row.landedPerSecond),
+    batchSizeMean: of((row) => row.batchSizeMean),
+    cpuMicros: Object.fromEntries(micros) as FleetRow['cpuMicros'],
+  };
 }
 
 async function measurePair(
@@ -83,11 +151,6 @@ async function measureApi({ session, options, buyers: pool }: Context, api: Prog
   return { sale, load, slice, opLog: opLogIfAllWon(buyers, load) };
 }
 
-function nameOf(folder: string): string {
-  const { stdout, status } = spawnSync('git', ['-C', folder, 'rev-parse', '--short', 'HEAD'], { encoding: 'utf8' });
-  return status === 0 ? stdout.trim() : folder;
-}
-
 /** A load of winners on an api. */
 export interface Slice {
   /** CPU of the api per accepted purchase, µs. */
@@ -101,19 +164,5 @@ export interface Pair {
   readonly there: Slice;
 }
 
-export interface Comparison {
-  /** Commit or folder of the other build. */
-  readonly against: string;
-  readonly pairs: readonly Pair[];
-  /** Ratios of all pairs, each from `ratioOf`. Above 1, this build costs more. */
-  readonly ratio: { readonly min: number; readonly median: number; readonly max: number };
-}
-
 /** CPU here ÷ CPU there. */
 export const ratioOf = ({ here, there }: Pair): number => here.apiMicros / there.apiMicros;
-
-function compare(against: string, pairs: readonly Pair[]): Comparison {
-  const ratios = pairs.map(ratioOf);
-  const ratio = { min: Math.min(...ratios), median: median(ratios), max: Math.max(...ratios) };
-  return { against, pairs, ratio };
-}

@@ -17,8 +17,7 @@ import type { Session } from '../session/session.js';
 import type { SaleVerdict } from '../session/stores.js';
 
 /** Every buyer is new and wins one unit: measures the whole path at full speed. */
-export async function win(context: Context): Promise<LoadFigures> {
-  const seconds = secondsOf(context, 'win');
+export async function win(context: Context, seconds = secondsOf(context, 'win')): Promise<LoadFigures> {
   const { measured, verdict } = await winLoad(context, { title: 'win', seconds, perSecond: BUYERS_PER_SECOND.win });
   const about = `${context.options.connections} connections, ${seconds} s`;
   return loadFigures('win', about, { measured, verdict, per: 'accepted' });

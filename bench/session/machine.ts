@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
 import { adminPortOf } from '../../test/helpers/broker.js';
@@ -61,6 +62,12 @@ export async function describeMachine({ stack, stores, env }: Session): Promise<
       WORKER_RECEIVE_MAX: worker.receiveMax,
     },
   };
+}
+
+/** Returns the commit of a checkout, or null without git. */
+export function commitOf(folder: string): string | null {
+  const { stdout, status } = spawnSync('git', ['-C', folder, 'rev-parse', '--short', 'HEAD'], { encoding: 'utf8' });
+  return status === 0 ? stdout.trim() : null;
 }
 
 function osName(): string {

@@ -20,26 +20,9 @@ const LANDED_POLL_MS = 5;
 const LANDED_STALL_MS = 90_000;
 /** Tables that grow with sales and their orders. */
 const TABLES_OF_SALES = [
-  'orders',
-  'order_ranges',
-  'order_metadata',
-  'order_traces',
-  'payments',
-  'payment_attempts',
-  'refunds',
-  'coupons',
-  'outbox',
-  'dead_letters',
-  'compensation_jobs',
-  'reconcile_runs',
-  'sale_edits',
-  'audit_log',
-  'reconcile_leases',
-  'orders_archive',
-  'order_metadata_archive',
-  'order_traces_archive',
-  'payments_archive',
-  'coupons_archive',
+  ...['orders', 'order_ranges', 'order_metadata', 'order_traces', 'payments', 'payment_attempts', 'refunds', 'coupons'],
+  ...['outbox', 'dead_letters', 'compensation_jobs', 'reconcile_runs', 'sale_edits', 'audit_log', 'reconcile_leases'],
+  ...['orders_archive', 'order_metadata_archive', 'order_traces_archive', 'payments_archive', 'coupons_archive'],
 ];
 const REWRITE_POLL_MS = 100;
 const REWRITE_WAIT_MS = 60_000;

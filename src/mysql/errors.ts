@@ -6,6 +6,7 @@ export type MysqlErrorKind =
   | 'lock_wait'
   | 'connection_lost'
   | 'timed_out'
+  | 'too_slow'
   | 'too_busy'
   | 'disk_full'
   | 'read_only'
@@ -27,6 +28,8 @@ const KINDS: Record<MysqlErrorKind, Kind> = {
   lock_wait: { retryable: true, connectionUsable: true },
   connection_lost: { retryable: true, connectionUsable: false },
   timed_out: { retryable: true, connectionUsable: false },
+  // The server itself ended only this statement.
+  too_slow: { retryable: true, connectionUsable: true },
   too_busy: { retryable: true, connectionUsable: false },
   disk_full: { retryable: true, connectionUsable: true },
   // The server may have become a replica, and only a new connection finds the primary.
@@ -71,8 +74,8 @@ const SERVER_ERRORS: Readonly<Record<number, MysqlErrorKind>> = {
   1927: 'connection_lost', // MariaDB ER_CONNECTION_KILLED
   3032: 'connection_lost', // ER_SERVER_OFFLINE_MODE: a member that its group has expelled
   3169: 'connection_lost', // ER_SESSION_WAS_KILLED
-  1969: 'timed_out', // MariaDB ER_STATEMENT_TIMEOUT
-  3024: 'timed_out', // ER_QUERY_TIMEOUT
+  1969: 'too_slow', // MariaDB ER_STATEMENT_TIMEOUT
+  3024: 'too_slow', // ER_QUERY_TIMEOUT
   4031: 'connection_lost', // ER_CLIENT_INTERACTION_TIMEOUT
   1158: 'connection_lost', // ER_NET_READ_ERROR
   1159: 'connection_lost', // ER_NET_READ_INTERRUPTED

@@ -1,3 +1,4 @@
+import { judgeWitness } from '../core/doctor/mysql-checks.js';
 import type { MysqlFacts, MysqlStartFacts, ReplicationFacts, WitnessFacts } from '../core/doctor/mysql-checks.js';
 import { MysqlError } from './errors.js';
 import { nextEventOf } from './lost-tail.js';
@@ -69,9 +70,11 @@ export async function readMysqlFacts(on: MysqlPool): Promise<MysqlSays> {
   };
 }
 
-/** Reads whether the binary log can be followed. @throws MysqlError */
-export const readWitnessFacts = async (on: MysqlPool): Promise<WitnessFacts> =>
-  witnessFactsOf(on, await variablesOf(on, ['log_bin', ...BINLOG_VARIABLES]));
+/** Says why the binary log cannot be followed, and what to do. Null: it can. @throws MysqlError */
+export async function binlogProblem(on: MysqlPool): Promise<string | null> {
+  const judged = judgeWitness(await witnessFactsOf(on, await variablesOf(on, ['log_bin', ...BINLOG_VARIABLES])));
+  return judged.verdict === 'wrong' ? `${judged.says} ${judged.todo}` : null;
+}
 
 type Variables = Readonly<Record<string, string | undefined>>;
 

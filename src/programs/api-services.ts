@@ -23,6 +23,7 @@ import { createPaymentCases } from '../mysql/payment-cases.js';
 import { createOrderRefunds } from '../mysql/order-refunds.js';
 import { createRefundRepository } from '../mysql/refund-repository.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
+import { createWitnessStore } from '../mysql/witness-store.js';
 import { cancelOrder, getOrder, payOrder } from '../orders/buyer-orders.js';
 import { createChargeMetrics } from '../orders/metrics.js';
 import { resolveOrder } from '../orders/resolve-payments.js';
@@ -54,7 +55,6 @@ import { openReconcile, openResolve } from '../operate/reconcile/index.js';
 import { openTrace } from '../operate/trace/index.js';
 import { openOrders } from '../operate/orders/index.js';
 import { openRefunds } from '../operate/refunds/index.js';
-import { openWitness } from '../operate/witness/index.js';
 import { openRules } from '../operate/rules/index.js';
 import { openWebhooks } from '../operate/webhooks/index.js';
 import { Connections } from '../process/connections.js';
@@ -233,7 +233,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     ...(await openResolve(connections)),
     ...openOrders(connections),
     ...openRefunds(connections),
-    ...openWitness(connections),
+    witness: createWitnessStore(mysql),
     ...couponServices,
     ...openWebhooks(connections),
     ...(await openRules(connections, admission.unfit)),

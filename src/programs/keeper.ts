@@ -20,9 +20,10 @@ import { openKeeperBroker } from './keeper-broker.js';
 import { openRebuilding, planJobs, repairJobs } from './keeper-jobs.js';
 import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { Connections } from '../process/connections.js';
+import { openResolveJob, RESOLVE_EVERY_MS } from '../operate/findings/index.js';
 import { openReconcile } from '../operate/reconcile/index.js';
 import { createWebhookMetrics } from '../operate/webhooks/index.js';
-import { openResolveJob, openWitnessJob, RESOLVE_EVERY_MS, WITNESS_EVERY_MS } from '../operate/witness/index.js';
+import { openWitnessJob, WITNESS_EVERY_MS } from '../operate/witness/index.js';
 import { reportProgram } from './report-program.js';
 import type { OpenProgram, Running } from './run-program.js';
 import { createReadiness, messageSignatures, openSignedMessages, openStores, serversOf } from '../process/servers.js';
@@ -105,9 +106,10 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
     log,
   });
 
-  const witness = openWitnessJob(config, { mysql, registry, clock, log });
+  const reading = { mysql, registry, clock, log };
+  const witness = openWitnessJob(config, reading);
   if (witness !== null) jobs.push([WITNESS_EVERY_MS, witness]);
-  const resolving = openResolveJob(config, { mysql, clock, log });
+  const resolving = openResolveJob(config, reading);
   if (resolving !== null) jobs.push([RESOLVE_EVERY_MS, resolving]);
   opened(async () => witness?.close());
   const { tls } = brokerAccessOf(config.brokerAccess);

@@ -3,6 +3,7 @@ import type { HttpServices } from '../http/services.js';
 import { couponRoutes, type CouponServices } from '../operate/coupons/index.js';
 import { brokerRoutes, type BrokerServices } from '../operate/broker/index.js';
 import { deadLetterRoutes, type DeadLetterServices } from '../operate/dead-letters/index.js';
+import { findingRoutes, type FindingServices } from '../operate/findings/index.js';
 import { followLive, readSaleSeconds, type LiveServices } from '../operate/live/index.js';
 import { listAudit } from '../operate/audit/index.js';
 import { reconcileRoutes, type ReconcileServices, type Resolves } from '../operate/reconcile/index.js';
@@ -11,7 +12,6 @@ import { orderRoutes, type OrderServices } from '../operate/orders/index.js';
 import { bucketRoutes, saleRoutes, type SaleServices } from '../operate/sales/index.js';
 import { refundRoutes, type RefundServices } from '../operate/refunds/index.js';
 import { revocationRoutes, type RevocationServices } from '../operate/revocations/index.js';
-import { witnessRoutes, type WitnessServices } from '../operate/witness/index.js';
 import { readBreakers, roomRoutes, ruleRoutes, switchRoutes, type RuleServices } from '../operate/rules/index.js';
 import { webhookRoutes, type WebhookServices } from '../operate/webhooks/index.js';
 import { readMe } from '../http/routes/me.js';
@@ -40,7 +40,7 @@ export type ApiServices = HttpServices &
   SaleServices &
   TraceServices &
   WebhookServices &
-  WitnessServices;
+  FindingServices;
 
 /** Every route, in the order of the documents. `readyz` and `readiness` share an address on different listeners. */
 export const ROUTES: readonly Route<ApiServices>[] = [
@@ -70,7 +70,7 @@ export const ROUTES: readonly Route<ApiServices>[] = [
   ...deadLetterRoutes,
   ...reconcileRoutes,
   ...refundRoutes,
-  ...witnessRoutes,
+  ...findingRoutes,
   ...ruleRoutes,
   ...webhookRoutes,
   ...revocationRoutes,

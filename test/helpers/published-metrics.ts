@@ -6,6 +6,7 @@ import { createChargeMetrics, createOrderJobMetrics, createWorkerMetrics } from 
 import { createBuildInfo, createJobMetrics, createPoolWaits } from '../../src/process/telemetry.js';
 import { createTracingMetrics } from '../../src/process/tracing.js';
 import { createPurchaseMetrics, createStatusMetrics } from '../../src/purchase/metrics.js';
+import { createActionMetric } from '../../src/operate/findings/jobs.js';
 import { createWitnessMetrics } from '../../src/operate/witness/metrics.js';
 import { createRecoveryMetrics } from '../../src/recovery/metrics.js';
 import { createChannelMetrics, createSignatureMetrics } from '../../src/rocketmq/metrics.js';
@@ -51,6 +52,7 @@ function registryOfAll(): Registry {
   createOrderJobMetrics(registry);
   createRecoveryMetrics(registry);
   createWitnessMetrics(registry);
+  createActionMetric(registry);
   createSaleMetrics(registry);
   createScheduleMetrics(registry);
   createWebhookMetrics(registry);

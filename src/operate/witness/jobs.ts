@@ -6,12 +6,11 @@ import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
 import { createJobLeases } from '../../mysql/job-leases.js';
 import type { MysqlPool } from '../../mysql/pool.js';
-import { readMysqlClock } from '../../mysql/read-facts.js';
-import type { BinlogStream, Committed } from './follow-binlog.js';
-import { judge, type Judged } from './judge.js';
+import type { BinlogStream, Committed } from '../../mysql/follow-binlog.js';
+import { binlogProblem, readMysqlClock } from '../../mysql/read-facts.js';
+import { createWitnessStore, type Found, type Judged, type WitnessPosition } from '../../mysql/witness-store.js';
+import { judge } from './judge.js';
 import { createWitnessMetrics } from './metrics.js';
-import { problemOf } from './services.js';
-import { createWitnessStore, type Found, type WitnessPosition } from './witness-store.js';
 
 /** Pause between two looks. A finding is stored within this time. */
 export const WITNESS_EVERY_MS = 1000;
@@ -96,7 +95,7 @@ export class Witness implements Job {
       }
       const nowMs = await readMysqlClock(this.#keeper.mysql);
       if (this.#stream === null) {
-        const problem = await problemOf(this.#keeper.mysql);
+        const problem = await binlogProblem(this.#keeper.mysql);
         if (problem !== null) throw new CannotFollow(problem);
         this.#saved = await this.#store.position();
         await this.#follow(this.#saved?.position ?? null, nowMs);
@@ -124,7 +123,7 @@ export class Witness implements Job {
 
   /** @param judgeFromMs nothing is judged or stored before the log reaches this time */
   async #follow(start: string | null, nowMs: number, judgeFromMs = 0): Promise<void> {
-    const { followBinlog } = await import('./follow-binlog.js'); // the other programs do not load the library
+    const { followBinlog } = await import('../../mysql/follow-binlog.js'); // the other programs do not load the library
     this.#newest = { ms: nowMs, seenAtMs: this.#keeper.clock.monotonicMs() };
     this.#keeper.log.info({ position: start }, 'the witness follows the binary log');
     this.#start = start;
@@ -163,12 +162,11 @@ export class Witness implements Job {
     const { clock, log } = this.#keeper;
     const waiting = this.#waiting; // of the same moment as the position
     [this.#waiting, this.#hasJudged] = [[], false];
-    const kept = this.#onceAnHour(await this.#withoutPurged(waiting), clock.monotonicMs());
-    const found = joined(kept);
+    const found = this.#onceAnHour(await this.#withoutPurged(waiting), clock.monotonicMs());
     this.#saved = await this.#store.save(this.#saved, { position, readToMs }, found);
     this.#savedAtMs = clock.monotonicMs();
     // not before, because after an error the stream reads them again
-    if (this.#saved !== null) this.#noteReasons(kept, this.#savedAtMs);
+    if (this.#saved !== null) this.#noteReasons(found, this.#savedAtMs);
     if (this.#saved === null) {
       log.warn({}, 'another keeper is the witness now');
       this.close();
@@ -180,7 +178,9 @@ export class Witness implements Job {
   /** A setting may make every transaction unreadable. Its findings must not bury the others. */
   #onceAnHour(found: readonly Found[], nowMs: number): Found[] {
     const isOld = (reason: string): boolean => nowMs - (this.#unreadable.get(reason) ?? -Infinity) > SAME_REASON_MS;
-    return found.filter(({ kind, detail }) => kind !== 'not_readable' || isOld(detail));
+    const reasons = new Set<string>();
+    const isNew = (reason: string): boolean => isOld(reason) && reasons.size < reasons.add(reason).size;
+    return found.filter(({ kind, detail }) => kind !== 'not_readable' || isNew(detail));
   }
 
   #noteReasons(stored: readonly Found[], nowMs: number): void {
@@ -199,7 +199,7 @@ export class Witness implements Job {
    * from its beginning either, the witness continues at its end.
    */
   async #failed(failure: Error, nowMs: number): Promise<void> {
-    const { isLost, OLDEST } = await import('./follow-binlog.js');
+    const { isLost, OLDEST } = await import('../../mysql/follow-binlog.js');
     if (!isLost(failure) || this.#saved === null) throw failure;
     const { position, readToMs } = this.#saved;
     const since = new Date(readToMs).toISOString();
@@ -221,21 +221,4 @@ const NO_ROW = { subject: 'binlog', orderId: null, saleId: null } as const;
 function findingsOf({ changes, unreadable }: Committed): Judged[] {
   if (unreadable === null) return judge(changes);
   return [{ ...NO_ROW, kind: 'not_readable', detail: `a transaction whose rows cannot be judged: ${unreadable}` }];
-}
-
-/** Joins transactions that cannot be read for the same reason: every change of a table may be one of them. */
-export function joined(found: readonly Found[]): Found[] {
-  const unreadable = new Map<string, Found[]>();
-  for (const one of found) {
-    if (one.kind !== 'not_readable') continue;
-    const same = unreadable.get(one.detail);
-    if (same === undefined) unreadable.set(one.detail, [one]);
-    else same.push(one);
-  }
-  const more = ([first, ...others]: readonly Found[]): Found[] => {
-    const last = others.at(-1);
-    if (first === undefined || last === undefined) return first === undefined ? [] : [first];
-    return [{ ...first, detail: `${first.detail} (and ${others.length} more up to ${last.place})` }];
-  };
-  return [...found.filter(({ kind }) => kind !== 'not_readable'), ...[...unreadable.values()].flatMap(more)];
 }

@@ -2,12 +2,11 @@
 // a bug there is not repeated here: this file imports no code, and a test compares ALLOWED_MOVES with theirs.
 
 import type { WitnessKind } from '../../core/ports/witness.js';
+import type { Row, RowChange, WatchedTable } from '../../mysql/follow-binlog.js';
+import type { Judged } from '../../mysql/witness-store.js';
 
-/**
- * The tables that the witness reads, each with the columns that keep their value for the life of a row. The rows of
- * `orders_archive` keep those of `orders`.
- */
-const KEPT = {
+/** Columns that keep their value for the life of a row. The rows of `orders_archive` keep those of `orders`. */
+const KEPT: Readonly<Record<WatchedTable, readonly string[]>> = {
   orders: ['id', 'sale_id', 'request_id', 'batch_id', 'quantity', 'amount_cents', 'created_at', 'expires_at', 'reason'],
   orders_archive: [],
   payments: ['payment_id', 'order_id', 'amount_cents', 'created_at'],
@@ -15,31 +14,7 @@ const KEPT = {
   outbox: ['id', 'kind', 'key', 'payload', 'created_at'],
   sales: ['id', 'created_at'],
   witness_findings: [],
-} as const;
-type WatchedTable = keyof typeof KEPT;
-export const WATCHED_TABLES = Object.keys(KEPT) as WatchedTable[];
-
-/** A row as the binary log has it: a number above 2^53 is a text, and so is a time. */
-export type Row = Readonly<Record<string, unknown>>;
-
-export interface RowChange {
-  readonly table: WatchedTable;
-  /** Null: the row was inserted. */
-  readonly before: Row | null;
-  /** Null: the row was deleted. */
-  readonly after: Row | null;
-}
-
-export interface Judged {
-  readonly kind: WitnessKind;
-  /** `<table>:<key>` of the row. */
-  readonly subject: string;
-  readonly orderId: string | null;
-  readonly saleId: string | null;
-  readonly detail: string;
-  /** When the newest of these archived orders was made, Unix ms. A purge of older orders explains the finding. */
-  readonly newestMs?: number;
-}
+};
 
 /** Moves of an order: docs/architecture.md (States), and decision 61 for the states after `paid`. */
 export const ALLOWED_MOVES: Readonly<Record<string, readonly string[]>> = {
@@ -217,7 +192,7 @@ class Transaction {
     const mayChange = [...(mayFail ? ['expires_at', 'reason'] : []), ...(hasCoupon ? ['amount_cents'] : [])];
     const changed = KEPT[table === 'orders_archive' ? 'orders' : table].filter(
       (column) => differs(before, after, column) && !mayChange.includes(column),
-    ) as string[];
+    );
     // `erase-buyer` replaces the id of a buyer.
     if (differs(before, after, 'user_id') && !text(after.user_id).startsWith('erased-')) changed.push('user_id');
     if (changed.length > 0) this.#find('row_changed', table, before, `changed: ${changed.join(', ')}`);

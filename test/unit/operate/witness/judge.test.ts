@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { judge, type Row, type RowChange } from '../../../../src/operate/witness/judge.js';
+import type { Row, RowChange } from '../../../../src/mysql/follow-binlog.js';
+import { judge } from '../../../../src/operate/witness/judge.js';
 
 const ORDER: Row = {
   id: '431234567890123456',

@@ -1,5 +1,4 @@
-import type { Committed } from './follow-binlog.js';
-import type { Row } from './judge.js';
+import type { Committed, Row } from '../../mysql/follow-binlog.js';
 
 /** A change of an order or a sale, for caches and reports. */
 interface Change {

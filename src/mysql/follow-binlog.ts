@@ -1,8 +1,25 @@
 import { randomInt } from 'node:crypto';
 import ZongJi from '@vlasky/zongji';
 import { createPool, type RowDataPacket } from 'mysql2';
-import { connectionOptions, type MysqlServer } from '../../mysql/server.js';
-import { WATCHED_TABLES, type Row, type RowChange } from './judge.js';
+import { connectionOptions, type MysqlServer } from './server.js';
+
+/** Tables whose changes are read. Those of other tables only move the position. */
+const WATCHED_TABLES = [
+  ...(['orders', 'orders_archive', 'payments', 'order_refunds'] as const),
+  ...(['outbox', 'sales', 'witness_findings'] as const),
+];
+export type WatchedTable = (typeof WATCHED_TABLES)[number];
+
+/** A row as the binary log has it: a number above 2^53 is a text, and so is a time. */
+export type Row = Readonly<Record<string, unknown>>;
+
+export interface RowChange {
+  readonly table: WatchedTable;
+  /** Null: the row was inserted. */
+  readonly before: Row | null;
+  /** Null: the row was deleted. */
+  readonly after: Row | null;
+}
 
 /** A transaction that the binary log says is committed. */
 export interface Committed {

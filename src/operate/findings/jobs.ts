@@ -1,17 +1,20 @@
 import { randomUUID } from 'node:crypto';
+import type { Registry } from 'prom-client';
 import type { Config } from '../../core/config/schema.js';
 import type { Job } from '../../core/job.js';
+import { metricMakers } from '../../core/metric-makers.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
 import { createJobLeases } from '../../mysql/job-leases.js';
 import type { MysqlPool } from '../../mysql/pool.js';
 import { readMysqlClock } from '../../mysql/read-facts.js';
+import { createWitnessStore } from '../../mysql/witness-store.js';
 import { actionOf } from './follows.js';
 import { resolveFinding } from './resolve.js';
-import { createWitnessStore } from './witness-store.js';
 
 export const RESOLVE_EVERY_MS = 5000;
-const LEASE_MS = 30_000;
+/** Longer than the counts of a run take: `resolve` bounds each one. */
+const LEASE_MS = 60_000;
 /** Findings per run. */
 const FINDINGS_MAX = 20;
 /** A person who mends an order by hand may need several transactions. */
@@ -25,17 +28,26 @@ const BEHIND_MAX_MS = 30_000;
 
 interface Keeper {
   readonly mysql: MysqlPool;
+  readonly registry: Registry;
   readonly clock: Clock;
   readonly log: Log;
 }
 
+/** Counts what WITNESS=act does. */
+export const createActionMetric = (registry: Registry) =>
+  metricMakers(registry).counter(
+    'seckill_witness_actions_total',
+    'Findings on which a keeper acted (WITNESS=act), by action and result: resolved, person, failed, closed.',
+    ['action', 'result'],
+  );
+
 /** Acts on open findings, oldest first. One keeper does it for all. Returns null unless `WITNESS` is `act`. */
 export function openResolveJob({ keeper }: Config<'keeper'>, parts: Keeper, waitMs = WAIT_MS): Job | null {
   if (keeper.witness !== 'act') return null;
-  const { mysql, clock, log } = parts;
+  const { mysql, registry, clock, log } = parts;
   const [name, owner] = ['resolve-findings', randomUUID()];
   const request = { actor: 'witness', dryRun: false, outboxKeepMs: keeper.outboxKeepMs };
-  const [leases, store] = [createJobLeases(mysql), createWitnessStore(mysql)];
+  const [leases, store, actions] = [createJobLeases(mysql), createWitnessStore(mysql), createActionMetric(registry)];
   let [after, beganAtMs] = ['0', clock.monotonicMs()];
   return {
     name,
@@ -59,8 +71,11 @@ export function openResolveJob({ keeper }: Config<'keeper'>, parts: Keeper, wait
         after = findingId; // before, so that a finding that fails does not hold up the others
         if (!isPossible || actionOf(finding) === 'person') continue;
         const resolved = await resolveFinding(mysql, clock, findingId, request);
-        if (resolved?.outcome === 'resolved')
-          log.warn({ findingId, action: resolved.action, note: resolved.note }, 'the witness resolved a finding');
+        if (resolved === null) continue;
+        const { outcome, action, note } = resolved;
+        actions.inc({ action, result: outcome });
+        if (outcome === 'resolved') log.warn({ findingId, action, note }, 'the witness resolved a finding');
+        if (outcome === 'failed') log.error({ findingId, action, note }, 'the witness could not resolve a finding');
       }
     },
   };

@@ -1,28 +1,22 @@
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command } from 'commander';
 import { loadConfig } from '../../core/config/load.js';
 import { WITNESS_STATES } from '../../core/ports/witness.js';
 import type { MysqlPool } from '../../mysql/pool.js';
-import { CliError, UsageError } from '../../process/cli-error.js';
+import { binlogProblem } from '../../mysql/read-facts.js';
+import { createWitnessStore, type WitnessStore } from '../../mysql/witness-store.js';
+import { UsageError } from '../../process/cli-error.js';
 import { addListAndClose } from '../../process/closable.js';
 import { withConnections, type Connections } from '../../process/connections.js';
 import { operatorName, parseRowNumber, parseSaleId } from '../../process/options.js';
-import { isoTime, print, printAll, printError, tableLine } from '../../process/print.js';
+import { isoTime, print, printError, tableLine } from '../../process/print.js';
 import { systemClock as clock } from '../../process/system-clock.js';
 import { createLog } from '../../process/telemetry.js';
-import { changesIn } from './changes.js';
-import { findingBody } from './routes.js';
-import { openWitness, problemOf } from './services.js';
 import { resolveFinding } from './resolve.js';
-import { createWitnessStore, type WitnessStore } from './witness-store.js';
+import { findingBody } from './routes.js';
 
 interface ResolveFlags {
   readonly all?: boolean;
   readonly dryRun?: boolean;
-  readonly json?: boolean;
-}
-
-interface ChangesFlags {
-  readonly after?: string;
   readonly json?: boolean;
 }
 
@@ -47,7 +41,7 @@ the orders. Money, and whatever else is in doubt, stays open, and the line says 
 
 With WITNESS=act, a keeper does the same a minute after each change. Safe to repeat.
 
-Exit codes: 0 all are resolved, 1 some need a person or do not exist, 2 wrong usage.`;
+Exit codes: 0 all are resolved, 1 some failed, need a person or do not exist, 2 wrong usage.`;
 
 const EXIT_PARTLY = 1;
 const line = tableLine(8, 24, 6, 20, 19);
@@ -59,7 +53,7 @@ export function witnessCommand(): Command {
   addListAndClose(witness, {
     noun: 'finding',
     states: WITNESS_STATES,
-    withStore: (task) => run((connections) => task(openWitness(connections).witness)),
+    withStore: (task) => run((connections) => task(createWitnessStore(connections.mysql()))),
     idOf: ({ findingId }) => findingId,
     body: findingBody,
     header: line('finding', 'committed', 'state', 'kind', 'order', 'detail'),
@@ -105,7 +99,7 @@ async function resolveFindings(
     if (!json) print(resolvedLine('finding', 'outcome', 'action', 'kind', 'note'));
     for await (const findingId of all ? openFindings(createWitnessStore(mysql)) : given) {
       const resolved = await resolveFinding(mysql, clock, findingId, request);
-      if (resolved === null || resolved.outcome === 'person') process.exitCode = EXIT_PARTLY;
+      if (resolved === null || ['person', 'failed'].includes(resolved.outcome)) process.exitCode = EXIT_PARTLY;
       if (resolved === null) printError(`There is no finding ${findingId}.`);
       else if (json) print(JSON.stringify(resolved));
       else print(resolvedLine(findingId, resolved.outcome, resolved.action, resolved.kind, resolved.note));
@@ -125,90 +119,11 @@ async function* openFindings(store: WitnessStore): AsyncGenerator<string> {
 
 async function status(mysql: MysqlPool, json: boolean | undefined): Promise<void> {
   const store = createWitnessStore(mysql);
-  const [stored, open, problem] = [await store.position(), await store.open(), await problemOf(mysql)];
+  const [stored, open, problem] = [await store.position(), await store.open(), await binlogProblem(mysql)];
   const { position = null, readToMs, savedAtMs } = stored ?? {};
   const [readTo, savedAt] = [readToMs, savedAtMs].map((ms) => (ms === undefined ? null : isoTime(ms)));
   if (json) return print(JSON.stringify({ position, readTo, savedAt, open, problem }));
   print(`read to    ${readTo ?? 'nothing yet: no keeper has run with WITNESS=watch or act'}`);
   if (position !== null) print(`stored     ${savedAt}\nposition   ${position}`);
   print(`open       ${open}\nthe log    ${problem ?? 'can be read'}`);
-}
-
-/** Lines that wait for a slow reader. The stream pauses beyond. */
-const LINES_MAX = 10_000;
-/** A line is printed within this time. */
-const PRINT_EVERY_MS = 100;
-
-const CHANGES_DETAILS = `
-Prints each committed change of an order or a sale, in the order of their commits, until you stop it: for caches and reports. It
-follows the binary log of MySQL as a replica does, and needs what \`seckill doctor\` checks with WITNESS=watch. An order that moves
-to the archive is no change.
-
-Each JSON line has a "position", or null at the start. After an interruption, --after with the last position continues there: a change may come twice,
-and none is missing.
-
-Examples:
-  seckill changes --follow                 from now on
-  seckill changes --follow --json --after 0-1-4711
-
-Reads MySQL only.
-Exit codes: 0 stopped by you or by the reader, 1 the stream broke, 2 wrong usage.`;
-
-export const changesCommand = (): Command =>
-  new Command('changes')
-    .description('print changes of orders and sales as they are committed')
-    .addOption(new Option('--follow', 'print changes until you stop it').makeOptionMandatory())
-    .option('--after <position>', 'only changes after this position of an earlier line', parsePosition)
-    .option('--json', 'one JSON line per change')
-    .addHelpText('after', CHANGES_DETAILS)
-    .action(followChanges);
-
-function parsePosition(text: string): string {
-  if (/^[\w.:,/@-]{1,4000}$/.test(text)) return text;
-  throw new InvalidArgumentError('must be the position of a line that `seckill changes --json` printed.');
-}
-
-const START_AGAIN = ' Read the present state first, then continue without --after.';
-
-async function followChanges({ after, json }: ChangesFlags): Promise<void> {
-  const { followBinlog, isLost } = await import('./follow-binlog.js');
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  process.once('SIGINT', () => stopping.abort()).once('SIGTERM', () => stopping.abort());
-  const lines: string[] = [];
-  let unreadable: string | null = null;
-  /** Behind the last transaction that is printed as a whole. */
-  let position = after ?? null;
-  const stream = followBinlog(loadConfig(['mysql'], process.env).mysql, after ?? null, (transaction) => {
-    unreadable ??= transaction.unreadable;
-    if (unreadable !== null) return; // nothing behind it is printed
-    const changes = changesIn(transaction);
-    for (const [nth, change] of changes.entries()) {
-      // A reader that stops in the middle of a transaction gets all of it again.
-      if (nth === changes.length - 1) position = stream.position();
-      const { at, what, id, before, after: now } = change;
-      const states = `${before?.state ?? 'new'} -> ${now?.state ?? 'deleted'}`;
-      const words = what === 'sale' ? `${states}, sold ${now?.sold ?? '-'} of ${now?.stock ?? '-'}` : states;
-      lines.push(json ? JSON.stringify({ position, ...change }) : `${at}  ${what} ${id}  ${words}`);
-    }
-    if (lines.length > LINES_MAX) stream.pause();
-  });
-  try {
-    for (;;) {
-      const some = lines.splice(0);
-      const isRead = some.length === 0 || (await printAll(`${some.join('\n')}\n`));
-      const failure = stream.failure();
-      if (signal.aborted || !isRead) return;
-      if (failure !== null) {
-        const todo = isLost(failure) ? START_AGAIN : '';
-        throw new CliError(`the binary log cannot be followed: ${failure.message}.${todo}`);
-      }
-      if (unreadable !== null)
-        throw new CliError(`a transaction has changes that cannot be read: ${unreadable}.${START_AGAIN}`);
-      stream.resume();
-      await clock.sleep(PRINT_EVERY_MS, signal);
-    }
-  } finally {
-    stream.stop();
-  }
 }

@@ -5,8 +5,12 @@ import { WITNESS_STATES } from '../../core/ports/witness.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { json, problem } from '../../http/answer.js';
 import { defineRoute, type Route } from '../../http/route.js';
-import type { WitnessServices } from './services.js';
-import type { WitnessFinding } from './witness-store.js';
+import type { WitnessFinding, WitnessStore } from '../../mysql/witness-store.js';
+
+/** The service that the routes need. */
+export interface FindingServices {
+  readonly witness: Pick<WitnessStore, 'list' | 'close'>;
+}
 
 const listFindings = defineRoute({
   method: 'get',
@@ -25,7 +29,7 @@ const listFindings = defineRoute({
   }),
   answers: { 200: { description: 'a page', schema: witnessPage } },
   problems: [],
-  async handle({ query: { state, sale, after, limit: max } }, { witness }: WitnessServices) {
+  async handle({ query: { state, sale, after, limit: max } }, { witness }: FindingServices) {
     const filter = withoutUndefined({ state, saleId: sale });
     const found = await witness.list(filter, { max, ...withoutUndefined({ after }) });
     return json(200, 'found', { findings: found.map(findingBody), next: nextOf(found, max, 'findingId') });
@@ -43,7 +47,7 @@ const closeFinding = defineRoute({
   params: z.object({ findingId: rowId }),
   answers: { 200: { description: 'the closed finding', schema: witnessFinding } },
   problems: ['finding_not_found'],
-  async handle({ params: { findingId }, userId: actor }, { witness }: WitnessServices) {
+  async handle({ params: { findingId }, userId: actor }, { witness }: FindingServices) {
     const closed = await witness.close(findingId, actor);
     return closed === null ? problem('finding_not_found') : json(200, 'closed', findingBody(closed));
   },
@@ -55,4 +59,4 @@ export const findingBody = ({ committedAtMs, ...found }: WitnessFinding): Body =
   committedAt: isoTime(committedAtMs),
 });
 
-export const witnessRoutes: readonly Route<WitnessServices>[] = [listFindings, closeFinding];
+export const findingRoutes: readonly Route<FindingServices>[] = [listFindings, closeFinding];

@@ -2,7 +2,7 @@ import { assertNever } from '../../core/errors.js';
 import { stateOf } from '../../core/order.js';
 import type { BatchRecorded, OutboxKind } from '../../core/ports/outbox.js';
 import type { Clock } from '../../core/ports/clock.js';
-import { insertAudit } from '../../mysql/audit-log.js';
+import { MysqlError } from '../../mysql/errors.js';
 import { bigint, execute, knex, select } from '../../mysql/knex.js';
 import {
   announceEnded,
@@ -16,22 +16,23 @@ import {
 import type { MysqlPool, Transaction } from '../../mysql/pool.js';
 import { readMysqlClock } from '../../mysql/read-facts.js';
 import { retryConflicts } from '../../mysql/retry-conflicts.js';
+import { closeIn, findingOf, type WitnessFinding } from '../../mysql/witness-store.js';
 import { actionOf, movedTo, todoOf, type Action } from './follows.js';
-import { FINDING_COLUMNS, findingOf, type WitnessFinding } from './witness-store.js';
 
 /**
  * - `resolved`: it was acted on, or the rows agree already, and the finding is closed
  * - `would_resolve`: so it would be, without the dry run
  * - `person`: nothing was done, and the finding stays open
+ * - `failed`: MySQL refused the transaction, and the finding stays open
  * - `closed`: it was closed before
  */
 export interface Resolved {
   readonly findingId: string;
-  readonly outcome: 'resolved' | 'would_resolve' | 'person' | 'closed';
+  readonly outcome: 'resolved' | 'would_resolve' | 'person' | 'failed' | 'closed';
   readonly kind: WitnessFinding['kind'];
   readonly subject: string;
   readonly action: Action;
-  /** What was done, or what a person does. */
+  /** What was done, what a person does, or why it failed. */
   readonly note: string;
 }
 
@@ -54,35 +55,44 @@ const CLOSED = { outcome: 'closed', note: 'It was closed before.' } as const;
  * so after a kill, or beside another keeper, nothing is done twice. A finding waits while another one of its sale needs a
  * person.
  * @returns null if there is no such finding
- * @throws MysqlError, SaleOutOfStep
+ * @throws MysqlError if MySQL does not work for other findings either
  */
-export const resolveFinding = (
+export async function resolveFinding(
   pool: MysqlPool,
   clock: Clock,
   findingId: string,
   request: ResolveRequest,
-): Promise<Resolved | null> => retryConflicts(clock, () => pool.transaction((tx) => resolve(tx, findingId, request)));
+): Promise<Resolved | null> {
+  const ofId = knex('witness_findings').whereRaw('id = ?', [bigint(findingId)]);
+  const [known] = (await select(pool, ofId)).map(findingOf);
+  if (known === undefined) return null;
+  const told = { findingId, kind: known.kind, subject: known.subject, action: actionOf(known) };
+  try {
+    const done = await retryConflicts(clock, () => pool.transaction((tx) => resolve(tx, known, request)));
+    return { ...told, ...done };
+  } catch (error) {
+    const isRefused = error instanceof SaleOutOfStep || (error instanceof MysqlError && error.connectionUsable);
+    if (!isRefused) throw error;
+    return { ...told, outcome: 'failed', note: error.message };
+  }
+}
 
 async function resolve(
   tx: Transaction,
-  findingId: string,
+  known: WitnessFinding,
   { actor, dryRun, outboxKeepMs }: ResolveRequest,
-): Promise<Resolved | null> {
-  const findings = knex('witness_findings').select(...FINDING_COLUMNS);
-  const [known] = (await select(tx, findings.clone().whereRaw('id = ?', [bigint(findingId)]))).map(findingOf);
-  if (known === undefined) return null;
-  const { kind, subject, detail, saleId } = known;
+): Promise<Pick<Resolved, 'outcome' | 'note'>> {
+  const { findingId, saleId } = known;
   const action = actionOf(known);
-  const told = { findingId, kind, subject, action };
-  if (known.state === 'closed') return { ...told, ...CLOSED };
-  const left = (why: string): Resolved => ({ ...told, outcome: 'person', note: `${why}${todoOf(known)}` });
+  if (known.state === 'closed') return CLOSED;
+  const left = (why: string) => ({ outcome: 'person', note: `${why}${todoOf(known)}` }) as const;
   if (action === 'person' || saleId === null) return left('');
 
   // Locked together, so that two resolvers of a sale work one after the other.
-  const ofSale = findings.where({ sale_id: saleId, state: 'open' }).orderBy('id').limit(OPEN_MAX).forUpdate();
-  const open = (await select(tx, ofSale)).map(findingOf);
+  const ofSale = knex('witness_findings').where({ sale_id: saleId, state: 'open' }).orderBy('id').limit(OPEN_MAX);
+  const open = (await select(tx, ofSale.forUpdate())).map(findingOf);
   if (open.length === OPEN_MAX) return left(`The sale has ${OPEN_MAX} open findings. `);
-  if (!open.some((one) => one.findingId === findingId)) return { ...told, ...CLOSED };
+  if (!open.some((one) => one.findingId === findingId)) return CLOSED;
   const other = open.find((one) => actionOf(one) === 'person');
   if (other !== undefined) return left(`Finding ${other.findingId} of the same sale needs a person first. `);
   const counting = await countingFinding(tx, known);
@@ -93,23 +103,16 @@ async function resolve(
   const [sale] = await select(tx, knex('sales').select('retirement').where({ id: saleId }));
   if (sale?.retirement !== 'none') return left('The sale is not in Redis any more. ');
 
-  const mayBeGone = ANNOUNCES.has(action) && (await ageMs(tx, known)) >= outboxKeepMs;
-  if (mayBeGone) return left('Its event may have been written, published and removed since. ');
+  const isOld = async () => (await readMysqlClock(tx)) - known.committedAtMs >= outboxKeepMs;
+  if (ANNOUNCES.has(action) && (await isOld()))
+    return left('Its event may have been written, published and removed since. ');
 
   const plan = await planOf(tx, action, { ...known, saleId });
   if ('person' in plan) return left(`${plan.person} `);
-  if (dryRun) return { ...told, outcome: 'would_resolve', note: plan.note };
-  await execute(
-    tx,
-    knex('witness_findings')
-      .whereRaw('id = ?', [bigint(findingId)])
-      .update({ state: 'closed' }),
-  );
-  const after = { state: 'closed', kind, subject, detail, action, note: plan.note };
-  const entry = { subject: `witness_finding:${findingId}`, before: { state: 'open' }, after };
-  await insertAudit(tx, { actor, action: 'witness_finding.resolved', ...entry });
+  if (dryRun) return { outcome: 'would_resolve', note: plan.note };
+  await closeIn(tx, known, actor, 'resolved', { action, note: plan.note });
   await plan.run(tx); // last, because it locks the hot row of the sale
-  return { ...told, outcome: 'resolved', note: plan.note };
+  return { outcome: 'resolved', note: plan.note };
 }
 
 /**
@@ -129,9 +132,6 @@ const ANNOUNCES: ReadonlySet<Action> = new Set<Action>([
   'announce_order',
   'announce_batch',
 ]);
-
-const ageMs = async (tx: Transaction, { committedAtMs }: WitnessFinding): Promise<number> =>
-  (await readMysqlClock(tx)) - committedAtMs;
 
 type OfSale = WitnessFinding & { readonly saleId: string };
 
@@ -266,11 +266,13 @@ async function planAnnounce(tx: Transaction, finding: OfSale, ofBatch: boolean):
   };
 }
 
-interface CountedSale {
-  readonly sold: number;
-  readonly stock: number;
-  readonly units: string;
-}
+/** `orders` has no index by sale. The server ends a count after this time. */
+const COUNT_MAX_S = 2;
+/** MariaDB runs the first comment, and MySQL reads the second one. */
+const COUNT = `/*M! SET STATEMENT max_statement_time = ${COUNT_MAX_S} FOR */
+  SELECT /*+ MAX_EXECUTION_TIME(${COUNT_MAX_S * 1000}) */ s.sold, s.stock, COALESCE(SUM(o.quantity), 0) AS units
+  FROM sales AS s LEFT JOIN orders AS o ON o.sale_id = s.id AND o.state IN ('pending_payment', 'paid')
+  WHERE s.id = ? GROUP BY s.id, s.sold, s.stock`;
 
 /**
  * Compares `sold` with the units of the live orders, in the snapshot of a single statement. Every program changes both in
@@ -278,15 +280,15 @@ interface CountedSale {
  * hot row locked during the count.
  */
 async function planRecount(tx: Transaction, { saleId }: OfSale): Promise<Plan> {
-  const [counted] = (await select(
-    tx,
-    knex
-      .from('sales as s')
-      .joinRaw("LEFT JOIN orders o ON o.sale_id = s.id AND o.state IN ('pending_payment', 'paid')")
-      .where('s.id', saleId)
-      .groupBy('s.id', 's.sold', 's.stock')
-      .select('s.sold', 's.stock', knex.raw('COALESCE(SUM(o.quantity), 0) AS units')),
-  )) as readonly CountedSale[];
+  const counting = tx.query<{ sold: number; stock: number; units: string }>(COUNT, [saleId]);
+  const [counted] = await counting.catch((error: unknown) => {
+    if (error instanceof MysqlError && error.kind === 'too_slow') return [null];
+    throw error;
+  });
+  if (counted === null) {
+    const compare = `\`seckill reconcile --sale ${saleId}\` counts them in pages`;
+    return { person: `MySQL cannot count the orders of the sale within ${COUNT_MAX_S} s. ${compare}.` };
+  }
   if (counted === undefined) return { person: 'The sale does not exist.' };
   const { sold, stock } = counted;
   const units = Number(counted.units);

@@ -1,7 +1,7 @@
 import type { OrderState } from '../../core/order.js';
 import type { OutboxKind } from '../../core/ports/outbox.js';
 import type { WitnessKind } from '../../core/ports/witness.js';
-import type { WitnessFinding } from './witness-store.js';
+import type { WitnessFinding } from '../../mysql/witness-store.js';
 
 /**
  * What a program does about a finding.
