@@ -4,18 +4,18 @@ import { join } from 'node:path';
 import { REPO_DIR } from '../deploy/local/stack/paths.js';
 import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.js';
 
-// Prints how heavy the tree is, and fails if a row exceeds its ceiling. A commit that makes the tree lighter lowers the
-// ceiling. A commit that raises a ceiling says why.
+// Prints the weight of the tree, and fails if a row exceeds its ceiling. A lighter tree gets a lower ceiling. A commit
+// that raises a ceiling says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
   'lines of TypeScript': 206_600,
-  'lines in src': 70_410,
+  'lines in src': 70_430,
   'lines in web': 17_870,
   'lines in test': 108_700,
   'lines in deploy': 6_180,
-  'lines in bench': 3_470,
-  'words in docs': 44_950,
-  'words in docs/decisions': 12_400,
+  'lines in bench': 3_450,
+  'words in docs': 40_500,
+  'words in docs/decisions': 12_000,
   'pages in docs': 25,
   settings: 99,
   'uses of Pick<': 150,

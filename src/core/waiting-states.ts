@@ -74,7 +74,7 @@ export const WAITING_STATES = {
   delivery_retry: {
     waits: 'a message that a consumer could not finish',
     deadline: 'retries of its group',
-    endedBy: 'the broker, which delivers it again; after the last attempt the worker or the keeper parks it',
+    endedBy: 'the broker, by redelivery; after the last attempt the worker or the keeper parks it',
     watchedAs: 'batch_pending',
   },
   pending_payment: {
@@ -84,7 +84,7 @@ export const WAITING_STATES = {
     watchedAs: 'pending_payment',
   },
   outbox_undone: {
-    waits: 'events, deadlines and returned units that follow from a committed transaction',
+    waits: 'what follows from a committed transaction: events, deadlines, returned units',
     deadline: durationText(OVERDUE_MS.outbox),
     endedBy: 'the relay of the keeper, which never gives up',
     watchedAs: 'outbox',
@@ -92,7 +92,7 @@ export const WAITING_STATES = {
   dead_letter_parked: {
     waits: 'a message that no attempt could handle; its units stay held',
     deadline: durationText(OVERDUE_MS.dead_letter),
-    endedBy: 'a person, by `seckill dlq replay` or `discard`; the keeper, if all rows were written meanwhile',
+    endedBy: 'a person, by `seckill dlq replay` or `discard`; the keeper, once all rows exist',
     watchedAs: 'dead_letter',
   },
   refund_due: {
@@ -104,13 +104,13 @@ export const WAITING_STATES = {
   payment_open: {
     waits: 'a charge that was begun, and may have taken money',
     deadline: durationText(OVERDUE_MS.payment_open),
-    endedBy: 'the request that began it, or the keeper, which asks the payment provider and never gives up',
+    endedBy: 'its request, or the keeper, which asks the payment provider and never gives up',
     watchedAs: 'payment_open',
   },
   payment_case: {
-    waits: 'money that no program can settle: a refund that failed, a dispute, a payment that cannot be recorded',
+    waits: 'money that no program can settle',
     deadline: 'none; it counts at once',
-    endedBy: 'a person, by `seckill payment-cases close`; or a report of the provider that it is settled',
+    endedBy: 'a person, by `seckill payment-cases close`; or a report of the provider',
     watchedAs: 'payment_case',
   },
   compensation_pending: {
@@ -122,7 +122,7 @@ export const WAITING_STATES = {
   stray: {
     waits: 'units held by a batch that is neither in `pending` nor parked',
     deadline: 'RECONCILE_EVERY_MS',
-    endedBy: 'reconcile with `--apply` or `RECONCILE_APPLY`: an order, or `failed` and the units go back',
+    endedBy: 'reconcile with `--apply` or `RECONCILE_APPLY`',
     watchedAs: 'reconcile',
   },
   difference_reported: {
@@ -132,7 +132,7 @@ export const WAITING_STATES = {
     watchedAs: 'reconcile',
   },
   sale_locked: {
-    waits: 'a live sale whose data in Redis may be lost, or is being rebuilt; buyers get 503',
+    waits: 'a live sale whose data in Redis may be lost, or is being rebuilt',
     deadline: durationText(OVERDUE_MS.sale_locked),
     endedBy: 'the repair of the keeper, which never gives up',
     watchedAs: 'sale_locked',
@@ -140,30 +140,29 @@ export const WAITING_STATES = {
   sale_over: {
     waits: 'a sale whose window has ended and that is not closed',
     deadline: durationText(OVERDUE_MS.sale_over),
-    endedBy:
-      'the keeper, if it runs the sale; otherwise a person, by `seckill sale close`. Redis refuses buyers from `closes_at` on',
+    endedBy: 'the keeper, if it runs the sale; otherwise a person, by `seckill sale close`',
     watchedAs: 'sale_over',
   },
   sale_kept: {
     waits: 'a sale that ended long ago and is still in Redis',
     deadline: 'RETIRE_AFTER_MS',
-    endedBy: 'the keeper, once Redis and MySQL agree and no work of the sale is open; its log names the open work',
+    endedBy: 'the keeper, once Redis and MySQL agree and no work is open; its log names the open work',
     watchedAs: 'sale_kept',
   },
   sale_unarchived: {
     waits: 'a retired sale whose orders are not in the archive',
     deadline: 'ARCHIVE_AFTER_MS',
-    endedBy: 'the keeper, once no payment of these orders is open; its log says what is open',
+    endedBy: 'the keeper, once no payment is open; its log says what is open',
     watchedAs: 'sale_unarchived',
   },
   units_in_transfer: {
-    waits: 'units that left one bucket of a sale and did not reach the other',
+    waits: 'units on their way between buckets',
     deadline: 'some seconds',
     endedBy: 'a purchase that needs them, or the keeper; during a repair, the repair',
     watchedAs: 'units_in_transfer',
   },
   webhook_paused: {
-    waits: 'a webhook endpoint that the keeper paused, because nothing was delivered to it for a day',
+    waits: 'a webhook endpoint that took no event for a day',
     deadline: 'none; it counts at once',
     endedBy: 'a person, by `seckill webhooks edit --resume` or `remove`',
     watchedAs: 'webhook_paused',

@@ -26,7 +26,7 @@ import { systemClock as clock } from './repository-worlds.js';
 const PRICE = 1000;
 const TERMS = '300 30d';
 
-/** Coupons of the race. Twice as many orders want them. docs/payments.md has the command for the large race. */
+/** Coupons of the race. Twice as many orders want them. */
 const COUPONS = Number(process.env.COUPONS ?? 20);
 /** Orders of one sale, and coupons that one sale brings, in the race. */
 const PER_SALE = 500;

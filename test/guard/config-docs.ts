@@ -3,17 +3,16 @@ import { PROGRAM_SECTIONS, SCHEMA, settingsOf, type SectionName } from '../../sr
 
 const INTRO = `# Configuration
 
-Every setting is an environment variable. A program reads its settings once, at the start, and one error names every setting
-that is wrong. A setting without a default must be set. Programs never show secrets. The sections follow the path of a
-purchase, and each names the programs that read it. \`deploy/example.env\` has the settings to begin with.
+Every setting is an environment variable, which a program reads once, at its start. One error names every setting that is
+wrong. A dash means: not set by default. The sections follow the path of a purchase. \`deploy/example.env\` has the
+settings to begin with.
 
-For a setting marked *or a file*, a file may hold the value: \`MYSQL_PASSWORD_FILE=/run/secrets/mysql\` replaces
-\`MYSQL_PASSWORD\`. The newline at the end of the file is not part of the value. Programs read passwords and certificates of
-servers again when their files change ([secure connections](security.md#connections)), and any other file once.
+A setting marked *or a file* may be in a [file](security.md#files), without its final newline:
+\`MYSQL_PASSWORD_FILE=/run/secrets/mysql\` replaces \`MYSQL_PASSWORD\`.
 
-A program that finds a setting of an earlier release in its environment warns of it and starts.
+A program that finds a setting of an earlier release warns of it and starts.
 
-This page is made from \`src/core/config/schema.ts\`: \`npm run generate\`.
+This page is generated from \`src/core/config/schema.ts\`: \`npm run generate\`.
 `;
 
 /** Renders the configuration page in Markdown. */
@@ -45,7 +44,7 @@ function programsOf(section: SectionName): string[] {
 }
 
 function defaultOf({ fallback, optional, secret }: Key<unknown>): string {
-  if (optional) return secret ? '*not set (secret)*' : '*not set*';
+  if (optional) return secret ? '– (secret)' : '–';
   if (fallback === undefined) return secret ? '*must be set (secret)*' : '*must be set*';
   return `\`${fallback}\``;
 }

@@ -3,25 +3,25 @@ import { SUPPORTED_VERSIONS } from '../../src/core/doctor/versions.js';
 
 const INTRO = `# Doctor
 
-\`seckill doctor\` connects to Redis, MySQL and RocketMQ with the settings of its shell. Each line says what is right, risky or wrong, and what to do. Run it before a first start, after each change of a server, and when something looks odd.
+\`seckill doctor\` checks Redis, MySQL and RocketMQ with the settings of its shell, and says what to do. Run it before a first start and after each change of a server.
 
 \`\`\`sh
-npm run -s seckill -- doctor
-npm run -s seckill -- doctor --json                                        # for scripts
-npm run -s seckill -- doctor --strict --accept redis.replicas,mysql.binlog # fails on risky lines, except for these
-npm run -s seckill -- doctor --program worker                              # with the settings of a worker only
+seckill doctor
+seckill doctor --json                                        # for scripts
+seckill doctor --strict --accept redis.replicas,mysql.binlog # fails on risky lines, except for these
+seckill doctor --program worker                              # with the settings of a worker only
 \`\`\`
 
 | a line is | when | exit code |
 |---|---|---|
 | \`ok\` | there is nothing to do | 0 |
-| \`?\` (\`unknown\` in JSON) | the server does not tell us, as many hosted servers | 0 |
+| \`?\` (\`unknown\` in JSON) | the server does not tell, as many hosted servers | 0 |
 | \`risky\` | it works, but a loss, an attack or a busy day can hurt | 0; 1 with \`--strict\`, unless \`--accept\` names the line |
 | \`WRONG\` | a promise is broken, or sales do not work | 1 |
 
-Exit code 2 means an unknown option. \`--json\` prints one line: \`verdict\` (the worst of all) and \`checks\`, each with \`id\`, \`verdict\`, \`says\` and \`todo\` (null if there is nothing to do). Ids are stable, the texts may change.
+Exit code 2 means an unknown option. \`--json\` prints one line: \`verdict\` (the worst of all) and \`checks\`, each with \`id\`, \`verdict\`, \`says\` and \`todo\` (or null). Ids are stable, the texts may change.
 
-A server that is down, or silent for ten seconds, costs one line. Nodes of a Redis cluster, and brokers, share a line that names the bad ones. The doctor only reads, needs no special rights and prints no secret. Run it where the programs run: it cannot see addresses and disks of other machines, except that RocketMQ reports its disk.
+A server that is down costs one line. Nodes of a Redis cluster, and brokers, share a line that names the faulty nodes. The doctor only reads, needs no special rights and prints no secret. Run it where the programs run: of other machines it sees no addresses, and only the disk of RocketMQ.
 
 A wrong line marked **start** also keeps api, worker and keeper from starting, with the same text.
 
@@ -48,7 +48,7 @@ const versions = (): string =>
   [
     '## Versions',
     '',
-    'These decide `…version` and `settings.node`. A newer, untested version is risky, not wrong: run the tests on it first.',
+    'A newer, untested version is risky, not wrong: run the tests on it first.',
     '',
     '| | at least | tested |',
     '|---|---|---|',

@@ -39,15 +39,15 @@ export function renderSizingDocs(): string {
       ['CPU per order, µs of one core', 'in a rush (full batches)', 'alone, whole life'],
       PARTS.map(([name, part]) => [name, figure(README_COSTS[part].full), figure(README_COSTS[part].single)]),
     ),
-    `A refusal costs an api ${refusal} µs, and a read of a sale ${read}. The first example needs:`,
+    `A refusal costs an api ${refusal} µs, and a read of a sale ${read}. The first example needs the following, and the command says why:`,
     table(
-      ['', 'number', 'rule'],
+      ['', 'number'],
       lines
         .filter(({ what }) => IS_SHOWN.test(what))
-        .map(({ what, value, unit, rule }) => [what, `${figure(value)} ${unit}`.trim(), rule]),
+        .map(({ what, value, unit }) => [what, `${figure(value)} ${unit}`.trim()]),
     ),
     `The next bottleneck: ${next.what} (${next.rule}). This load needs ${figure(next.share * 100)} % of it: ${next.todo}.`,
-    'How long buyers get 503 on one site where each server has a replica. The yearly counts are assumptions:',
+    'How long buyers get 503 on one site where each server has a replica, with assumed yearly counts:',
     table(
       ['fault', 'a year', 's each', 'measured in', 'minutes a month'],
       FAULTS.map((fault) => [

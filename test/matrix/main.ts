@@ -34,14 +34,14 @@ const TEST = join(REPO_DIR, 'test/run.mjs');
 
 const HELP = `
 Examples:
-  npm run test:matrix                                   every row of docs/servers.md; takes hours
+  npm run test:matrix                                   every row; takes hours
   npm run test:matrix -- --mysql 8.0 --redis valkey     one row
   npm run test:matrix -- --node 22 --suites unit        a part of a row
   npm run test:matrix -- --mysql 8.0 --short            the contracts of MySQL, and one purchase from the click to its order
 
 What is not chosen is as in \`npm test\`. Servers and Node are fetched at the first time; servers of your own are named by
 SECKILL_MYSQLD, SECKILL_REDIS_SERVER and SECKILL_ROCKETMQ_LIB. Scenarios: of each program one that dies at work, and of each server one.
-It ends with a table in Markdown, for docs/servers.md, and a line that counts: N passed, N failed.
+It ends with a table in Markdown and a line that counts: N passed, N failed.
 Exit codes: 0 all passed, 1 something failed or nothing ran, 2 wrong usage.`;
 
 const matrix = new Command('npm run test:matrix --')

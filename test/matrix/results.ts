@@ -85,7 +85,7 @@ function cellOf(result: FolderResult | undefined): string {
   return skipped === 0 ? good : `${good}, ${skipped} skipped`;
 }
 
-/** Formats the table for docs/servers.md. */
+/** Formats the results as a table in Markdown. */
 export function markdownTable(rows: readonly RowResult[]): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
   const rule = HEADER.map((_, column) => (column === 0 ? '---' : '---:'));

@@ -107,8 +107,8 @@ const PROXY_TODO =
 export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
   {
     id: 'mysql.isolation',
-    looksAt: 'the isolation level of the sessions of Seckill',
-    wrongIf: 'it is not `READ COMMITTED`, although Seckill sets it',
+    looksAt: 'the isolation level of our sessions',
+    wrongIf: 'it is not `READ COMMITTED`',
     stopsPrograms: true,
     judge: ({ isolation }) =>
       isolation === 'READ-COMMITTED'
@@ -117,8 +117,8 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
   },
   {
     id: 'mysql.sql-mode',
-    looksAt: 'the SQL mode of the sessions of Seckill',
-    wrongIf: 'it is not strict, so values are truncated silently, or a backslash does not escape',
+    looksAt: 'the SQL mode of our sessions',
+    wrongIf: 'it is not strict, or a backslash does not escape',
     stopsPrograms: true,
     judge: ({ sqlMode }) => {
       if (!sqlMode.some((mode) => mode === 'STRICT_ALL_TABLES' || mode === 'STRICT_TRANS_TABLES')) {
@@ -137,8 +137,8 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
   },
   {
     id: 'mysql.time-zone',
-    looksAt: 'the time zone of the sessions of Seckill',
-    wrongIf: 'it is not UTC, so deadlines are wrong by hours',
+    looksAt: 'the time zone of our sessions',
+    wrongIf: 'it is not UTC',
     stopsPrograms: true,
     judge: ({ timeZone }) =>
       timeZone === '+00:00'
@@ -148,7 +148,7 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
   {
     id: 'mysql.packet',
     looksAt: '`max_allowed_packet`',
-    wrongIf: `it is below ${mebibytes(PACKET_MIN)}: a large dead letter cannot be parked`,
+    wrongIf: `it is below ${mebibytes(PACKET_MIN)}`,
     stopsPrograms: true,
     judge: ({ maxAllowedPacket }) =>
       maxAllowedPacket >= PACKET_MIN
@@ -161,7 +161,7 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
   {
     id: 'mysql.binlog-format',
     looksAt: '`binlog_format`, if there is a binary log',
-    wrongIf: 'it is `STATEMENT`: MySQL then refuses all writes of Seckill',
+    wrongIf: 'it is `STATEMENT`',
     stopsPrograms: true,
     judge: ({ logBin, binlogFormat }) => {
       if (!logBin) return null;
@@ -173,7 +173,7 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
   {
     id: 'mysql.collations',
     looksAt: 'the collations of the columns',
-    wrongIf: 'a column does not compare byte by byte, so ids that differ only by case are equal',
+    wrongIf: 'a column does not compare byte by byte',
     stopsPrograms: true,
     judge: ({ looseCollations }) =>
       looseCollations.length === 0
@@ -186,7 +186,7 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
   {
     id: 'mysql.engines',
     looksAt: 'the storage engine of the tables',
-    wrongIf: 'a table is not InnoDB, so it has no transactions',
+    wrongIf: 'a table is not InnoDB',
     stopsPrograms: true,
     judge: ({ otherEngines }) =>
       otherEngines.length === 0
@@ -195,8 +195,8 @@ export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
   },
   {
     id: 'mysql.locks',
-    looksAt: 'whether `FOR UPDATE SKIP LOCKED` skips a row that another session has locked',
-    wrongIf: 'it does not, as in TiDB: two keepers then do the same work, and two workers give out the same order ids',
+    looksAt: 'whether `FOR UPDATE SKIP LOCKED` skips locked rows',
+    wrongIf: 'it does not, as in TiDB',
     stopsPrograms: true,
     judge: ({ skipsLocked }) => {
       if (skipsLocked === null) return null;
@@ -308,7 +308,7 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   },
   {
     id: 'mysql.rights',
-    looksAt: 'the user of Seckill and its rights (`SHOW GRANTS`)',
+    looksAt: 'the rights of the user (`SHOW GRANTS`)',
     riskyIf: 'it has rights on every database',
     judge({ user, globalRights, witness }) {
       const rights = globalRights.filter((right) => witness === 'off' || !REPLICA_RIGHTS.flat().includes(right));
@@ -347,7 +347,7 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   {
     id: 'mysql.writable',
     looksAt: '`read_only`',
-    wrongIf: 'it is on: the server is a replica, or an operator stopped writes',
+    wrongIf: 'it is on',
     judge: ({ readOnly }) =>
       readOnly
         ? wrong('MySQL is read-only.', 'Let MYSQL_URL name the primary server, or set read_only to OFF.')
@@ -356,8 +356,8 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   {
     id: 'mysql.flush',
     looksAt: '`innodb_flush_log_at_trx_commit`',
-    wrongIf: 'it is 0: a crash of MySQL loses the orders of up to a second',
-    riskyIf: 'it is 2: a crash of the host loses them',
+    wrongIf: 'it is 0: a crash of MySQL loses orders',
+    riskyIf: 'it is 2: a crash of the host does',
     judge: ({ flushAtCommit }) => {
       const todo = 'Set innodb_flush_log_at_trx_commit to 1.';
       if (flushAtCommit === 1) return ok('at every commit');
@@ -369,7 +369,7 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   {
     id: 'mysql.binlog',
     looksAt: 'the binary log, and `sync_binlog`',
-    riskyIf: 'it is off, so a lost disk costs everything since the last backup; or it is not flushed at each commit',
+    riskyIf: 'it is off, or is not flushed at each commit',
     judge: ({ logBin, syncBinlog }) => {
       if (!logBin) {
         return risky(
@@ -393,8 +393,8 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   },
   {
     id: 'mysql.last-writes',
-    looksAt: 'the number of the next event, against the highest published number that Redis knows',
-    wrongIf: 'an event already had it: MySQL has lost its last writes, and programs refuse this server',
+    looksAt: 'the next event number, and the highest published number that Redis knows',
+    wrongIf: 'an event had it: MySQL has lost its last writes',
     judge: ({ nextEvent, published }) => {
       if (published === null) return null;
       const lost = lostTail(nextEvent, published);
@@ -412,8 +412,8 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   {
     id: 'mysql.connections',
     looksAt: '`MYSQL_POOL_MAX` of all running programs, against `max_connections` and `max_user_connections`',
-    wrongIf: 'the sum exceeds them',
-    riskyIf: 'it exceeds them while each program runs twice, as in a rolling update',
+    wrongIf: 'their sum exceeds them',
+    riskyIf: 'it exceeds them while each program runs twice',
     judge: ({ poolMax, programs, maxConnections, maxUserConnections }) => {
       const count = Math.max(programs ?? 0, PROGRAMS_LEAST);
       const needed = count * poolMax;

@@ -77,7 +77,7 @@ export function judgeOpen(what: string, { at, open }: Reach, guarded: boolean): 
   return guarded ? risky(`${what} ${where}.`, todo) : wrong(`${what} ${where} and requires no login.`, todo);
 }
 
-export const OPEN_WRONG_IF = 'a port is open without a login, on a public address or on every address of this machine';
+export const OPEN_WRONG_IF = 'without a login, a port is open on a public address or on every address of this machine';
 export const OPEN_RISKY_IF = 'the same, with a login';
 
 /**

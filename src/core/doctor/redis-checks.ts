@@ -72,7 +72,7 @@ export const REDIS_START_CHECKS: readonly Check<RedisStartFacts>[] = [
   {
     id: 'redis.eviction',
     looksAt: '`maxmemory-policy`',
-    wrongIf: 'it is not `noeviction`, so Redis may evict stock',
+    wrongIf: 'it is not `noeviction`',
     stopsPrograms: true,
     judge: ({ evictionPolicy }) =>
       evictionPolicy === 'noeviction'
@@ -82,7 +82,7 @@ export const REDIS_START_CHECKS: readonly Check<RedisStartFacts>[] = [
   {
     id: 'redis.append-only',
     looksAt: '`appendonly`',
-    wrongIf: 'it is off: a restart loses purchases that MySQL does not have',
+    wrongIf: 'it is off',
     stopsPrograms: true,
     judge: ({ appendOnly }) =>
       appendOnly
@@ -121,7 +121,7 @@ const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
   },
   {
     id: 'redis.access',
-    looksAt: 'the user of Seckill in Redis (`ACL WHOAMI`), and whether Redis serves clients without a login',
+    looksAt: 'the user (`ACL WHOAMI`), and whether Redis serves clients without a login',
     wrongIf: 'it serves every client on the network',
     riskyIf: 'it serves every client on this machine',
     judge: ({ user, strangers, reach }) => {
@@ -146,7 +146,7 @@ const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
   {
     id: 'redis.fsync',
     looksAt: '`appendfsync`',
-    riskyIf: 'it is `no`: a power cut may lose half a minute of sales',
+    riskyIf: 'it is `no`: a power cut loses half a minute',
     judge: ({ fsync }) => {
       if (fsync === null) return unknown('Redis does not show appendfsync');
       if (fsync !== 'no') return ok(fsync);
@@ -155,9 +155,9 @@ const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
   },
   {
     id: 'redis.writes-log',
-    looksAt: 'whether the last write and the last rewrite of the append-only file succeeded',
-    wrongIf: 'the write failed: Redis refuses all writes',
-    riskyIf: 'the rewrite failed: the file grows until the disk is full',
+    looksAt: 'the last write and the last rewrite of the append-only file',
+    wrongIf: 'the write failed',
+    riskyIf: 'the rewrite failed: the file grows',
     judge: ({ lastAppendFailed, lastRewriteFailed }) => {
       const todo = 'Read the log of Redis. Usually its disk is full.';
       if (lastAppendFailed) return wrong('Redis could not write its append-only file and refuses all writes.', todo);
@@ -169,7 +169,7 @@ const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
   {
     id: 'redis.role',
     looksAt: 'whether it is a master',
-    wrongIf: 'it is a replica, which refuses writes',
+    wrongIf: 'it is a replica',
     judge: ({ isMaster }) =>
       isMaster
         ? ok('master')
@@ -178,8 +178,8 @@ const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
   {
     id: 'redis.memory',
     looksAt: 'the share of `maxmemory`, or of the memory of its machine, that Redis uses',
-    wrongIf: `more than ${percent(MEMORY_WRONG)}: a full Redis refuses all writes`,
-    riskyIf: `more than ${percent(MEMORY_RISKY)}; or \`maxmemory\` is not set, so Linux may kill Redis`,
+    wrongIf: `more than ${percent(MEMORY_WRONG)}`,
+    riskyIf: `more than ${percent(MEMORY_RISKY)}; or \`maxmemory\` is not set`,
     judge: ({ usedBytes, hasLimit, maxBytes }) => {
       const noLimit = risky(
         'maxmemory is not set: when the memory of the machine is full, Linux kills Redis.',
@@ -222,7 +222,7 @@ export const REDIS_CHECKS: readonly Check<RedisFacts>[] = [
     id: 'redis.replicas',
     looksAt: 'connected replicas, `REDIS_WAIT_REPLICAS` and `min-replicas-to-write`',
     wrongIf: 'fewer replicas are connected than one of these settings needs',
-    riskyIf: 'there is no replica: if the server is lost, its data is lost',
+    riskyIf: 'there is no replica',
     judge: ({ servers, waitReplicas }) =>
       perServer(servers, ({ replicas, replicasNeeded }) => {
         const todo = 'Connect more replicas.';

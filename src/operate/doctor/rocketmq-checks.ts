@@ -128,7 +128,7 @@ const byBroker =
 export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.answers',
-    looksAt: 'whether each proxy at `ROCKETMQ_ENDPOINT` answers, accepts the access key and knows the topics',
+    looksAt: 'whether each proxy answers, accepts the access key and knows the topics',
     wrongIf: 'one of them does not',
     judge: ({ endpoint: { place, refusal } }) =>
       refusal === null
@@ -139,7 +139,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
     id: 'rocketmq.name-server',
     looksAt: '`NAMESRV_ADDR`',
     wrongIf: 'no name server there knows a broker of the cluster',
-    riskyIf: 'it is not set: repairs must estimate the progress of the workers, and the checks of brokers are left out',
+    riskyIf: 'it is not set, so brokers are not checked',
     judge: ({ nameServer }) => {
       if (nameServer === 'unset') {
         return risky(
@@ -198,7 +198,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   },
   {
     id: 'rocketmq.open',
-    looksAt: 'who can reach the ports of proxy, brokers (also for replicas) and name server',
+    looksAt: 'who can reach the ports of proxy, brokers and name server',
     wrongIf: OPEN_WRONG_IF,
     riskyIf: OPEN_RISKY_IF,
     judge: ({ ports }) => {
@@ -226,7 +226,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.groups',
     looksAt: 'the consumer groups and their retries',
-    wrongIf: 'a group is missing or switched off, or a writer has a number of retries that the worker does not expect',
+    wrongIf: 'a group is missing or switched off, or a writer has an unexpected number of retries',
     riskyIf: 'another group has an unexpected number of retries',
     judge: byBroker(({ groups }) => {
       const broken: string[] = [];
@@ -246,8 +246,8 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.check-backs',
     looksAt: 'how long a broker checks back for a half message: `transactionCheckMax` × `transactionCheckInterval`',
-    wrongIf: 'less than a minute: a restart of the apis takes longer',
-    riskyIf: 'less than an hour: after a longer outage, only the re-drive helps',
+    wrongIf: 'less than a minute',
+    riskyIf: 'less than an hour',
     judge: bySettings(({ transactionCheckMax, transactionCheckInterval }) => {
       if (transactionCheckMax === null || transactionCheckInterval === null) return null;
       const askedForMs = transactionCheckMax * transactionCheckInterval;
@@ -261,7 +261,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.first-check',
     looksAt: '`transactionTimeOut`, and `transactionCheckInterval` against `transactionOpBatchInterval`',
-    riskyIf: 'a broker checks back before a purchase can be answered, or again right after an answer',
+    riskyIf: 'a broker checks back before a purchase is answered, or right after an answer',
     judge: bySettings(({ transactionTimeOut, transactionCheckInterval, transactionOpBatchInterval }) => {
       if (transactionTimeOut !== null && transactionTimeOut < FIRST_ASKED_MIN_MS) {
         return risky(
@@ -281,8 +281,8 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.kept',
     looksAt: 'how long a broker keeps messages (`fileReservedTime`), against `MARKER_LIFE_MS`',
-    wrongIf: 'longer than Redis remembers the end of a batch, so a late check-back may commit a refused batch',
-    riskyIf: `less than ${KEPT_MIN_HOURS} hours: dead letters and deadlines may be deleted unread`,
+    wrongIf: 'longer than Redis remembers the end of a batch',
+    riskyIf: `less than ${KEPT_MIN_HOURS} hours`,
     judge: bySettings(({ fileReservedTime }, { markerLifeMs }) => {
       if (fileReservedTime === null) return null;
       if (fileReservedTime * HOUR_MS > markerLifeMs) {
@@ -299,7 +299,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.auto-create',
     looksAt: '`autoCreateTopicEnable` and `autoCreateSubscriptionGroup`',
-    riskyIf: 'one of them is on: a misspelled name becomes a topic without readers',
+    riskyIf: 'one of them is on',
     judge: bySettings(({ autoCreateTopicEnable, autoCreateSubscriptionGroup }) => {
       const on = [
         ...(autoCreateTopicEnable === true ? ['autoCreateTopicEnable'] : []),
@@ -315,7 +315,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.timer',
     looksAt: '`timerWheelEnable`',
-    wrongIf: 'it is off: deadlines and retries do not arrive',
+    wrongIf: 'it is off',
     judge: bySettings(({ timerWheelEnable }) =>
       timerWheelEnable === false
         ? wrong('timerWheelEnable is off: deadlines and retries do not arrive.', 'Set timerWheelEnable=true.')
@@ -325,7 +325,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.disk',
     looksAt: 'the disk of the commit log',
-    wrongIf: `it is ${percent(DISK_WRONG)} full: the broker deletes messages, and soon refuses new ones`,
+    wrongIf: `it is ${percent(DISK_WRONG)} full: the broker deletes messages`,
     riskyIf: `it is ${percent(DISK_RISKY)} full`,
     judge: byBroker(({ diskUsed }) => {
       const says = `The disk of the commit log is ${percent(diskUsed)} full.`;

@@ -78,8 +78,8 @@ export const SETTINGS_CHECKS: readonly Check<SettingsFacts>[] = [
   {
     id: 'settings.secrets',
     looksAt: 'the strength of every secret and password',
-    wrongIf: `a secret is empty, well known, or shorter than ${LENGTH_LEAST} characters`,
-    riskyIf: `a secret has fewer than ${LENGTH_MIN} characters, or fewer than ${DIFFERENT_MIN} different ones`,
+    wrongIf: `a secret is empty, well known, or has fewer than ${LENGTH_LEAST} characters`,
+    riskyIf: `it has fewer than ${LENGTH_MIN} characters, or fewer than ${DIFFERENT_MIN} different ones`,
     judge: ({ secrets }) => {
       const weak = secrets.flatMap(({ name, text }) => {
         const found = weaknessOf(text);
@@ -94,7 +94,7 @@ export const SETTINGS_CHECKS: readonly Check<SettingsFacts>[] = [
   {
     id: 'settings.same-secret',
     looksAt: 'whether each secret is used only once',
-    riskyIf: 'two settings share a secret, so a leak of one reveals both',
+    riskyIf: 'two settings share a secret',
     judge: ({ secrets }) => {
       const users = new Map<string, string[]>();
       for (const { name, text } of secrets) {
@@ -109,7 +109,7 @@ export const SETTINGS_CHECKS: readonly Check<SettingsFacts>[] = [
   {
     id: 'settings.unsigned-messages',
     looksAt: '`MESSAGE_UNSIGNED`',
-    riskyIf: 'it is `accept`, which is only for an upgrade',
+    riskyIf: 'it is `accept`',
     judge: ({ unsigned }) =>
       unsigned === 'refuse'
         ? ok('refused')
@@ -118,7 +118,7 @@ export const SETTINGS_CHECKS: readonly Check<SettingsFacts>[] = [
   {
     id: 'settings.listeners',
     looksAt: '`OPERATORS_HOST` and `METRICS_HOST`',
-    riskyIf: 'one of them is a public address, or means all addresses of the machine',
+    riskyIf: 'one of them is public, or all addresses of the machine',
     judge: ({ listeners }) => {
       const open = listeners.filter(({ host }) => ['public', 'every'].includes(kindOfAddress(host)));
       if (open.length === 0) return ok('loopback or private addresses');

@@ -22,7 +22,7 @@ export const http = {
   }),
   maxConnections: integer({
     env: 'HTTP_CONNECTIONS_MAX',
-    doc: 'Maximum number of open connections of buyers. The api closes any further connection at once. When 90 % are open, it closes idle connections.',
+    doc: 'Maximum number of open connections of buyers. The api closes further connections at once, and idle connections when 90 % are open.',
     unit: 'connections',
     fallback: 10000,
     min: 1,
@@ -34,7 +34,7 @@ export const http = {
   requestTimeoutMs: fixed('HTTP_REQUEST_TIMEOUT_MS', 10_000),
   keepAliveTimeoutMs: integer({
     env: 'HTTP_KEEP_ALIVE_TIMEOUT_MS',
-    doc: 'The api closes an idle connection after this time. A proxy in front of it must close idle connections earlier.',
+    doc: 'The api closes an idle connection after this time. A proxy must close it earlier.',
     unit: 'ms',
     fallback: 30000,
     min: 100,
@@ -42,12 +42,12 @@ export const http = {
   }),
   trustedProxies: networks({
     env: 'HTTP_TRUSTED_PROXIES',
-    doc: 'Networks of your own proxies. The api trusts only the part of X-Forwarded-For that these proxies add. Not set: it ignores the header.',
+    doc: 'Networks of your own proxies, whose X-Forwarded-For the api believes. Not set: it ignores the header.',
     optional: true,
   }),
   connectionsPerAddressMax: integer({
     env: 'HTTP_CONNECTIONS_PER_ADDRESS_MAX',
-    doc: 'Maximum number of open connections from one client address. An IPv6 /64 network counts as one address, and a /56 network may have four times as many. 0 disables the limit.',
+    doc: 'Maximum number of open connections from one client address ([default limits](admission.md#default-limits)). 0 disables the limit.',
     unit: 'connections',
     fallback: 100,
     min: 0,
@@ -55,7 +55,7 @@ export const http = {
   }),
   requestsPerAddressMax: integer({
     env: 'HTTP_REQUESTS_PER_ADDRESS_MAX',
-    doc: 'Maximum number of requests from one client address to one api in ten seconds. The api refuses further requests with 429 `rate_limited`. 0 disables the limit.',
+    doc: 'Maximum number of requests from one client address to one api in ten seconds. 0 disables the limit.',
     unit: 'requests',
     fallback: 3000,
     min: 0,
@@ -63,7 +63,7 @@ export const http = {
   }),
   unlimitedNetworks: networks({
     env: 'HTTP_UNLIMITED_NETWORKS',
-    doc: 'Networks whose addresses are exempt from the limits per address. List a proxy here if HTTP_TRUSTED_PROXIES does not name it, because to the api it looks like a single client.',
+    doc: 'Networks without limits per address. List a proxy here if HTTP_TRUSTED_PROXIES does not name it, because to the api it looks like a single client.',
     fallback: '127.0.0.0/8,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,169.254.0.0/16,::1,fc00::/7,fe80::/10',
   }),
   drainMs: integer({
@@ -86,19 +86,19 @@ export const shop = {
   }),
   pictureUrl: url({
     env: 'SHOP_PICTURE_URL',
-    doc: 'Address of the product picture on a sale page. The page replaces `{sku}` and `{saleId}` in it. Not set: the page draws a picture.',
+    doc: 'Address of the picture on a sale page, which replaces `{sku}` and `{saleId}` in it. Not set: the page draws a picture.',
     protocols: ['https:', 'http:'],
     optional: true,
   }),
   signInUrl: url({
     env: 'SHOP_SIGN_IN_URL',
-    doc: 'Address to which a sale page sends buyers to sign in. The page replaces `{saleId}` in it. Not set: the page tells buyers to sign in at the shop.',
+    doc: 'Address to which a sale page sends buyers to sign in. The page replaces `{saleId}` in it. Not set: it tells buyers to sign in at the shop.',
     protocols: ['https:', 'http:'],
     optional: true,
   }),
   origins: origins({
     env: 'SHOP_ORIGINS',
-    doc: 'Origins whose pages may call the API of buyers (CORS) and show a sale page in a frame ([sale page](buying.md#the-sale-page)). Not set: no other origin may do so.',
+    doc: 'Origins whose pages may call the API of buyers (CORS) and show a [sale page](buying.md#the-sale-page) in a frame. Not set: no other origin may.',
     optional: true,
   }),
 } as const satisfies Keys;
@@ -106,7 +106,7 @@ export const shop = {
 export const operators = {
   host: text({
     env: 'OPERATORS_HOST',
-    doc: 'Address on which the api serves operators and monitoring: admin routes, /metrics, and /readyz with reasons. Buyers must not reach it. The api answers only requests whose Host header is this address, any IP address, or localhost.',
+    doc: 'Address on which the api serves operators and monitoring ([ports](deployment.md#ports)). Buyers must not reach it.',
     fallback: '127.0.0.1',
     minLength: 1,
     range: 'address',
@@ -130,7 +130,7 @@ export const operators = {
 export const accessLog = {
   kind: word({
     env: 'ACCESS_LOG',
-    doc: 'Answers that the access log records: none (`off`), answers with 4xx or 5xx (`refusals`), one in ACCESS_LOG_SAMPLE_EVERY (`sampled`), or all.',
+    doc: 'Answers that the access log records: none (`off`), those with 4xx or 5xx (`refusals`), one in ACCESS_LOG_SAMPLE_EVERY (`sampled`), or all.',
     words: ['off', 'refusals', 'sampled', 'all'],
     fallback: 'off',
   }),
@@ -154,7 +154,7 @@ export const accessLog = {
 export const traceIds = {
   stored: word({
     env: 'TRACE_IDS_STORED',
-    doc: 'Trace ids stored with purchases, so that `seckill trace` finds a purchase by its id: all that callers send, only those of recorded traces (`sampled`), or none.',
+    doc: 'Trace ids by which `seckill trace` finds a purchase: all that callers send, only those of recorded traces (`sampled`), or none.',
     words: ['all', 'sampled', 'none'],
     fallback: 'all',
   }),
@@ -169,7 +169,7 @@ export const auth = {
   }),
   key: text({
     env: 'JWT_SECRET',
-    doc: 'Key for verifying tokens. HS256: a shared secret, for tokens with a `kid` that is not in JWT_KEYS. Other algorithms: a public key in PEM. Set at least one of JWT_SECRET, JWT_KEYS and JWT_ISSUERS.',
+    doc: 'Key for verifying tokens. HS256: a shared secret, for tokens whose `kid` is not in JWT_KEYS. Other algorithms: a public key in PEM. Set JWT_SECRET, JWT_KEYS or JWT_ISSUERS.',
     minLength: 32,
     optional: true,
     secret: true,
@@ -177,7 +177,7 @@ export const auth = {
   }),
   keys: keyList({
     env: 'JWT_KEYS',
-    doc: 'HS256 keys by the `kid` of the token. With two keys, tokens signed with either are valid while you change the key. The command line signs its tokens with the first key.',
+    doc: 'HS256 keys by the `kid` of the token. Tokens of all keys are valid. Commands sign with the first key.',
     optional: true,
   }),
   issuer: text({
@@ -201,7 +201,7 @@ export const auth = {
   }),
   lifeMaxMs: integer({
     env: 'JWT_LIFE_MAX_MS',
-    doc: 'Maximum lifetime of a token, from `iat` to `exp`. The api refuses tokens with a longer lifetime, so that a leaked token does not stay valid for long.',
+    doc: 'Maximum lifetime of a token, from `iat` to `exp`. The api refuses tokens that live longer.',
     unit: 'ms',
     fallback: 86400000,
     min: 60000,
@@ -214,12 +214,12 @@ export const auth = {
 export const admission = {
   signKeys: keyList({
     env: 'ADMISSION_SIGN_KEYS',
-    doc: 'Keys with which requests may be signed. The rules name the keys that the api accepts at present. Not set: the api refuses rules that need a signing key.',
+    doc: 'Keys with which requests may be signed, if the rules name them. Not set: the api refuses rules that need a signing key.',
     optional: true,
   }),
   sealKeys: keyList({
     env: 'ADMISSION_SEAL_KEYS',
-    doc: 'Keys that seal purchase tokens, tickets and passes. Every api needs the same keys: it seals with the first key and accepts all of them. Not set: the api refuses rules that need a sealing key.',
+    doc: 'Keys that seal purchase tokens, tickets and passes, the same for every api. The first key seals, all are accepted. Not set: the api refuses rules that need a sealing key.',
     optional: true,
   }),
 } as const satisfies Keys;
@@ -227,7 +227,7 @@ export const admission = {
 export const hotSales = {
   perSecond: integer({
     env: 'HOT_SALE_PER_SECOND',
-    doc: 'A sale is reported as hot if it has at least this many purchase attempts per second (10 s average over all apis). 0 disables the report and HOT_SALE_AUTO.',
+    doc: 'A sale with this many purchase attempts per second (10 s average over all apis) is reported as hot. 0 disables the report and HOT_SALE_AUTO.',
     unit: 'purchases a second',
     fallback: 2000,
     min: 0,
@@ -235,7 +235,7 @@ export const hotSales = {
   }),
   auto: word({
     env: 'HOT_SALE_AUTO',
-    doc: 'Whether the keeper splits a sale with 10,000 purchase attempts per second into more buckets. It does so once per sale, and only if Redis has several masters. Buyers of the sale get 503 during the split.',
+    doc: 'Whether the keeper splits a sale with 10,000 purchase attempts per second into [more buckets](operations.md#hot-sales-and-buckets), once, if Redis has several masters.',
     words: ['true', 'false'],
     fallback: 'false',
   }),
@@ -259,7 +259,7 @@ export const batch = {
   gatherMs: fixed('BATCH_GATHER_MS', 25),
   queueMax: integer({
     env: 'BATCH_QUEUE_MAX',
-    doc: 'Maximum number of purchases that wait for a batch in one api. The api refuses further purchases with 503 `overloaded`.',
+    doc: 'Maximum number of purchases that wait for a batch in one api. It refuses others with 503 `overloaded`.',
     unit: 'purchases',
     fallback: 8192,
     min: 1,

@@ -25,7 +25,7 @@ export const keeper = {
   }),
   retireAfterMs: integer({
     env: 'RETIRE_AFTER_MS',
-    doc: 'How long a sale stays in Redis after its end. From then on, MySQL answers for it. Must be longer than the broker keeps a half message (72 h by default). 0 keeps every sale in Redis.',
+    doc: 'How long a sale stays in Redis after its end. Must be longer than the broker keeps a half message (72 h by default). 0 keeps every sale in Redis.',
     unit: 'ms',
     fallback: 604800000,
     min: 0,
@@ -33,7 +33,7 @@ export const keeper = {
   }),
   archiveAfterMs: integer({
     env: 'ARCHIVE_AFTER_MS',
-    doc: 'How long the orders of a sale stay in the main tables after it has left Redis. They then move to the archive, where they can still be found. 0 disables the archive.',
+    doc: 'How long the orders of a sale stay in the main tables after it has left Redis. They then move to the [archive](recovery.md#retired-sales). 0 disables it.',
     unit: 'ms',
     fallback: 604800000,
     min: 0,
@@ -41,7 +41,7 @@ export const keeper = {
   }),
   archivePerSecond: integer({
     env: 'ARCHIVE_PER_SECOND',
-    doc: 'Maximum number of orders that one keeper archives per second. A low number leaves more of MySQL for running sales.',
+    doc: 'Maximum number of orders that one keeper archives per second.',
     unit: 'orders',
     fallback: 1000,
     min: 1,
@@ -49,7 +49,7 @@ export const keeper = {
   }),
   witness: word({
     env: 'WITNESS',
-    doc: 'Whether a keeper follows the binary log of MySQL and reports changes to orders that no program made (`watch`), and also resolves those that `seckill witness resolve --all` would (`act`). Needs `log_bin`, `binlog_format=ROW`, `binlog_row_metadata=FULL` and the rights of a replica: `seckill doctor` checks them.',
+    doc: 'Whether a keeper follows the binary log of MySQL and reports changes that no program made (`watch`), and also resolves what it can (`act`). [The witness](recovery.md#the-witness) needs settings and rights that `seckill doctor` checks.',
     words: ['off', 'watch', 'act'],
     fallback: 'off',
   }),

@@ -58,7 +58,7 @@ export const payment = {
   }),
   apiUrl: url({
     env: 'PAYMENT_API_URL',
-    doc: 'Address of the payment provider. `http` needs it; Stripe uses it only for tests against another server. Must be https, except on this machine.',
+    doc: 'Address of the payment provider. `http` needs it; Stripe uses it for tests only. Must be https, except on this machine.',
     optional: true,
     protocols: ['https:', 'http:'],
   }),
@@ -72,7 +72,7 @@ export const payment = {
   }),
   webhookSecretBefore: text({
     env: 'PAYMENT_WEBHOOK_SECRET_BEFORE',
-    doc: 'Previous webhook secret, which is still accepted while you change the secret. Remove it once the provider signs with the new one.',
+    doc: 'Previous webhook secret, which is accepted while you change the secret.',
     optional: true,
     minLength: 32,
     secret: true,
@@ -80,7 +80,7 @@ export const payment = {
   }),
   webhookMode: word({
     env: 'PAYMENT_WEBHOOK_MODE',
-    doc: 'Payments that the webhook accepts: real money (`live`; such a call has `"live": true`), or the test mode of the provider (`test`).',
+    doc: 'Payments that the webhook accepts: real money (`live`), or the test mode of the provider (`test`).',
     words: ['live', 'test'],
     fallback: 'live',
   }),
@@ -91,7 +91,7 @@ export const notifications = {
   pollMaxMs: fixed('NOTIFICATIONS_POLL_MAX_MS', 5000),
   streamsMax: integer({
     env: 'EVENTS_STREAMS_MAX',
-    doc: 'Maximum number of open event streams at one api. The api refuses further streams with 503 `overloaded`. Must be lower than HTTP_CONNECTIONS_MAX, because each stream is a connection.',
+    doc: 'Maximum number of open event streams at one api, below HTTP_CONNECTIONS_MAX. The api refuses others with 503 `overloaded`.',
     unit: 'streams',
     fallback: 4000,
     min: 0,
@@ -101,7 +101,7 @@ export const notifications = {
   streamMaxMs: fixed('EVENTS_STREAM_MAX_MS', 300_000),
   heartbeatMs: integer({
     env: 'EVENTS_HEARTBEAT_MS',
-    doc: 'Pause between two comments that keep an event stream alive. Each time, the api also checks the token of the stream again. Must be shorter than the idle timeout of every proxy.',
+    doc: 'Pause between two comments that keep an event stream alive, and between two checks of its token. Must be shorter than the idle timeout of every proxy.',
     unit: 'ms',
     fallback: 15000,
     min: 100,

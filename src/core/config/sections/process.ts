@@ -7,7 +7,7 @@ const metricsOf = <const Port extends number>(port: Port) =>
   ({
     host: text({
       env: 'METRICS_HOST',
-      doc: 'Address on which worker and keeper serve /metrics, /healthz and /readyz. 0.0.0.0 lets a Prometheus on another machine read them.',
+      doc: 'Address on which worker and keeper serve /metrics, /healthz and /readyz.',
       fallback: '127.0.0.1',
       minLength: 1,
       range: 'address',
@@ -28,7 +28,7 @@ export const keeperMetrics = metricsOf(9102);
 export const metrics = {
   token: text({
     env: 'METRICS_TOKEN',
-    doc: 'Bearer token that a caller of /metrics must send, at api, worker and keeper. Not set: no token is needed.',
+    doc: 'Bearer token that a caller of /metrics must send. Not set: no token is needed.',
     optional: true,
     secret: true,
     minLength: 16,
@@ -42,20 +42,20 @@ export const metrics = {
 export const tracing = {
   endpoint: url({
     env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
-    doc: 'Address of the collector that receives spans. They are sent as OTLP over HTTP in JSON to /v1/traces below this address. Not set: no spans are recorded.',
+    doc: 'Address of the collector that receives spans, as OTLP over HTTP in JSON, at /v1/traces. Not set: no spans are recorded.',
     protocols: ['http:', 'https:'],
     optional: true,
   }),
   sampledShare: share({
     env: 'OTEL_TRACES_SAMPLER_ARG',
-    doc: 'Fraction of purchases that an api traces if the caller sends no `traceparent`. If there is one, the caller decides.',
+    doc: 'Fraction of purchases without a `traceparent` that an api traces.',
     fallback: 0.01,
   }),
   /** Maximum time that spans wait so that they can be sent together. */
   sendEveryMs: fixed('OTEL_BSP_SCHEDULE_DELAY', 1000),
   queueMax: integer({
     env: 'OTEL_BSP_MAX_QUEUE_SIZE',
-    doc: 'Maximum number of spans that wait for the collector. Further spans are dropped and counted. A span takes about 2 kB.',
+    doc: 'Maximum number of spans that wait for the collector, about 2 kB each. Further spans are dropped and counted.',
     unit: 'spans',
     fallback: 2048,
     min: 16,

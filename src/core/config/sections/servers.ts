@@ -27,12 +27,12 @@ const tlsKeys = (prefix: string, servers: string, address: string) =>
   ({
     tlsCa: pem({
       env: `${prefix}_CA`,
-      doc: `Certificates of the authorities that sign the certificates of ${servers}. Not set: the authorities that Node.js trusts and those in NODE_EXTRA_CA_CERTS.`,
+      doc: `Certificates of the authorities that sign those of ${servers}. Not set: the authorities of Node.js and NODE_EXTRA_CA_CERTS.`,
       holds: 'certificates',
     }),
     tlsCert: pem({
       env: `${prefix}_CERT`,
-      doc: 'Client certificate, followed by the certificates up to its authority, for servers that ask for one.',
+      doc: 'Client certificate with its chain, for servers that ask for one.',
       holds: 'chain',
     }),
     tlsKey: pem({ env: `${prefix}_KEY`, doc: `Private key of ${prefix}_CERT.`, holds: 'key', secret: true }),
@@ -48,7 +48,7 @@ const tlsKeys = (prefix: string, servers: string, address: string) =>
 export const redis = {
   url: url({
     env: 'REDIS_URL',
-    doc: 'Redis that holds the stock: one server, a master that sentinels name, or a cluster (name some of its servers). `rediss` uses TLS for all connections, including those to sentinels. User and password are for Redis, not for the sentinels.',
+    doc: 'Redis that holds the stock: one server, a master that sentinels name, or a cluster (name some of its servers). `rediss` uses TLS for all connections. User and password are for Redis, not for the sentinels.',
     protocols: ['redis:', 'rediss:'],
     forms: [SENTINEL_URL, CLUSTER_URL],
     secret: true,
@@ -79,7 +79,7 @@ export const redis = {
   }),
   markerLifeMs: integer({
     env: 'MARKER_LIFE_MS',
-    doc: 'How long Redis remembers that a batch was recorded or took no units. Must be longer than the broker keeps a half message (72 h by default).',
+    doc: 'How long Redis remembers that a batch was recorded or took no units. Must exceed the time for which the broker keeps half messages (72 h by default).',
     unit: 'ms',
     fallback: 345600000,
     min: 1000,
@@ -130,7 +130,7 @@ export const rocketmq = {
 export const brokerAccess = {
   key: text({
     env: 'ROCKETMQ_ACCESS_KEY',
-    doc: 'User name for RocketMQ. Not set: the programs send no credentials, and a broker with access control refuses them.',
+    doc: 'User name for RocketMQ. Not set: a broker with access control refuses the programs.',
     optional: true,
     minLength: 1,
     range: 'text',
@@ -145,7 +145,7 @@ export const brokerAccess = {
   }),
   tls: word({
     env: 'ROCKETMQ_TLS',
-    doc: 'Connections to RocketMQ that use TLS: none (`off`), connections to the gRPC proxy (`grpc`), or also the admin connections to name servers and brokers (`on`).',
+    doc: 'Connections to RocketMQ that use TLS: none (`off`), those to the gRPC proxy (`grpc`), or also those to name servers and brokers (`on`).',
     words: ['off', 'grpc', 'on'],
     fallback: 'off',
   }),
@@ -155,11 +155,11 @@ export const brokerAccess = {
 export const messages = {
   keys: keyList({
     env: 'MESSAGE_KEYS',
-    doc: 'Keys that sign messages in the broker. Every program needs the same keys: it signs with the first key and accepts all of them.',
+    doc: 'Keys that sign messages in the broker, the same for every program. The first key signs, all are accepted.',
   }),
   unsigned: word({
     env: 'MESSAGE_UNSIGNED',
-    doc: 'Whether programs accept messages without a signature. Use `accept` only during an upgrade from a release that did not sign.',
+    doc: 'Whether programs accept messages without a signature. Use `accept` only during an upgrade from 1.0.0.',
     words: ['refuse', 'accept'],
     fallback: 'refuse',
   }),
