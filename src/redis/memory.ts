@@ -3,9 +3,7 @@ import type { ServerMemory } from '../core/store-memory.js';
 import type { OperationalError } from '../core/errors.js';
 import { eachOrFault, type RedisConnection } from './connection.js';
 
-/**
- * Reads the memory of every server that holds keys. A server that does not answer has its fault instead. Never rejects.
- */
+/** Reads all servers that hold keys. A server that does not answer has its fault instead. Never rejects. */
 export function readRedisMemory({ masters }: RedisConnection): Promise<(ServerMemory | OperationalError)[]> {
   return eachOrFault('read the memory of the servers', masters(), memoryOf);
 }

@@ -34,9 +34,8 @@ export function readTopicLists(configDir = CONFIG_DIR): TopicLists {
 }
 
 /**
- * Checks that every topic has a type, because a topic without a type takes only NORMAL messages. These files may also
- * be used with RocketMQ's admin tool. The tool skips a whole list, and reports success, if an entry equals the stored
- * topic. An entry with `+message.type` never does.
+ * Checks that every topic has a type: without, it takes only NORMAL messages. RocketMQ's admin tool skips a whole list,
+ * and reports success, if an entry equals the stored topic. An entry with `+message.type` never does.
  */
 export function assertTopicLists({ topics }: TopicLists): void {
   for (const { topicName, attributes } of topics) {
@@ -67,7 +66,7 @@ export interface TopicConfig {
   readonly topicName: string;
   readonly readQueueNums: number;
   readonly writeQueueNums: number;
-  /** 4 allows reads, 2 allows writes, 6 allows both. */
+  /** 4 allows reads, 2 writes, 6 both. */
   readonly perm: number;
   readonly attributes: Readonly<Record<string, string>>;
 }
@@ -76,7 +75,7 @@ export interface TopicConfig {
 export interface GroupConfig {
   readonly groupName: string;
   readonly retryMaxTimes: number;
-  /** If false, no consumer gets its messages. */
+  /** If false, no consumer gets messages. */
   readonly consumeEnable?: boolean;
 }
 
