@@ -115,11 +115,7 @@ const endingSpan = (delivery: Delivery, span: Span): Delivery => ({
   },
 });
 
-function spansOf(deliveries: readonly BatchDelivery[]): readonly Span[] {
-  const spans: Span[] = [];
-  for (const { span } of deliveries) if (span !== undefined) spans.push(span);
-  return spans;
-}
+const spansOf = (deliveries: readonly BatchDelivery[]): readonly Span[] => deliveries.flatMap(({ span }) => span ?? []);
 
 /**
  * Writes the rows in MySQL, marks the batches as recorded in Redis, then acks.

@@ -175,6 +175,9 @@ function untilReady(redis: RedisClient, timeoutMs: number): Promise<void> {
   });
 }
 
+/** Identifies a server: after a reconnect, the connection object is new. */
+export const nameOf = ({ options: { host = '', port = 0 } }: Redis): string => `${host}:${port}`;
+
 /** Connects to a newly discovered server before the first buyer needs it. */
 async function welcome(server: Redis, load: (server: Redis) => Promise<void>): Promise<void> {
   if (server.status === 'wait') await server.connect().catch(() => undefined); // the next command reports the error

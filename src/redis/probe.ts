@@ -2,7 +2,7 @@ import { Cluster, type Redis } from 'ioredis';
 import { startProblems } from '../core/doctor/check.js';
 import { CLOCK_SKEW_MAX_MS } from '../core/clock-skew.js';
 import { REDIS_START_CHECKS } from '../core/doctor/redis-checks.js';
-import { reasonOf, type RedisConnection } from './connection.js';
+import { nameOf, reasonOf, type RedisConnection } from './connection.js';
 import { writeProbeKey } from './keys.js';
 import { readRedisStartFacts, skewOf } from './read-facts.js';
 import { SCRIPT_NAMES } from './scripts.js';
@@ -40,10 +40,7 @@ export async function probeRedisWrites(connection: RedisConnection): Promise<Red
   const servers = connection.masters();
   if (servers.length <= 1) return probeWrites(connection, servers);
   const probes = await Promise.all(
-    servers.map(async (server) => {
-      const { host = '', port = 0 } = server.options;
-      return { where: `${host}:${port}`, ...(await inTime(probeWrites(connection, [server]))) };
-    }),
+    servers.map(async (server) => ({ where: nameOf(server), ...(await inTime(probeWrites(connection, [server]))) })),
   );
   const bad = probes.filter(({ ok }) => !ok);
   const good = probes.find(({ ok }) => ok);

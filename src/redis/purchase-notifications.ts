@@ -12,7 +12,7 @@ import type {
   PurchaseNotificationsSender,
 } from '../core/ports/purchase-notifications.js';
 import { createSubscriberClient, type RedisClient } from './client.js';
-import { asOperationalError, type RedisConnection, type RedisOptions } from './connection.js';
+import { asOperationalError, nameOf, type RedisConnection, type RedisOptions } from './connection.js';
 import { notificationsChannel } from './keys.js';
 
 /** Uses the program's existing connection. A channel without subscribers costs a short query. */
@@ -93,9 +93,6 @@ class Servers {
     return asked;
   }
 }
-
-/** Identifies a server: after a reconnect, the connection object is new. */
-const nameOf = ({ options: { host = '', port = 0 } }: Redis): string => `${host}:${port}`;
 
 export interface PurchaseNotificationsOptions extends RedisOptions {
   /** How long a sale without listeners stays subscribed, ms. The next buyer often comes soon. */

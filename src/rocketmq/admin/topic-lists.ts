@@ -9,6 +9,7 @@ export interface TopicEntry {
   readonly topicName: string;
   readonly readQueueNums: number;
   readonly writeQueueNums: number;
+  /** 4 allows reads, 2 writes, 6 both. */
   readonly perm: number;
   readonly attributes: { readonly '+message.type': 'NORMAL' | 'DELAY' | 'TRANSACTION' | 'FIFO' };
 }
@@ -62,19 +63,12 @@ export function withGroup({ topics, groups }: TopicLists, groupName: string): To
 }
 
 /** A topic as a broker has stored it. */
-export interface TopicConfig {
-  readonly topicName: string;
-  readonly readQueueNums: number;
-  readonly writeQueueNums: number;
-  /** 4 allows reads, 2 writes, 6 both. */
-  readonly perm: number;
+export interface TopicConfig extends Omit<TopicEntry, 'attributes'> {
   readonly attributes: Readonly<Record<string, string>>;
 }
 
 /** A consumer group as a broker has stored it. */
-export interface GroupConfig {
-  readonly groupName: string;
-  readonly retryMaxTimes: number;
+export interface GroupConfig extends GroupEntry {
   /** If false, no consumer gets messages. */
   readonly consumeEnable?: boolean;
 }
