@@ -2,10 +2,7 @@ import type { AdmissionCode, AdmissionRequest, Layer, Mode, Refused, Verdict } f
 import type { AdmissionMetrics } from './metrics.js';
 import type { CurrentRules } from './rules/current-rules.js';
 
-/**
- * The answers in which a buyer notices admission. `unavailable` is not among them: it is an outage, which no rule
- * causes.
- */
+/** The answers in which a buyer notices admission. Not `unavailable`: an outage, which no rule causes. */
 const REFUSALS: ReadonlySet<string> = new Set<AdmissionCode | 'unpaid_pause'>([
   'denied',
   'rate_limited',
@@ -25,7 +22,7 @@ export class Admission {
     this.#metrics = metrics;
   }
 
-  /** False if every layer is off, so that the request need not be described. */
+  /** False if every layer is off: the request need not be described. */
   get isOn(): boolean {
     return this.#current.isAnyOn;
   }
@@ -40,15 +37,12 @@ export class Admission {
     return this.#ask(0, userId, (layer) => layer.buyer(request, userId));
   }
 
-  /** Notes the answer to a purchase that the layers judged by its user, to compare a canary of rules with the rules in force. */
+  /** Notes the answer to a purchase that the layers judged by its user, to judge a canary. */
   answered(userId: string, word: string): void {
     this.#current.count(userId, REFUSALS.has(word) ? 'refused' : 'accepted');
   }
 
-  /**
-   * Checks an operator after the token was checked. The deny list may refuse operators, but no limit may lock them out
-   * of a system that is in trouble.
-   */
+  /** Checks an operator with a valid token. No limit applies: it could lock operators out of a system in trouble. */
   operator(userId: string): Refused | null {
     for (const layer of this.#layers) {
       const mode = layer.modeOf(null); // a canary judges only buyers

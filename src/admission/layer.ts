@@ -5,19 +5,16 @@ import { isSaleId } from '../core/ids.js';
 export const mode = z.enum(['off', 'dry_run', 'on']);
 export type Mode = z.infer<typeof mode>;
 
-/** Requests of buyers, as the rules name them. Operators, probes and webhooks have no endpoint. */
+/** Requests of buyers. Operators, probes and webhooks have no endpoint. */
 export const ENDPOINTS = ['purchase', 'status', 'sale', 'order'] as const;
 export type Endpoint = (typeof ENDPOINTS)[number];
 
 /** The properties of a buyer's request that the layers look at. */
 export interface AdmissionRequest {
   readonly endpoint: Endpoint;
-  /**
-   * IP address of the client as text. An IPv4-mapped IPv6 address is converted to IPv4. Empty if the connection is
-   * gone.
-   */
+  /** Client address as text, IPv4-mapped IPv6 as IPv4. Empty if the connection is gone. */
   readonly address: string;
-  /** Header User-Agent. Empty if the header is missing. */
+  /** Header User-Agent, or empty. */
   readonly agent: string;
 }
 
@@ -27,21 +24,18 @@ export type LayerName = 'lists' | 'limits' | 'breaker' | 'degrade' | 'sign' | 'q
 /** Why a layer refuses: the `code` of the answer. */
 export type AdmissionCode = 'denied' | 'rate_limited' | 'degraded' | 'unavailable';
 
-/** A refusal, as the buyer sees it. */
 export interface Refused {
   readonly word: AdmissionCode;
-  /** When the same request may succeed, in ms. Null if never, or if the table of codes says when. */
+  /** When the same request may succeed, ms. Null if never, or if the table of codes says when. */
   readonly retryAfterMs: number | null;
-  /** Further headers of the answer: a flat list of names and values. */
+  /** Further headers: a flat list of names and values. */
   readonly headers?: readonly string[];
 }
 
-/** Null to proceed. A layer that must call a server returns a promise. */
+/** Null to proceed. A layer that calls a server returns a promise. */
 export type Verdict = Refused | null | Promise<Refused | null>;
 
-/**
- * A layer of admission. It is called only while its mode is not `off`, and need not distinguish a dry run from `on`.
- */
+/** Called only while its mode is not `off`. Need not distinguish a dry run from `on`. */
 export interface Layer {
   readonly name: LayerName | 'rules';
   /** The mode in the rules that apply to this user. `userId` is null if the user is unknown. */
@@ -54,12 +48,10 @@ export interface Layer {
   operator?(userId: string): Refused | null;
 }
 
-/**
- * Returns a part of the rules that judge a user. The user is null if unknown, or if the part is the same for all users.
- */
+/** Part of the rules that judge a user. Null: the user is unknown, or the part is the same for all. */
 export type RulesOf<R> = (userId: string | null) => R;
 
-/** More sales than ever sell at the same time. Every request searches the list from its start. */
+/** More than ever sell at the same time. Every request searches the list. */
 const SALES_MAX = 100;
 
 /** The sales to which a layer applies. */

@@ -13,9 +13,7 @@ const BREAKER_LEVELS: Readonly<Record<BreakerState, number>> = { closed: 0, half
 
 export type AdmissionMetrics = ReturnType<typeof createAdmissionMetrics>;
 
-/**
- * Creates the metrics of admission for an api. Labels contain only words of the rules: no buyer, no sale, no address.
- */
+/** Labels contain only words of the rules: no buyer, sale or address. */
 export function createAdmissionMetrics(registry: Registry) {
   const { counter, gauge } = metricMakers(registry);
   const refusals = counter(
@@ -94,9 +92,9 @@ export function createAdmissionMetrics(registry: Registry) {
     },
     canaryAnswered: (users: 'tried' | 'others', answer: 'accepted' | 'refused'): void =>
       canaryCounted[users][answer].inc(),
-    /** @param by which side counted: `redis`, for all processes, or `local`, for this process alone */
+    /** @param by `redis`: for all processes; `local`: for this process alone */
     requestsCounted: (by: 'redis' | 'local', requests: number): void => countedBy[by].inc(requests),
-    /** @param limit the limit with the longest wait */
+    /** @param limit with the longest wait */
     limitRefused: (endpoint: string, limit: LimitName | 'leaky' | 'address', mode: CountedMode): void =>
       limitRefusals.labels(endpoint, limit, mode).inc(),
     /** Counts users or addresses that passed a limit uncounted. */
@@ -112,7 +110,7 @@ export function createAdmissionMetrics(registry: Registry) {
 
 /** Metrics about the rate at which the lines move. */
 export interface RoomMetrics {
-  /** @param forMs time between the two reads, on the clock of this process */
+  /** @param forMs between the two reads */
   moved(from: Line, to: Line, perSecond: number, forMs: number): void;
 }
 
@@ -140,7 +138,7 @@ export function createRoomMetrics(registry: Registry): RoomMetrics {
 
 const sum = ([first, second, third]: PerClass): number => first + second + third;
 
-/** @param waiting returns the number of waiting buyers; called when the metrics are collected */
+/** @param waiting number of waiting buyers, read when the metrics are collected */
 export function createWaitingRoomMetrics(registry: Registry, waiting: () => number): void {
   const { readGauge } = metricMakers(registry);
   readGauge(

@@ -4,10 +4,7 @@ import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { Revocation, RevocationRepository } from '../core/ports/revocations.js';
 
-/**
- * Interval between two reads, so that every api follows a new revocation well within a second. A read only looks at the
- * end of a primary key.
- */
+/** Every api follows a revocation well within a second. A read only looks at the end of a primary key. */
 const POLL_MS = 500;
 /** Number of revocations per read. If there are more, it takes several reads. */
 const PAGE = 1000;
@@ -21,22 +18,22 @@ interface RevocationsParts {
   readonly repository: RevocationRepository;
   readonly clock: Clock;
   readonly log: Log;
-  /** Maximum lifetime of a token, ms. After that, a revocation is useless. */
+  /** Maximum lifetime of a token, ms. Then a revocation is useless. */
   readonly lifeMaxMs: number;
 }
 
 /** The properties of a token by which a revocation is found. */
 export interface RevocableToken {
   readonly userId: string;
-  /** Claim `jti`. Null if the token has none. */
+  /** Claim `jti`, or null. */
   readonly tokenId: string | null;
-  /** Claim `iat`, Unix ms. Null if the token has none. */
+  /** Claim `iat`, Unix ms, or null. */
   readonly issuedAtMs: number | null;
 }
 
 /**
- * The revocations that are in force, in memory. They are stored in MySQL, which is polled, because that costs less than
- * keeping a correct copy in Redis. While MySQL is down, no token can be revoked, and known revocations stay in force.
+ * The revocations in force, in memory. They are stored in MySQL, which is polled: cheaper than a correct copy in Redis.
+ * While MySQL is down, known revocations stay in force, and no token can be revoked.
  */
 export class Revocations {
   readonly #parts: RevocationsParts;
@@ -61,10 +58,7 @@ export class Revocations {
     return ofUser !== undefined && (token.issuedAtMs ?? -Infinity) < ofUser.issuedBeforeMs;
   }
 
-  /**
-   * Reads all revocations before buyers come.
-   * @throws OperationalError mysql
-   */
+  /** Reads all revocations before buyers come. @throws OperationalError mysql */
   async start(): Promise<void> {
     await this.#readNew();
   }

@@ -59,7 +59,7 @@ export const bulkPreview = z.object({
   first: z.array(deadLetterSummary),
 });
 
-/** Event `progress` of a bulk replay or discard. */
+/** Event `progress`. */
 export interface BulkProgress {
   readonly deadLetterId: string;
   readonly outcome: string;
@@ -69,7 +69,7 @@ export interface BulkProgress {
   readonly of: number;
 }
 
-/** Event `end` of a bulk replay or discard. */
+/** Event `end`. */
 export interface BulkEnd {
   readonly done: number;
   readonly failed: number;

@@ -40,7 +40,7 @@ export const queryWord = <const W extends readonly [string, ...string[]]>(words:
 /** ISO 8601 in the query, Unix ms in the handler. */
 export const queryTime = isoTimeText.transform((text) => Date.parse(text));
 
-/** A filter of rows. If it names both ends of a time span, the end must not be before the beginning. */
+/** A filter of rows. The end of a time span must not be before its beginning. */
 export const filterObject = <S extends z.core.$ZodLooseShape>(shape: S) =>
   z.strictObject(shape).check(({ value, issues }) => {
     const span = spanReversed(value);

@@ -13,15 +13,15 @@ export interface LiveSale {
   readonly state: 'warm' | 'open' | 'paused' | 'repair';
   readonly stock: number;
   readonly sold: number;
-  /** Units that have left Redis but are not in MySQL yet. */
+  /** Units that left Redis and are not in MySQL yet. */
   readonly held: number | null;
   readonly left: number | null;
   readonly buckets: number;
   readonly opensAtMs: number;
   readonly closesAtMs: number;
-  /** The second to which the rates apply, Unix ms. Null if the rates are unknown. */
+  /** The second of the rates, Unix ms. Null if the rates are unknown. */
   readonly secondAtMs: number | null;
-  /** Null if unknown. Apis count some busy sales separately, and all other sales together. */
+  /** Null if unknown. Apis count only some busy sales separately. */
   readonly acceptedPerSecond: number | null;
   readonly landedPerSecond: number | null;
   readonly refusedPerSecond: AnswerCounts | null;
@@ -34,9 +34,7 @@ export interface LiveSale {
 
 export type RunningProgram = Omit<LiveProgram, 'conditions' | 'waiting'>;
 
-/**
- * Event `snapshot` of the stream of live figures: the content of an open console, made once a second for all consoles.
- */
+/** Event `snapshot`: the content of an open console, made once a second for all consoles. */
 export interface Snapshot {
   /** Unix ms. */
   readonly atMs: number;

@@ -7,7 +7,7 @@ import { matching } from '../core/field-errors.js';
 import { ORDER_EVENT_TYPES } from '../core/order-event.js';
 import { amount, count, currency, id, orderId, rowId, saleId, text, time, type BodyOf } from './fields.js';
 
-/** The note that the caller attached to the purchase. */
+/** The caller's note on the purchase. */
 export const metadataSchema = z.record(matching('a name', METADATA_NAME), text);
 
 const orderFields = {
@@ -48,10 +48,7 @@ export const foundOrder = orderSchema
   .meta({ id: 'FoundOrder' });
 export const ordersOfBuyer = z.object({ orders: z.array(orderSchema), next: text.nullable() });
 export const foundOrders = z.object({ orders: z.array(foundOrder), next: text.nullable() });
-/**
- * The buyer's bank asks the buyer for confirmation first: pass `clientSecret` to the payment provider's library, then
- * pay again with the same key.
- */
+/** The bank asks the buyer first: give `clientSecret` to the provider's library, then pay again with the same key. */
 export const actionNeeded = z.object({ outcome: z.literal('action_needed'), orderId: text, clientSecret: text });
 
 const notification = z

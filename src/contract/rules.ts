@@ -27,7 +27,7 @@ export const rulesDocument = z
   })
   .meta({ id: 'Rules' });
 export const storedRules = rulesDocument.required();
-/** Rules to publish must name their version. If it is missing, a separate sentence says so. */
+/** Rules to publish name their version. A separate sentence says if it is missing. */
 export const publishedDocument = rulesDocument.extend({
   canary: canaryTerms
     .optional()

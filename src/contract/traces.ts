@@ -2,10 +2,10 @@ import { z } from 'zod';
 import { id, text, time, userId, type BodyOf } from './fields.js';
 
 /**
- * The standing of a purchase. This is the state of its order or, if it has none, one of these:
+ * The state of the order of a purchase, or without an order:
  * - `pending`: units are held, and a worker or the re-drive will record it
  * - `parked`: units are held until an operator replays or discards its dead letter
- * - `stray`: units are held, but no worker will record it; reconcile reports it and, if possible, repairs it
+ * - `stray`: units are held, but no worker will record it; reconcile reports and, if possible, repairs it
  * - `unrecorded`: Redis knows an order that MySQL does not have
  * - `repairing`: Redis may have lost it, and its sale waits for a repair
  * - `unknown`: only a dead letter or a repair job names it
@@ -32,9 +32,9 @@ const STANDINGS = [
 export const STAGES = ['half', 'deduct', 'commit', 'delivery', 'row', 'payment', 'notification'] as const;
 
 /**
- * - `waiting`: this stage is next, or under way
- * - `failed`: the stage did not end as the purchase intended
- * - `not_reached`: the purchase ended before this stage, or nothing is known to have led here yet
+ * - `waiting`: next, or under way
+ * - `failed`: did not end as the purchase intended
+ * - `not_reached`: the purchase ended before, or nothing is known to have led here yet
  * - `unknown`: the stores do not show it
  */
 const STAGE_STATES = ['done', 'waiting', 'failed', 'not_reached', 'unknown'] as const;

@@ -1,10 +1,10 @@
-// Timers of server, keeper, page and client. This file imports nothing, so every folder may use it.
+// Timers of server, page and client. Imports nothing, so every folder may use it.
 
 /** `setTimeout` accepts at most this many ms. With more, it would fire at once. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
 /**
- * Calls back after `ms`, rounded up, even if `setTimeout` does not accept a time that long. `Infinity` means never.
+ * Calls back after `ms`, rounded up, even beyond `setTimeout`'s limit; `Infinity`: never.
  * @returns cancels the timer
  */
 export function after(ms: number, callback: () => void): () => void {
@@ -18,7 +18,7 @@ export function after(ms: number, callback: () => void): () => void {
   return () => clearTimeout(timer);
 }
 
-/** Resolves after `ms`, or as soon as the signal aborts. Never rejects. */
+/** Resolves after `ms`, or when the signal aborts. Never rejects. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();

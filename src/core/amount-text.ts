@@ -2,10 +2,7 @@ import { currencyDigits, inMainUnit } from './currency.js';
 
 const KNOWN = new Set(Intl.supportedValuesOf('currency'));
 
-/**
- * Returns whether prices may be in this currency.
- * @param currency three letters, unchecked
- */
+/** @param currency three letters, unchecked */
 export const isCurrency = (currency: string): boolean => KNOWN.has(currency);
 
 /** Formats an amount: `1,999 JPY`, `19.99 EUR`. @param amount in the smallest unit of the currency */

@@ -8,16 +8,10 @@ import { isTraceId, readTraceparent, traceIdsOf } from './trace-context.js';
 
 /** Version of the message body. A worker parks messages of an unknown version instead of guessing. */
 const BATCH_VERSION = 1;
-/**
- * Version of a body with metadata: a purchase may carry it as a fourth value. A program that knows only version 1 would
- * silently record the purchase without its metadata.
- */
+/** A purchase may carry metadata as a fourth value, which a program of version 1 would silently drop. */
 const WITH_METADATA_VERSION = 2;
 
-/**
- * Maximum size of any batch. `batch.sizeMax` is never higher. Lua unpacks one argument per purchase, which limits the
- * size.
- */
+/** Maximum of `batch.sizeMax`. Lua unpacks one argument per purchase, which limits the size. */
 export const BATCH_SIZE_CEILING = 1000;
 
 /** A batch and the bucket in which its marker is. */
@@ -32,20 +26,17 @@ export interface BatchRef {
 
 /** Purchases of one sale and bucket that share one half message. */
 export interface Batch extends BatchRef {
-  /** Unix time in ms at the api process. Only for people and metrics; no rule depends on it. */
+  /** Unix ms at the api. Only for people and metrics; no rule depends on it. */
   readonly createdAtMs: number;
-  /** `traceparent` of the span that places the batch, for the spans of later steps. Empty if there is no span. */
+  /** `traceparent` of the span that places the batch. Empty without a span. */
   readonly traceparent: string;
-  /** 1 to BATCH_SIZE_CEILING purchases with distinct keys. */
+  /** 1 to BATCH_SIZE_CEILING, with distinct keys. */
   readonly purchases: readonly Purchase[];
   /** The message body in JSON. Encoded once; both the broker and the marker carry it. */
   readonly body: string;
 }
 
-/**
- * Returns a new batch id: 127 random bits in base64url. It begins with a letter, because a command would take an
- * argument that begins with `-` for an option.
- */
+/** Returns 127 random bits in base64url after a letter: commands take an argument that begins with `-` as an option. */
 export function newBatchId(): string {
   const bytes = randomBytes(16);
   bytes.writeUInt8(bytes.readUInt8() & 0x7f);
@@ -78,8 +69,8 @@ function encodeBody(batch: Omit<Batch, 'body'>): string {
 }
 
 /**
- * Lists trace ids, each with the position of its purchase. Returns undefined to leave the field out. The field needs no
- * new version: a program that does not know it records the same orders, but the orders cannot be found by trace id.
+ * Lists trace ids by position of their purchase; undefined omits the field. The field needs no new version: a program
+ * that does not know it records the same orders, which then cannot be found by trace id.
  */
 function tracesOf(purchases: readonly Purchase[]): readonly (readonly [place: number, traceId: string])[] | undefined {
   let traces: [number, string][] | undefined;
@@ -99,10 +90,7 @@ export function logFieldsOf({
   return traceIds.length === 0 ? { batchId } : { batchId, traceIds };
 }
 
-/**
- * Lists every bucket that may have units of a batch, with its own bucket first. A batch of the current epoch has units
- * only in its own bucket. After a reshard the units of its buyers are in other buckets as well.
- */
+/** Lists buckets that may have units of a batch, its own first; after a reshard, its buyers' buckets too. */
 export function bucketsOfBatch(batch: Batch, now: { readonly epoch: number; readonly buckets: number }): number[] {
   if (now.buckets <= 1 || now.epoch <= batch.epoch) return [batch.bucket];
   return [...new Set([batch.bucket, ...batch.purchases.flatMap(({ userId }) => homesEver(userId, now.buckets))])];
@@ -132,7 +120,7 @@ export function decodeBatch(body: string): DecodedBatch {
   };
 }
 
-/** Reads the batch in a body. Null if there is no body, or if it is not a batch. */
+/** Null unless the body is a batch. */
 export function batchIn(body: string | null): Batch | null {
   const decoded = body === null ? null : decodeBatch(body);
   return decoded?.outcome === 'decoded' ? decoded.batch : null;
@@ -148,7 +136,7 @@ function addTraceIds(purchases: Purchase[], traces: unknown): void {
   }
 }
 
-/** @param valuesMax maximum number of values of one purchase */
+/** @param valuesMax values of one purchase */
 function decodePurchases(raw: unknown, valuesMax: 3 | 4): Purchase[] | string {
   if (!Array.isArray(raw) || raw.length === 0) return 'purchases is not a non-empty list';
   if (raw.length > BATCH_SIZE_CEILING) return `more than ${BATCH_SIZE_CEILING} purchases`;

@@ -4,15 +4,14 @@ import { OperationalError, SaleInRepair } from './errors.js';
 const AT_ONCE = 8;
 
 /**
- * Collects the faults of single buckets during one run of a job. Buckets are on several Redis servers, so a server that
- * does not answer must not stop the work on the others: the run finishes all other work before it fails. A fault of any
- * other kind concerns every bucket and ends the run at once.
+ * Collects the faults of single buckets during one run of a job. A Redis server that does not answer must not stop the
+ * work on others: the run fails after all other work. Any other fault concerns every bucket and ends the run at once.
  */
 export class BucketFaults {
   #first: OperationalError | null = null;
   #count = 0;
 
-  /** @throws any error other than a fault of Redis */
+  /** @throws any error that is not a fault of Redis */
   add(error: unknown): void {
     if (!(error instanceof OperationalError) || error.dependency !== 'redis') throw error;
     this.#keep(error);
@@ -36,7 +35,7 @@ export class BucketFaults {
   }
 
   /**
-   * Works on every item, several at the same time. Continues even if some fail.
+   * Works on several items at a time, and continues if some fail.
    * @throws the first error that is not a fault of Redis, once all started items have ended
    */
   async forEach<T>(items: readonly T[], work: (item: T) => Promise<void>, atOnce = AT_ONCE): Promise<void> {
@@ -56,7 +55,7 @@ export class BucketFaults {
     if (error !== null) throw error;
   }
 
-  /** @throws OperationalError redis, if a bucket failed */
+  /** @throws OperationalError redis */
   throwIfAny(): void {
     if (this.#first === null) return;
     if (this.#count === 1 || this.#first instanceof SaleInRepair) throw this.#first;

@@ -1,4 +1,4 @@
-/** Maximum number of buckets of a sale. To find a sale sold out, a program reads all its buckets twice. */
+/** To find a sale sold out, a program reads all its buckets twice. */
 export const BUCKETS_MAX = 64;
 
 /** A slice of the stock of a sale. */
@@ -7,7 +7,6 @@ export interface BucketRef {
   readonly bucket: number;
 }
 
-/** A sale and the number of its buckets. */
 export interface SaleBuckets {
   readonly saleId: string;
   readonly buckets: number;
@@ -17,9 +16,8 @@ export interface SaleBuckets {
 export interface HomeBucket extends BucketRef, SaleBuckets {}
 
 /**
- * A bucket to read, with the number of buckets that the caller assumes. If a reshard has changed the number, the bucket
- * answers as if it were in repair, because its buyers may have moved. Without the number, the read cannot notice a
- * reshard.
+ * A bucket with the number of buckets that the caller assumes. After a reshard, a bucket with another number answers as
+ * if in repair, because its buyers may have moved. Without a number, the read cannot notice a reshard.
  */
 export type AskedBucket = BucketRef & Partial<SaleBuckets>;
 
@@ -31,21 +29,16 @@ export const bucketRefsOf = ({ saleId, buckets }: SaleBuckets): BucketRef[] =>
 export const askedBucketsOf = ({ saleId, buckets }: SaleBuckets): AskedBucket[] =>
   Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket, buckets }));
 
-/**
- * Returns the bucket of a buyer in a sale with this number of buckets: FNV-1a over the user id. Units move between
- * buckets, but buyers move only when the sale is resharded.
- */
+/** FNV-1a over the user id. Units move between buckets, but buyers move only when the sale is resharded. */
 export function homeBucket(userId: string, buckets: number): number {
   if (buckets === 1) return 0;
   return hash32(userId) % buckets;
 }
 
-/** Number of lanes of buyers. */
 const LANES = BUCKETS_MAX;
 /**
- * Returns the lane of a buyer, for a proxy that sends each lane to one api. All buyers of a lane have the same home
- * bucket in a sale with 2, 4, 8, 16, 32 or 64 buckets. Each api therefore serves few buckets and fills larger batches
- * for each of them.
+ * Returns the lane of a buyer, for a proxy that sends each lane to one api. A lane has one home bucket in a sale with
+ * 2, 4, 8, 16, 32 or 64 buckets, so each api serves few buckets and fills larger batches.
  */
 export const laneOf = (userId: string): number => hash32(userId) % LANES;
 
@@ -55,19 +48,13 @@ export const homeBucketOf = ({ saleId, buckets }: SaleBuckets, userId: string): 
   buckets,
 });
 
-/**
- * Returns a key for a bucket in maps. The key contains the number of buckets: after a reshard, two processes may assume
- * different numbers.
- */
+/** Returns a key with the number of buckets, because processes may assume different numbers after a reshard. */
 export const bucketName = ({ saleId, bucket, buckets }: HomeBucket): string => `${saleId}:${bucket}/${buckets}`;
 
 /** Returns a key for a bucket in maps, which does not depend on the number of buckets of the sale. */
 export const bucketRefName = ({ saleId, bucket }: BucketRef): string => `${saleId}:${bucket}`;
 
-/**
- * Lists the buyer's bucket and every bucket that the buyer may have had before. A reshard always multiplies the number
- * of buckets, so no earlier bucket has a higher number.
- */
+/** Lists the buyer's bucket and all earlier ones. A reshard multiplies the buckets: earlier ones have lower numbers. */
 export function homesEver(userId: string, buckets: number): number[] {
   if (buckets === 1) return [0];
   const hash = hash32(userId);
@@ -94,10 +81,7 @@ export interface OutgoingTransfer {
   readonly to: number;
   readonly seq: number;
   readonly units: number;
-  /**
-   * Whether the arrival of the units is still unconfirmed. Until it is confirmed, the bucket sends no other units to
-   * that bucket.
-   */
+  /** Whether the arrival is unconfirmed. Until it is confirmed, the bucket sends no other units there. */
   readonly isOpen: boolean;
   /** Time since the units left, ms. */
   readonly ageMs: number;
@@ -106,7 +90,7 @@ export interface OutgoingTransfer {
 /** The transfers that a bucket remembers. Each list has at most one entry per bucket of the sale. */
 export interface BucketTransfers {
   readonly outgoing: readonly OutgoingTransfer[];
-  /** Sending bucket → number of the last transfer that arrived from that bucket. */
+  /** Sending bucket → last transfer that arrived. */
   readonly incoming: ReadonlyMap<number, number>;
 }
 
@@ -119,14 +103,12 @@ export interface UnitTransfer {
 }
 
 export interface OpenTransfer extends UnitTransfer {
-  /**
-   * Whether the units have left the first bucket but not reached the second. If false, only `transfer-end` is missing.
-   */
+  /** Whether the units are in no bucket. If not, only `transfer-end` is missing. */
   readonly inTransit: boolean;
   readonly ageMs: number;
 }
 
-/** Lists every unfinished transfer. @param buckets of one sale, in order */
+/** @param buckets of one sale, in order */
 export function openTransfers(buckets: readonly BucketTransfers[]): OpenTransfer[] {
   return buckets.flatMap(({ outgoing }, from) =>
     outgoing

@@ -1,18 +1,14 @@
 import { slotOf, WORKER_SLOTS } from './order-id.js';
 
-// A cell is a complete Seckill with its own servers, which sells some of the sales (decision 66). Ids name their cell:
-// the last two digits of a sale id are the number of the cell, and each cell has a sixteenth of the slots for order
-// ids.
+// A cell is a complete Seckill with its own servers, which sells some of the sales (decision 66). The last two digits
+// of a sale id are its cell, and each cell has a sixteenth of the slots for order ids.
 
 export const CELLS_MAX = 16;
-/** Row numbers within a cell grow in steps of this size. */
+/** Row numbers within a cell grow by this step. */
 export const CELL_STEP = 100;
 const SLOTS_PER_CELL = WORKER_SLOTS / CELLS_MAX;
 
-/**
- * Returns the first and the last slot of a cell.
- * @param cell 0 if there are no cells
- */
+/** Returns the first and the last slot. @param cell 0 without cells */
 export const slotsOfCell = (cell: number): [number, number] =>
   cell === 0 ? [0, WORKER_SLOTS - 1] : [(cell - 1) * SLOTS_PER_CELL, cell * SLOTS_PER_CELL - 1];
 
@@ -22,8 +18,8 @@ interface Named {
 }
 
 /**
- * Returns the cell of a sale or an order if it is another cell.
- * @param cell this cell; 0 if there are no cells
+ * Returns the cell of a sale or order, unless it is ours.
+ * @param cell ours; 0 without cells
  * @param named valid ids
  */
 export function otherCell(cell: number, { saleId, orderId }: Named): number | null {

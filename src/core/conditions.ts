@@ -1,6 +1,6 @@
 export const SEVERITIES = ['page', 'ticket', 'info'] as const;
 
-/** A problem that exists now, described as its alert describes it. */
+/** A current problem, described by its alert. */
 export interface Condition {
   /** Identifies the condition. Every process that sees the same problem uses the same key. */
   readonly key: string;
@@ -11,7 +11,7 @@ export interface Condition {
   /** The affected sale, topic, server or dependency. Null if the alert has no labels. */
   readonly about: string | null;
   readonly text: string;
-  /** When the problem began, or when a process first saw it, Unix ms. */
+  /** When it began or was first seen, Unix ms. */
   readonly sinceMs: number;
 }
 
@@ -19,21 +19,21 @@ export interface Condition {
 export interface AlertRule {
   readonly name: string;
   readonly severity: 'page' | 'ticket';
-  /** How long the problem must last before the alert fires, ms. */
+  /** How long the problem lasts before the alert fires, ms. */
   readonly forMs: number;
   /** Text with `{{ $labels.name }}` and `{{ $value }}` in place of a label and of the value. */
   readonly summary: string;
   readonly metric: string;
-  /** Selects series by one label. Null selects all series. */
+  /** Selects series by a label. Null: all. */
   readonly matcher: { readonly label: string; readonly equal: boolean; readonly value: string } | null;
-  /** Divides by the series of this metric that has the same labels, or subtracts it. */
+  /** Divides by, or subtracts, the series of this metric with the same labels. */
   readonly other: { readonly operator: '/' | '-'; readonly metric: string } | null;
-  /** Each combination of the values of these labels is a separate condition. */
+  /** Each combination of these labels is a condition. */
   readonly by: readonly string[];
   /** The problem exists while a value is above the limit, or below the limit if `above` is false. */
   readonly above: boolean;
   readonly limit: number;
-  /** How long the problem lasts after its last bad value, ms. */
+  /** How long a problem outlasts its last bad value, ms. */
   readonly lastsMs: number;
 }
 
@@ -46,8 +46,8 @@ const COMPARISON = /^(max|min)(?: by \(([\w, ]+)\) )?\((.+)\) ([<>]) ([\d.]+)$/;
 const OPERAND = /^(?:max_over_time\()?(\w+)(?:\{(\w+)(!?=)"([^"]*)"\})?(?:\[(\d+[smh])\]\))?(?: ([/-]) (\w+))?$/;
 
 /**
- * Reads the alerts whose expressions a process can judge by its current metrics. Leaves out rates, comparisons with the
- * past and absent metrics, which need Prometheus.
+ * Reads the alerts that a process can judge by its current metrics. Rates, comparisons with the past and absent metrics
+ * need Prometheus.
  * @param text alerts.yml in the layout of this repository, not YAML in general
  */
 export function readAlertRules(text: string): AlertRule[] {
@@ -95,7 +95,7 @@ interface Holding {
   value: number;
 }
 
-/** Judges the rules at each call of `look`, and remembers when each problem began. */
+/** Judges the rules at each `look`, and remembers when each problem began. */
 export class AlertWatch {
   readonly #rules: readonly AlertRule[];
   readonly #holding = new Map<string, Holding>();
@@ -112,7 +112,7 @@ export class AlertWatch {
   }
 
   /**
-   * @param seriesOf returns the series of a metric, or none if this process does not publish it
+   * @param seriesOf returns none if this process does not publish the metric
    * @param nowMs Unix ms
    * @param monotonicMs the same moment on the monotonic clock
    */
@@ -179,10 +179,7 @@ const textOf = ({ summary, by }: AlertRule, labels: readonly string[], value: nu
     label === undefined ? value.toFixed(0) : (labels[by.indexOf(label)] ?? ''),
   );
 
-/**
- * Merges what several processes report of one condition: the earliest time and the worst severity. The most severe come
- * first.
- */
+/** Merges equal conditions: the earliest time and the worst severity. The most severe come first. */
 export function mergedConditions(all: readonly Condition[]): Condition[] {
   const merged = new Map<string, Condition>();
   for (const condition of all) {

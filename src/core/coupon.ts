@@ -19,7 +19,7 @@ interface CouponValue {
 
 interface CouponTerms extends CouponValue {
   readonly validDays: number;
-  /** Minimum amount of an order that uses the coupon. */
+  /** Minimum amount of the order. */
   readonly minCents: number;
 }
 
@@ -31,28 +31,22 @@ export function readCouponTerms(text: string): CouponTerms | null {
   return { ...value, validDays: Number(days), minCents: Number(min) };
 }
 
-/**
- * States as MySQL stores them. `reserved`: an open charge of an order holds the coupon. `revoked`: an operator ended it
- * while it was free.
- */
+/** States in MySQL. `reserved`: held by an open charge. `revoked`: ended by an operator while free. */
 export type StoredCouponState = 'free' | 'reserved' | 'redeemed' | 'revoked';
-/** `expired`: free, and no longer valid. */
+/** `expired`: free, but no longer valid. */
 export const COUPON_STATES = ['free', 'reserved', 'redeemed', 'expired', 'revoked'] as const;
 export type CouponState = (typeof COUPON_STATES)[number];
 
 export interface Coupon extends CouponValue {
   readonly code: string;
-  /** The paid order that the coupon was issued for. */
+  /** The paid order that earned the coupon. */
   readonly orderId: string;
   readonly saleId: string;
   readonly userId: string;
   readonly currency: string;
   readonly minCents: number;
   readonly state: CouponState;
-  /**
-   * The order that has reserved or redeemed the coupon. Null if there is none, or if the shop itself redeemed the
-   * coupon.
-   */
+  /** The order that has reserved or redeemed it. Null if none, or if the shop itself redeemed it. */
   readonly usedOrderId: string | null;
   /** The shop's reference, if the shop itself redeemed the coupon. */
   readonly reference: string | null;
@@ -74,8 +68,8 @@ export function discountOf({ valueCents, percent }: CouponValue, amountCents: nu
  * Why an order cannot use a coupon.
  * - `not_found`: the buyer has no such coupon
  * - `in_use`: another charge holds it
- * - `too_small`: the order is below the minimum amount of the coupon, or the discount would be zero
- * - `not_chargeable`: the payment provider cannot charge the remaining amount
+ * - `too_small`: the order is below the coupon's minimum, or the discount would be zero
+ * - `not_chargeable`: the payment provider cannot charge the rest
  * - `other_key`: the key of this charge was used with another coupon, or without one
  */
 export type CouponRefusal =

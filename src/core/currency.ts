@@ -1,17 +1,10 @@
-// Amounts are whole numbers of the smallest unit of their currency in ISO 4217: cents for EUR, yen for JPY, fils for
-// KWD.
+// Amounts are whole numbers of the smallest unit of ISO 4217: cents for EUR, yen for JPY, fils for KWD.
 
-/**
- * Currencies without a smaller unit. `Intl` is no help: it shows HUF, IDR and others without digits, although their
- * amounts have two.
- */
+/** `Intl` shows HUF, IDR and others without digits, although their amounts have two. */
 const NO_DIGITS = 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF'.split(' ');
 const THREE_DIGITS = 'BHD IQD JOD KWD LYD OMR TND'.split(' ');
 
-/**
- * Returns the number of digits after the decimal point.
- * @param currency three letters of ISO 4217
- */
+/** Returns the digits after the decimal point. @param currency three letters of ISO 4217 */
 export function currencyDigits(currency: string): 0 | 2 | 3 {
   if (NO_DIGITS.includes(currency)) return 0;
   return THREE_DIGITS.includes(currency) ? 3 : 2;
@@ -20,10 +13,7 @@ export function currencyDigits(currency: string): 0 | 2 | 3 {
 /** Converts an amount to the main unit: 19.99 for 1999 in EUR, 1999 for 1999 in JPY. */
 export const inMainUnit = (amount: number, currency: string): number => amount / 10 ** currencyDigits(currency);
 
-/**
- * Converts a figure in the main unit to the smallest unit. The result is not whole if the figure has more digits than
- * the currency.
- */
+/** The result is not whole if the figure has more digits than the currency. */
 export function inSmallestUnit(figure: number, currency: string): number {
   const amount = figure * 10 ** currencyDigits(currency);
   const whole = Math.round(amount);

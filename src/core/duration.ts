@@ -1,6 +1,6 @@
 const UNITS_MS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000 } as const;
 
-/** Reads `90s`, `10m`, `2h` or `1d`; null for anything else. @returns ms */
+/** Reads `90s`, `10m`, `2h` or `1d`. @returns ms, or null */
 export function readDuration(text: string): number | null {
   const [, amount, unit] = /^([0-9]{1,6})([smhd])$/.exec(text) ?? [];
   return amount === undefined ? null : Number(amount) * UNITS_MS[unit as keyof typeof UNITS_MS];

@@ -2,13 +2,13 @@
 export type Dependency = 'redis' | 'rocketmq' | 'mysql';
 
 /**
- * The failure of a dependency. Adapters throw it, and so does code that collects faults. `retryable` says whether the
- * same call may succeed later. A refusal (sold out, limit reached …) is never thrown: it is a returned outcome.
+ * A dependency failed. `retryable`: the same call may succeed later. A refusal (sold out, limit reached …) is never
+ * thrown: it is a returned outcome.
  */
 export class OperationalError extends Error {
   readonly dependency: Dependency;
   readonly retryable: boolean;
-  /** Private, so that no log prints it with the error. */
+  /** Private, so no log prints it with the error. */
   readonly #serverMessage: string | undefined;
 
   /** @param options `serverMessage`: name and message of the dependency's error, which may quote a buyer's data */
@@ -30,7 +30,7 @@ export class OperationalError extends Error {
   }
 }
 
-/** Redis refuses because the sale is being rebuilt. This lasts some seconds and is intended; nothing is broken. */
+/** Redis refuses while the sale is rebuilt, for some seconds. Nothing is broken. */
 export class SaleInRepair extends OperationalError {
   constructor(what: string) {
     super('redis', `${what}: the sale is being rebuilt in Redis`, { retryable: true });
@@ -39,8 +39,8 @@ export class SaleInRepair extends OperationalError {
 
 /**
  * A mistake in our code. An api or worker logs it, drains and exits. A keeper logs it and runs the job again, because
- * its other jobs must continue (`core/job.ts`). Code that serves only people, such as the console, also logs it and
- * continues: it must not end a sale.
+ * its other jobs must continue (`core/job.ts`). Code for people, such as the console, logs it and continues: it must
+ * not end a sale.
  */
 export class Bug extends Error {
   constructor(message: string) {

@@ -1,17 +1,16 @@
 import { z } from 'zod';
 
-/** A mistake in one field of the input. */
 export interface FieldError {
-  /** Path of the field, such as `rules.limits.0`. `body` stands for the whole input. */
+  /** Path such as `rules.limits.0`; `body` for the whole input. */
   readonly field: string;
-  /** A whole sentence that names the field and its expected value. */
+  /** A sentence with the field and its expected value. */
   readonly message: string;
 }
 
 /** Maximum length of a field name in a message, because the sender may have invented the name. */
 const FIELD_LENGTH_MAX = 60;
 
-/** Builds a message such as `title must have 1 to 200 characters.` */
+/** Builds `title must have 1 to 200 characters.` */
 export const fieldError = (field: string, predicate: string): FieldError => {
   const name = field.slice(0, FIELD_LENGTH_MAX);
   return { field: name, message: `${name} ${predicate}.` };
@@ -24,23 +23,19 @@ export const fieldErrors = ({ issues }: z.ZodError): FieldError[] =>
     return issue.keys.map((key) => fieldError([...issue.path, key].join('.'), 'is not a known field'));
   });
 
-/** Joins the sentences of all errors. */
 export const fieldSentences = (errors: readonly FieldError[]): string => errors.map(({ message }) => message).join(' ');
 
 /** Returns a message, as a predicate, that says what a schema expects. It calls an absent value missing. */
 export const must = (expected: string) => (issue: { readonly input?: unknown }) =>
   issue.input === undefined ? `is missing: it must be ${expected}` : `must be ${expected}`;
 
-/** A text that matches this pattern. @param expected as for `must` */
+/** @param expected as for `must` */
 export const matching = (expected: string, pattern: RegExp) => {
   const error = must(expected);
   return z.string({ error }).regex(pattern, { error });
 };
 
-/**
- * Default messages of a schema, as predicates in plain words. Pass it to `safeParse(value, { error: plainError })`. A
- * message of the schema itself takes precedence.
- */
+/** Default messages, as predicates, for `safeParse(value, { error: plainError })`. A schema's own message wins. */
 export function plainError(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type':

@@ -10,9 +10,8 @@ const SHORT_CHARS_MAX = 1024;
 const BYTES_PER_CHAR_MAX = 3;
 
 /**
- * A secret prepared for HMAC-SHA-256 (RFC 2104), which hashes twice: first the text, then that hash. Nearly every
- * request of a rush brings a new token, and creating the object of `createHmac` costs the api more than the hashing
- * itself (docs/decisions/0021).
+ * A secret for HMAC-SHA-256 (RFC 2104), which hashes the text, then that hash. Nearly every request of a rush brings a
+ * new token, and the object of `createHmac` costs more than the hashing (docs/decisions/0021).
  */
 export class HmacKey {
   /** The key XOR 0x36, followed by room for a short text. */
@@ -30,9 +29,9 @@ export class HmacKey {
     }
   }
 
-  /** Signs a text in UTF-8. Returns base64url. */
+  /** @returns base64url, of the text in UTF-8 */
   sign(text: string): string {
-    // `binary` gives one character per byte, which is cheaper than a Buffer
+    // `binary` gives one character per byte: cheaper than a Buffer
     this.#outer.write(hash('sha256', this.#keyAnd(text), 'binary'), BLOCK_BYTES, 'binary');
     return hash('sha256', this.#outer, 'base64url');
   }
@@ -57,7 +56,7 @@ export function sameText(one: string, other: string): boolean {
 export type Keyring = ReadonlyMap<string, HmacKey>;
 
 /**
- * Reads `id:secret,id:secret`. An empty text is an empty ring.
+ * @param text `id:secret,id:secret`, or empty
  * @throws RangeError as readKeyList
  */
 export const readKeyring = (text: string): Keyring =>
@@ -65,12 +64,9 @@ export const readKeyring = (text: string): Keyring =>
 
 /** Minimum length: a key shorter than the hash can be found by an offline search (RFC 7518, 3.2). */
 const SECRET_BYTES_MIN = 32;
-/**
- * Minimum number of different characters. Of 10 million random keys of 32 hexadecimal digits, one has fewer; a repeated
- * word often does.
- */
+/** Of 10 million random keys of 32 hexadecimal digits, one has fewer; a repeated word often does. */
 const DIFFERENT_MIN = 8;
-/** A change of keys needs two keys. The others are for partners. */
+/** A change of keys needs two. The others are for partners. */
 const KEYS_MAX = 64;
 
 /** Returns why a text must not be a shared secret, as a predicate that never shows the text. Null if it may be one. */
@@ -93,8 +89,9 @@ function isAsymmetricKey(text: string): boolean {
 }
 
 /**
- * Reads `id:secret,id:secret` in list order. An empty text is an empty list.
- * @throws RangeError; its message never shows what may be a secret, not even a secret in the wrong place
+ * @param text `id:secret,id:secret`, or empty
+ * @returns in list order
+ * @throws RangeError that never shows what may be a secret, not even in the wrong place
  */
 export function readKeyList(text: string): ReadonlyMap<string, string> {
   const keys = new Map<string, string>();

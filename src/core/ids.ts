@@ -2,30 +2,21 @@
 export const ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 /**
- * The user of a token, in the form that identity providers choose (`auth0|507f`, `a@b.com`, `urn:x:1`): visible ASCII.
- * No blank, because MySQL ignores blanks at the end of a text and would find the same user.
+ * The user in a token, as identity providers choose it (`auth0|507f`, `a@b.com`, `urn:x:1`). No blank: MySQL ignores
+ * blanks at the end and would find the same user.
  */
 export const USER_ID = /^[!-~]{1,128}$/;
 
-/**
- * Claim `jti`, as identity providers choose it. If the claim is longer, the token can be revoked only together with all
- * tokens of its user.
- */
+/** Claim `jti`. A token with a longer one can be revoked only with all tokens of its user. */
 export const TOKEN_ID = /^[!-~]{1,128}$/;
 
-/**
- * An id chosen by a payment provider: those characters of providers' ids that need no quoting in a URL and form no `..`
- * in a path.
- */
+/** Characters of providers' payment ids that need no quoting in a URL and form no `..` in a path. */
 export const PAYMENT_ID = /^[A-Za-z0-9_-][A-Za-z0-9._:~=+-]{0,63}$/;
 
 /** Number of a sale in MySQL (BIGINT). Outside MySQL it is a decimal string. */
 export const SALE_ID = /^[1-9][0-9]{0,17}$/;
 
-/**
- * An order id is a 64-bit number (see order-id.ts). It is written in decimal, as a text, because JSON numbers are exact
- * only up to 2^53.
- */
+/** A 64-bit number (order-id.ts), written as text, because JSON numbers are exact only up to 2^53. */
 export const ORDER_ID = /^[1-9][0-9]{0,18}$/;
 
 export const isId = (value: unknown): value is string => typeof value === 'string' && ID.test(value);
@@ -35,8 +26,5 @@ export const isPaymentId = (value: unknown): value is string => typeof value ===
 export const isSaleId = (value: unknown): value is string => typeof value === 'string' && SALE_ID.test(value);
 export const isOrderId = (value: unknown): value is string => typeof value === 'string' && ORDER_ID.test(value);
 
-/**
- * Compares decimal ids without leading zeros by value: the shorter id is smaller. Rows of sales are locked in this
- * order.
- */
+/** Compares by value, without leading zeros: the shorter id is smaller. Rows of sales are locked in this order. */
 export const compareIds = (a: string, b: string): number => a.length - b.length || (a < b ? -1 : a > b ? 1 : 0);

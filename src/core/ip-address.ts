@@ -1,8 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net';
 
-/**
- * An IP address as a number, with its family. An IPv4-mapped IPv6 address (`::ffff:1.2.3.4`) becomes the IPv4 address.
- */
+/** An IPv4-mapped IPv6 address (`::ffff:1.2.3.4`) becomes the IPv4 address. */
 export type Address = { readonly family: 4; readonly value: number } | { readonly family: 6; readonly value: bigint };
 
 /** All addresses that share their first `length` bits with `start`. */
@@ -32,17 +30,14 @@ export function readAddress(text: string): Address | null {
   return value >> 32n === MAPPED ? { family: 4, value: Number(value & 0xffffffffn) } : { family: 6, value };
 }
 
-/**
- * Reads `10.0.0.0/8`, `2001:db8::/32` or a single address. Null for anything else, including a network with bits set
- * after the prefix.
- */
+/** Reads `10.0.0.0/8`, `2001:db8::/32` or a single address. Null otherwise, also with bits set after the prefix. */
 export function readNetwork(text: string): Network | null {
   const slash = text.indexOf('/');
   const written = slash === -1 ? text : text.slice(0, slash);
   if (written.includes('%')) return null;
   const start = readAddress(written);
   if (start === null) return null;
-  // The prefix of an address with colons counts 128 bits, even if the address is an IPv4-mapped one.
+  // Even an IPv4-mapped address, if written with colons, has a prefix of 128 bits.
   const prefixBits = start.family === 4 && written.includes(':') ? MAPPED_LENGTH : 0;
   const length = slash === -1 ? ADDRESS_BITS[start.family] : readLength(text.slice(slash + 1)) - prefixBits;
   if (!(length >= 0 && length <= ADDRESS_BITS[start.family])) return null;

@@ -5,13 +5,10 @@ import type { JobLeases } from './ports/job-leases.js';
 import { OutageLog } from './outage-log.js';
 import type { Log } from './ports/log.js';
 
-/** Periodic work. Each run does a bounded amount of work and may be repeated, even by two keepers at once. */
+/** Periodic work, bounded per run. May be repeated, even by two keepers at once. */
 export interface Job {
   readonly name: string;
-  /**
-   * Runs the job once. Any error is logged, and the next run tries again: a bug in one job must not stop the others.
-   * @returns `idle` if the job found nothing and may pause longer
-   */
+  /** Errors are logged: a bug must not stop other jobs. @returns `idle`: found nothing and may pause longer */
   runOnce(): Promise<'idle' | void>;
 }
 
@@ -29,22 +26,18 @@ interface LoopPorts {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: {
-    /**
-     * Records the start of a run.
-     * @returns records its end
-     */
+    /** Records the start of a run. @returns records its end */
     jobBegan(job: string): () => void;
     jobRan(job: string, result: 'done' | 'failed', tookMs: number): void;
   };
 }
 
-/** The pause of an idle job grows by `everyMs` with each run, up to this many times `everyMs`. */
+/** The pause of an idle job grows by `everyMs` with each run, up to this many times. */
 const IDLE_PAUSES_MAX = 5;
 
 /**
- * Runs a job every `everyMs`, or less often while it is idle, until the signal aborts. Resolves when the last run has
- * ended. Jobs with the same pause begin together, so that an idle keeper wakes up seldom and the jobs can share their
- * reads.
+ * Runs a job every `everyMs`, or less often while idle, until the signal aborts and the last run has ended. Jobs with
+ * equal pauses begin together, so an idle keeper wakes up seldom and jobs share reads.
  */
 export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal, ports: LoopPorts): Promise<void> {
   const { clock, log, metrics } = ports;
@@ -70,10 +63,7 @@ export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal
   }
 }
 
-/**
- * Runs the job only if it has work.
- * @param otherwise if absent, the pause does not grow, so new work is found just as soon
- */
+/** Runs the job only if it has work. @param otherwise if absent, the pause does not grow: new work is found as soon */
 export const whenDue = (work: DueWork, readDue: ReadDueWork, job: Job, otherwise?: 'idle'): Job => ({
   name: job.name,
   runOnce: async () => ((await readDue()).has(work) ? job.runOnce() : otherwise),
@@ -85,7 +75,7 @@ const ROWS_PER_STEP = 1_000;
 const STEPS_MAX = 600;
 
 /**
- * Changes rows step by step, so that no statement takes long.
+ * Changes rows step by step, so no statement takes long.
  * @param step changes at most `max` rows, and returns their number
  * @param stopping ends the run early
  */
@@ -99,9 +89,9 @@ export async function inSteps(step: (max: number) => Promise<number>, stopping?:
 const LOG_AGAIN_MS = 10_000;
 
 /**
- * Logs bugs in code that serves only people, such as the console. Such a bug does not end the process.
- * @param message says what failed to happen
- * @param everyMs minimum time between two lines
+ * Logs bugs in code that serves only people, where they do not end the process.
+ * @param message what failed to happen
+ * @param everyMs between two lines
  */
 export function bugLog(
   message: string,
@@ -127,8 +117,8 @@ export interface LeaseOptions {
 }
 
 /**
- * A job that publishes figures for all keepers. Only the owner of the lease reads the figures. The other keepers
- * publish null, and so does an owner that fails to read them, because old figures would look like new ones.
+ * Publishes figures for all keepers. The owner of the lease reads them; the others, or an owner that fails to read,
+ * publish null, because old figures would look like new ones.
  */
 export function publishedByOne<F>(
   name: string,

@@ -1,10 +1,9 @@
-/** The limits. If two of them tie, the first in this order decides. */
+/** In a tie, the first decides. */
 export type LimitName = 'ip' | 'user' | 'global';
 
 /** A token bucket: tokens return at a steady rate, up to `burst`. */
 export interface BucketLimit {
   readonly ratePerSecond: number;
-  /** Tokens in a full bucket. */
   readonly burst: number;
 }
 
@@ -16,16 +15,10 @@ export interface WindowLimit {
 
 /** The limits of one endpoint. A kind of limit is off if it is null. */
 export interface LimitSet {
-  /** Limit over all buyers. */
   readonly global: BucketLimit | null;
-  /** Limit of each user. */
   readonly user: WindowLimit | null;
-  /** Limit of each address. */
   readonly ip: WindowLimit | null;
-  /**
-   * Maximum number of users, and of addresses, that are counted at a time. Requests of further users and addresses pass
-   * uncounted.
-   */
+  /** Maximum number of users, and of addresses, counted at a time. Others pass uncounted. */
   readonly subjectsMax: number;
 }
 
@@ -41,23 +34,16 @@ export interface LimitVerdict {
   readonly resetMs: number;
 }
 
-/**
- * Number of slices of a window. The current slice is counted in addition, so a window spans 1 to 1.1 times its length,
- * never less.
- */
+/** The current slice counts in addition, so a window spans 1 to 1.1 times its length, never less. */
 export const WINDOW_SLICES = 10;
 
-/**
- * Tokens are counted in millionths. A rate per second then equals the same number of millionths per microsecond, so
- * nothing is rounded.
- */
+/** A rate per second equals the same number of millionths per microsecond, so nothing is rounded. */
 export const TOKEN = 1_000_000;
 
 const US_PER_MS = 1000;
 
 const sliceUs = (windowMs: number): number => (windowMs * US_PER_MS) / WINDOW_SLICES;
 
-/** Returns the number of the current slice. */
 export const sliceAt = (nowUs: number, windowMs: number): number => Math.floor(nowUs / sliceUs(windowMs));
 
 /** The state of a window after one request. */

@@ -8,10 +8,9 @@ export const NOT_SET: Live = () => '';
 const READ_AGAIN_AFTER_MS = 5_000;
 
 /**
- * Reads a text again, only on demand and at most every 5 s.
- * @param first the text at the start
- * @param read receives the last text and returns the current one. If it throws, for example because a file is missing
- * or unusable, the last good text stays in use: the files of a set are replaced one after the other, not in an instant
+ * Reads a text again on demand, at most every 5 s.
+ * @param read receives the last text and returns the current one. While it throws (a file is missing or unusable), the
+ * last good text stays: the files of a set are replaced one after the other
  */
 export function liveText(first: string, read: (last: string) => string): Live {
   let text = first;
@@ -24,7 +23,7 @@ export function liveText(first: string, read: (last: string) => string): Live {
       const now = read(text);
       if (now !== text) text = now; // an equal string would be compared letter by letter each time
     } catch {
-      // keep using the last good text
+      // keep the last good text
     }
     return text;
   };

@@ -1,4 +1,3 @@
-/** Why a message body cannot be read. */
 type UndecodableReason = 'undecodable' | 'unknown_version';
 
 /** Maximum number of characters shown of a version that is a text. Our own versions are numbers. */
@@ -16,10 +15,7 @@ export interface OpenedBody {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/**
- * Reads the part that all our messages have in common: a JSON object that states its version. Never throws.
- * @param later a second known version
- */
+/** Reads what our messages share: a JSON object with a version. Never throws. @param later a second known version */
 export function openBody(body: string, version: number, later = version): OpenedBody | Undecodable {
   let raw: unknown;
   try {
@@ -35,10 +31,7 @@ export function openBody(body: string, version: number, later = version): Opened
   return { outcome: 'unknown_version', detail: `version ${nameOf(fields.v)}, but ${known}` };
 }
 
-/**
- * Returns a short text for any version. A list that is nested deeper than the call stack cannot even be converted to
- * text.
- */
+/** A list that is nested deeper than the call stack cannot even be converted to text. */
 function nameOf(version: unknown): string {
   if (typeof version === 'string') return JSON.stringify(version.slice(0, VERSION_SHOWN_MAX));
   return typeof version === 'object' && version !== null ? 'that is not a number' : String(version);

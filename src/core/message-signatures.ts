@@ -14,19 +14,15 @@ export const SIGNATURE_PROPERTY = 'signature';
 export const FORGERIES = ['unsigned', 'unknown_key', 'wrong_signature'] as const;
 type Forgery = (typeof FORGERIES)[number];
 
-/**
- * `unsigned_accepted` means that the message has no signature, and that such messages are accepted while programs are
- * being updated.
- */
+/** `unsigned_accepted`: no signature, which is accepted while programs are being updated. */
 export type SignatureVerdict = 'signed' | 'unsigned_accepted' | Forgery;
 
 /** Whether messages without a signature are accepted. A wrong signature is never accepted. */
 export type UnsignedMessages = 'refuse' | 'accept';
 
 /**
- * Signs and checks message bodies. Any program that reaches the broker can send any message. The signature proves that
- * a program with our key wrote the body, for this topic. It does not prove when: an old message that is sent again is
- * still valid, and acts like a second delivery.
+ * Any program that reaches the broker can send any message. The signature proves that a program with our key wrote the
+ * body, for this topic, but not when: an old message sent again is valid, and acts like a second delivery.
  */
 export class MessageSignatures {
   readonly #keys: Keyring;
@@ -34,10 +30,7 @@ export class MessageSignatures {
   readonly #first: HmacKey;
   readonly #unsigned: UnsignedMessages;
 
-  /**
-   * @param keys at least one. The first key signs, and all are accepted, so that keys can be changed one program after
-   * the other
-   */
+  /** @param keys the first signs, all are accepted, so keys can be changed one program after the other */
   constructor(keys: Keyring, unsigned: UnsignedMessages = 'refuse') {
     const [first] = keys;
     if (first === undefined) throw new RangeError('messages cannot be signed without a key');
@@ -46,14 +39,14 @@ export class MessageSignatures {
     this.#unsigned = unsigned;
   }
 
-  /** @param topic the topic to which the message is sent */
+  /** @param topic to which the message is sent */
   sign(topic: string, body: string): string {
     return `${this.#firstId}.${macOf(this.#first, topic, body)}`;
   }
 
   /**
-   * @param topic the topic of publication, never a topic that the message itself names
-   * @param signature property of the message; undefined if it has none
+   * @param topic of publication, never a topic that the message itself names
+   * @param signature property of the message, if any
    */
   check(topic: string, body: string, signature: string | undefined): SignatureVerdict {
     if (signature === undefined) return this.#unsigned === 'accept' ? 'unsigned_accepted' : 'unsigned';
@@ -69,14 +62,12 @@ const macOf = (key: HmacKey, topic: string, body: string): string => key.sign(`$
 
 const keyIdOf = (signature: string): string => signature.slice(0, Math.max(0, signature.indexOf('.')));
 
-/** Counts messages without our signature. */
 export interface SignatureMetrics {
   forged(topic: string, forgery: Forgery): void;
-  /** Counts a message accepted without a signature. */
   unsignedAccepted(topic: string): void;
 }
 
-/** The origin of a message: the consumer group, and the topic of the publication. */
+/** The consumer group, and the topic of publication. */
 export interface MessageOrigin {
   readonly group: string;
   readonly topic: string;
@@ -103,10 +94,10 @@ export class SignedMessages {
   }
 
   /**
-   * Checks a message, and parks it if it is not ours.
+   * Parks a message that is not ours.
    * @param message a delivery, or a half message that is checked back
-   * @returns whether the message is ours
-   * @throws OperationalError mysql if the message is not ours but could not be parked
+   * @returns whether it is ours
+   * @throws OperationalError mysql if a forged message could not be parked
    */
   async admits(
     message: OpenHalf & Partial<Pick<Delivery, 'attempt'>>,
@@ -123,9 +114,9 @@ export class SignedMessages {
     }
     metrics.forged(topic, verdict);
     const shownId = messageId.slice(0, MESSAGE_ID_SHOWN);
-    // Trust nothing in a forged message. The dead letter names no sale and no batch, because a repair, reconcile or an
-    // operator would act on it. Nor does it carry the message id that the sender chose, because a genuine message with
-    // that id could then not be parked.
+    // Trusts nothing in a forged message. The dead letter names no sale or batch, on which a repair, reconcile or an
+    // operator would act, and not the sender's message id, because a genuine message with that id could then not be
+    // parked.
     await deadLetters.park({
       messageId: `forged-${createHash('sha256').update(`${topic}\n${signature}\n${body}`).digest('hex')}`,
       group,
@@ -173,10 +164,7 @@ export class SignedMessages {
 }
 
 const MESSAGE_ID_SHOWN = 128;
-/**
- * Number of characters of a forged body that are kept, for people. The broker accepts 4 MiB, and a forger may send many
- * messages.
- */
+/** Number of characters kept of a forged body, for people. The broker accepts 4 MiB, and a forger may send many. */
 const BODY_KEPT = 16_384;
 
 function describe(forgery: Forgery, signature = ''): string {

@@ -1,26 +1,17 @@
 import { HALF_CHARACTER } from './parse-json.js';
 
 /**
- * A note that the caller attaches to a purchase, such as `{"cart": "42"}`. The order and its events carry it, and none
- * of our programs evaluates it. It has at least one name; a purchase without a note has no metadata at all.
+ * The caller's note on a purchase, such as `{"cart": "42"}`. The order and its events carry it, and no program
+ * evaluates it. Has at least one name; a purchase without a note has no metadata.
  */
 export type Metadata = Readonly<Record<string, string>>;
 
-/**
- * Maximum size of the JSON, in UTF-8 bytes. Every copy of a batch carries the metadata, and Redis holds it until the
- * order is written.
- */
+/** Maximum UTF-8 bytes of the JSON. Every copy of a batch carries it, and Redis until the order is written. */
 export const METADATA_BYTES_MAX = 512;
-/**
- * A name begins with a letter. This excludes `__proto__`, and numbers, which JavaScript would move to the front of an
- * object.
- */
+/** Begins with a letter: not `__proto__`, and no number, which JavaScript would move to the front of an object. */
 export const METADATA_NAME = /^[A-Za-z][A-Za-z0-9_.-]{0,39}$/;
 
-/**
- * Returns what is wrong with metadata from outside, or null. An object without names is valid and counts as no
- * metadata.
- */
+/** Returns what is wrong with metadata from outside, or null. An object without names counts as none. */
 export function metadataFault(value: unknown): string | null {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return 'metadata must be an object of strings, such as {"cart":"42"}.';
@@ -39,6 +30,6 @@ export function metadataFault(value: unknown): string | null {
 
 const NAME_SHAPE = 'a name begins with a letter and has up to 40 of the characters A-Z a-z 0-9 _ . -';
 
-/** Checks the metadata of a message, which is never empty. */
+/** In a message, metadata is never empty. */
 export const isMetadata = (value: unknown): value is Metadata =>
   metadataFault(value) === null && Object.keys(value as object).length > 0;

@@ -1,12 +1,8 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
-/**
- * Upper bounds of a histogram of durations, in seconds: a step of a purchase should take milliseconds and must not take
- * seconds.
- */
+/** Bounds for durations, s: a step of a purchase should take milliseconds and must not take seconds. */
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-/** Returns functions that make the metrics of a registry. */
 export function metricMakers(registry: Registry) {
   const registers = [registry];
   return {

@@ -3,12 +3,10 @@ import { isMetadata, type Metadata } from './metadata.js';
 import { isCount, openBody, undecodable as bad, type Undecodable } from './message-body.js';
 import { areOrderIds } from './payment-deadline.js';
 
-/** Version of the message body. */
 const ORDER_EVENT_VERSION = 1;
 /** Version of a message with an event about the money of paid orders. The format is the same as in version 1. */
 const MONEY_EVENT_VERSION = 2;
 
-/** Maximum number of events in one message. */
 export const EVENTS_PER_MESSAGE_MAX = 64;
 
 export const ORDER_EVENT_TYPES = [
@@ -28,10 +26,7 @@ export const ORDER_EVENT_TYPES = [
 export const FIRST_TYPES: readonly OrderEventType[] = ORDER_EVENT_TYPES.slice(0, 5);
 export type OrderEventType = (typeof ORDER_EVENT_TYPES)[number];
 
-/**
- * A change of some orders of one sale in one transaction. An event may arrive twice, and events may arrive in any
- * order.
- */
+/** Some orders of one sale changed in one transaction. Events may arrive twice, and in any order. */
 export interface OrderEvent {
   /** Identifies the event: all its copies have the same id. */
   readonly eventId: string;
@@ -50,7 +45,7 @@ export type MetadataByOrder = Readonly<Record<string, Metadata>>;
 
 export type DecodedOrderEvents = { readonly outcome: 'decoded'; readonly events: readonly OrderEvent[] } | Undecodable;
 
-/** @param events 1 to EVENTS_PER_MESSAGE_MAX events for one message */
+/** @param events 1 to EVENTS_PER_MESSAGE_MAX */
 export function encodeOrderEvents(events: readonly OrderEvent[]): string {
   const short = events.map(({ atMs: at, eventId, type, saleId, orders, metadata }) => {
     return { eventId, type, saleId, at, orders, metadata };

@@ -1,8 +1,8 @@
 import { hash32 } from './bucket.js';
 
 /**
- * Layout of an order id, 64 bits: sign 0, 41 bits ms since 2024-01-01, 8 bits worker slot, 6 bits hash of the user, 8
- * bits sequence. The 6 bits route an order id to the shard of the buyer without a look-up.
+ * Layout, 64 bits: sign 0, 41 bits ms since 2024-01-01, 8 bits worker slot, 6 bits hash of the user, which route an id
+ * to the shard of the buyer without a look-up, 8 bits sequence.
  */
 export const ORDER_ID_EPOCH_MS = Date.UTC(2024, 0, 1);
 export const WORKER_SLOTS = 256;
@@ -11,10 +11,7 @@ const USER_HASH_BITS = 6n;
 const SEQUENCE_BITS = 8n;
 const SLOT_BITS = 8n;
 
-/**
- * Maximum time that the clock of a worker may be behind, ms. A worker that is further behind mints no ids. Reads by
- * primary key therefore begin this long before the first order of a sale.
- */
+/** A worker whose clock is further behind mints no ids. Reads by key begin this long before a sale's first order. */
 export const MINT_BEHIND_MAX_MS = 3_600_000;
 
 /** Composes an order id. `atMs` is Unix ms, `slot` 0 to 255, `sequence` 0 to 255. */
@@ -25,17 +22,13 @@ export function composeOrderId(atMs: number, slot: number, userId: string, seque
   return id.toString();
 }
 
-/** Returns the worker slot in an order id. */
 export const slotOf = (orderId: string): number =>
   Number((BigInt(orderId) >> (USER_HASH_BITS + SEQUENCE_BITS)) & BigInt(WORKER_SLOTS - 1));
 
 /** Number of bits below the time of an id. */
 export const ORDER_ID_TIME_SHIFT = Number(SLOT_BITS + USER_HASH_BITS + SEQUENCE_BITS);
 
-/**
- * Returns when an order id was minted, Unix ms on the clock of its worker. An id is minted right before its row is
- * written.
- */
+/** Returns when an id was minted, Unix ms of its worker, right before its row was written. */
 export const mintedAtMs = (orderId: string): number =>
   ORDER_ID_EPOCH_MS + Number(BigInt(orderId) >> BigInt(ORDER_ID_TIME_SHIFT));
 

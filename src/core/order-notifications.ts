@@ -31,9 +31,8 @@ export function encodeOrderNotifications(
 }
 
 /**
- * Reads and checks a message body. Returns a reason for a bad body; never throws.
- * @param isWanted selects orders by key; the others are skipped unchecked, because an api hears of every order of a
- * sale but waits for only a few
+ * Returns a reason for a bad body; never throws.
+ * @param isWanted skips other orders unchecked, by key: an api hears of every order of a sale but waits for few
  */
 export function decodeOrderNotifications(
   body: string,

@@ -5,7 +5,7 @@ const PURCHASE_STATES = ['pending_payment', 'paid', 'cancelled', 'expired', 'fai
 export type PurchaseState = (typeof PURCHASE_STATES)[number];
 
 /**
- * States of an order after its payment, as the column `after_paid` stores them (decision 61).
+ * States after payment, in the column `after_paid` (decision 61).
  * - `refunding`: a refund was ordered, and the provider has not yet answered
  * - `refunded`: all or part of the money went back. The units count as sold
  * - `returned`: all the money went back, and the units are for sale again
@@ -18,9 +18,8 @@ export const ORDER_STATES = [...PURCHASE_STATES, ...MONEY_STATES] as const;
 export type OrderState = PurchaseState | MoneyState;
 
 /**
- * All possible moves of an order. A failed purchase is inserted as `failed` and stays in that state. A refund that the
- * provider refuses and a dispute that the shop wins lead back to `paid`. A `refunded` order may be refunded further
- * until no money is left.
+ * All moves of an order. A refused refund and a won dispute lead back to `paid`. A `refunded` order may be refunded
+ * further until no money is left.
  */
 export const ORDER_TRANSITIONS: Record<OrderState, readonly OrderState[]> = {
   pending_payment: ['paid', 'cancelled', 'expired'],
@@ -47,15 +46,9 @@ export const freePaymentId = (orderId: string): string => `free-${orderId}`;
 /** Returns whether the order was paid, even if the money has gone back since. */
 export const wasPaid = (state: OrderState): boolean => state === 'paid' || isMoneyState(state);
 
-/**
- * Returns the state of an order from its two columns. A paid order is stored as `paid`, and a returned order as
- * `cancelled`, with the rest in `after_paid`.
- */
+/** A paid order is stored as `paid`, a returned one as `cancelled`, with the rest in `after_paid`. */
 export const stateOf = (stored: PurchaseState, afterPaid: MoneyState | null): OrderState => afterPaid ?? stored;
-/**
- * Returns the two columns of a state. They are chosen so that the column `state` alone tells whether the units count as
- * sold.
- */
+/** The column `state` alone tells whether the units count as sold. */
 export const storedAs = (state: OrderState): readonly [PurchaseState, MoneyState | null] => {
   if (!isMoneyState(state)) return [state, null];
   return [state === 'returned' ? 'cancelled' : 'paid', state];
@@ -69,15 +62,13 @@ export const isLive = (state: OrderState): boolean => {
 };
 
 /**
- * Reasons why a request ended `failed`.
+ * Why a request ended `failed`.
  * - `oversold_guard`: the last guard in MySQL refused; it never had units, so none go back
  * - `limit_reached`: the buyer has another live order
- * - `discarded`: its message could not be handled, and an operator discarded it; its units go back
- * - `units_lost`: Redis lost data after the buyer was accepted, and other buyers got the units before the batch was
- *   recorded
+ * - `discarded`: an operator discarded its message, which could not be handled; its units go back
+ * - `units_lost`: Redis lost data after the buyer was accepted, and others got the units before the batch was recorded
  * - `compensation_failed`: its message was lost, and no attempt could create its row; its units go back
- * - `refused_by_database`: MySQL does not accept a value of this purchase, but accepts the other purchases; its units
- *   go back
+ * - `refused_by_database`: MySQL refuses a value of this purchase, but not the others; its units go back
  */
 export const FAILURE_REASONS = [
   'oversold_guard',
@@ -102,7 +93,7 @@ export interface Order {
   /** Set only if the state is `failed`, and then always. */
   readonly reason: FailureReason | null;
   readonly createdAtMs: number;
-  /** When the unpaid order expires. Null for a failed order. */
+  /** Null for a failed order. */
   readonly expiresAtMs: number | null;
   readonly paidAtMs: number | null;
   /** The part of the amount that went back to the buyer. */
@@ -114,7 +105,6 @@ export const NO_CURRENCY = 'XXX';
 
 /** An order as shown to people. */
 export interface ShownOrder extends Order {
-  /** The currency of its sale. */
   readonly currency: string;
   readonly metadata: Metadata | null;
 }

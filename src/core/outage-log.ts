@@ -2,8 +2,8 @@ import { OperationalError, SaleInRepair } from './errors.js';
 import type { Log } from './ports/log.js';
 
 /**
- * Logs the first of many failures in a row, the first failure of each further kind, and the end of the outage with the
- * number of failures. An outage must not fill the disk.
+ * Logs the first failure in a row, the first of each further kind, and the end of the outage with the number of
+ * failures. An outage must not fill the disk.
  */
 export class OutageLog {
   readonly #log: Log;
@@ -16,8 +16,8 @@ export class OutageLog {
 
   /**
    * @param fields added to both lines
-   * @param calmMs a success ends the outage only if no call has failed for this time. Concurrent calls need it, because
-   * some of them succeed while one of several servers is down
+   * @param calmMs time without a failure before a success ends the outage. While one of several servers is down, some
+   * concurrent calls succeed
    */
   constructor(log: Log, messages: { readonly begins: string; readonly ends: string }, fields: object = {}, calmMs = 0) {
     this.#log = log;
@@ -30,7 +30,7 @@ export class OutageLog {
     return this.#failures > 0;
   }
 
-  /** @param fields added to the line of this failure only */
+  /** @param fields added to this line only */
   failed(err: unknown, fields: object = {}): void {
     this.#failures++;
     this.#failedAtMs = performance.now();

@@ -1,15 +1,12 @@
 import { assertNever } from './errors.js';
 import type { OrderState } from './order.js';
 
-/** The entry of one request in Redis. The order id of a `held` request is not known yet. */
+/** The entry of a request in Redis. A `held` request has no order id yet. */
 export type RequestEntry =
   | { readonly state: 'held'; readonly batchId: string; readonly quantity: number }
   | { readonly state: 'ordered' | 'released'; readonly orderId: string; readonly quantity: number };
 
-/**
- * Prefix of `lost-<batchId>`, which replaces the order id in an entry that `reacquire` has closed: its row is written
- * only afterwards.
- */
+/** `lost-<batchId>` replaces the order id in an entry that `reacquire` has closed: its row is written afterwards. */
 const LOST = 'lost-';
 
 /** Returns the batch that will write the row of an entry. Null if the row existed before the entry. */
@@ -47,11 +44,9 @@ export type StoreAnswer =
     };
 
 /**
- * The answer to a purchase.
- * - `accepted`: units are held for this buyer and will become an order; names the batch
- * - `replayed`: the same key was accepted before; contains the current state of that purchase
- * - `outcome_unknown`: units may or may not be held; a repeat with the same key gives the answer. Names the batch, if
- *   there is one
+ * - `accepted`: units are held for this buyer and will become an order of this batch
+ * - `replayed`: the same key was accepted before; with the current state of that purchase
+ * - `outcome_unknown`: units may or may not be held, perhaps by this batch; a repeat with the same key tells
  * - a refusal: this attempt will not lead to an order
  */
 export type PurchaseOutcome =
@@ -67,10 +62,7 @@ export type PurchaseStatus =
   | { readonly status: 'failed'; readonly orderId: string; readonly reason: string }
   | { readonly status: 'not_found' };
 
-/**
- * Reads an entry of the `requests` hash: `held:<batchId>:<qty>`, `ordered:<orderId>:<qty>` or `released:<orderId or
- * lost-batchId>:<qty>`.
- */
+/** Reads `held:<batchId>:<qty>`, `ordered:<orderId>:<qty>` or `released:<orderId or lost-batchId>:<qty>`. */
 export function parseRequestEntry(text: string): RequestEntry | null {
   const [, state, id = '', quantity] = /^(held|ordered|released):([^:]+):([1-9]\d*)$/.exec(text) ?? [];
   if (state === 'held') return { state, batchId: id, quantity: Number(quantity) };

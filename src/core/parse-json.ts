@@ -1,6 +1,6 @@
 import { printParseErrorCode, visit, type JSONVisitor } from 'jsonc-parser';
 
-/** The value of a JSON text that contains only whole characters, or a sentence that says where the text is wrong. */
+/** The value of a JSON text of whole characters, or a sentence that says where the text is wrong. */
 export type ParsedJson = { readonly value: unknown } | { readonly error: string };
 
 /** @param what the subject of the sentence, such as `The body` */
@@ -14,14 +14,14 @@ export function parseJson(text: string, what: string): ParsedJson {
   return holdsHalf(text) ? { error: `${what} ${HALF_CHARACTER}.` } : { value };
 }
 
-/** Predicate for a text that JavaScript has cut inside a character, as in `'🖋'.slice(0, 1)`. */
+/** Predicate for a text cut inside a character, as in `'🖋'.slice(0, 1)`. */
 export const HALF_CHARACTER =
   'contains half a character (an unpaired surrogate); split strings only between characters';
 
 /** Matches an escaped pair, or a single escaped half (as the group), or any other escape. */
 const ESCAPE = /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(\\u[dD][89a-fA-F][\da-fA-F]{2})|\\./g;
 
-/** @param text valid JSON. It is checked as text, because its value may be nested deeper than the call stack. */
+/** @param text valid JSON, checked as text, because its value may be nested deeper than the call stack */
 function holdsHalf(text: string): boolean {
   if (!text.isWellFormed()) return true;
   if (!text.includes('\\u')) return false;
@@ -29,7 +29,6 @@ function holdsHalf(text: string): boolean {
   return false;
 }
 
-/** Returns the value of a JSON text. Null for any other text. */
 export const jsonOrNull = (text: string): unknown => jsonOr(null, text);
 
 /** Returns the value of a JSON text. Returns any other text, such as one written by hand, unchanged. */
@@ -43,13 +42,10 @@ function jsonOr(other: string | null, text: string): unknown {
   }
 }
 
-/** Mistakes that jsonc-parser finds inside a string. It reports the start of the string as their position. */
+/** Mistakes for which jsonc-parser reports the start of the string. */
 const IN_STRING = new Set(['UnexpectedEndOfString', 'InvalidUnicode', 'InvalidEscapeCharacter', 'InvalidCharacter']);
 
-/**
- * Returns the position at which JSON.parse must have stopped. Only some versions of Node name it in the error, so the
- * text is read again. This costs time only for a refused text.
- */
+/** Returns where JSON.parse stopped. Only some versions of Node name the place, so the text is read again. */
 function placeOf(text: string): string {
   const places: string[] = [];
   visitJson(text, {

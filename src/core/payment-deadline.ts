@@ -1,18 +1,13 @@
 import { isId, isOrderId, isSaleId } from './ids.js';
 import { isCount, openBody, undecodable as bad, type Undecodable } from './message-body.js';
 
-/** Version of the message body. */
 const PAYMENT_DEADLINE_VERSION = 1;
 
-/**
- * Maximum number of orders in one message. This is far more than a batch has, and with 20 digits each, a message stays
- * far below the limit of the broker.
- */
+/** Maximum number of orders in a message: more than any batch has, and far below the broker's size limit. */
 export const ORDERS_PER_MESSAGE_MAX = 10_000;
 
-/** A payment deadline of orders of one sale. */
 export interface PaymentDeadline {
-  /** Names the message: the batch, or the first of several batches that were recorded within the same second. */
+  /** Names the message: the batch, or the first of several recorded within the same second. */
   readonly batchId: string;
   readonly saleId: string;
   /** When the last of these orders may expire, Unix ms on the clock of MySQL. */

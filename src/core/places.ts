@@ -12,10 +12,7 @@ interface PlacesOptions {
   readonly perAddressMax?: number;
 }
 
-/**
- * A limited number of places for concurrent work: in total, per user and per address, so that no user or address can
- * take all of them.
- */
+/** Limits concurrent work in total, per user and per address, so that no user or address can take all places. */
 export class Places {
   readonly #options: PlacesOptions;
   readonly #byUser = new Map<string, number>();
@@ -31,10 +28,9 @@ export class Places {
   }
 
   /**
-   * Takes a place.
    * @param userId null if users are not counted separately
-   * @param shares the shares of the user's address; empty if addresses are not counted
-   * @returns frees the place (a second call has no effect); null if no place is free
+   * @param shares of the user's address; empty if addresses are not counted
+   * @returns frees the place (once), or null if none is free
    */
   take(userId: string | null = null, shares: readonly AddressShare[] = []): (() => void) | null {
     const { max, perUserMax = Infinity, perAddressMax = Infinity } = this.#options;

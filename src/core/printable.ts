@@ -1,9 +1,6 @@
 // Stored text comes from outside: it must neither control a terminal nor look like one of our lines.
 
-/**
- * Escapes control characters, direction marks and the like, in the way of JSON, so that a line of JSON keeps its value.
- * Leaves line breaks.
- */
+/** Escapes control characters, direction marks and the like as JSON does: JSON keeps its value. Keeps line breaks. */
 export const printable = (text: string): string => text.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, escaped);
 /** Escapes line breaks too. */
 export const inLine = (text: string): string => text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, escaped);

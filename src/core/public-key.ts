@@ -12,10 +12,7 @@ export interface KeyFlaw {
   readonly flaw: string;
 }
 
-/**
- * A key of RFC 7517, still unchecked. Defined here, because Node's type is in different places in different versions of
- * its types.
- */
+/** A key of RFC 7517, unchecked. Versions of Node's types have this type in different places. */
 export interface Jwk {
   readonly [name: string]: unknown;
 }

@@ -7,7 +7,7 @@ export const QUANTITY_MAX = 1000;
 export interface PurchaseName {
   /** User id from the token, never from the body. */
   readonly userId: string;
-  /** The Idempotency-Key of the caller, unique per buyer and sale. */
+  /** The caller's Idempotency-Key, unique per buyer and sale. */
   readonly requestId: string;
 }
 
@@ -15,18 +15,13 @@ export interface PurchaseName {
 export interface Purchase extends PurchaseName {
   /** Units, 1 to QUANTITY_MAX. */
   readonly quantity: number;
-  /**
-   * Not part of the identity: if a key is repeated, the metadata of the first request counts. Absent if the caller
-   * attached no note.
-   */
+  /** Not part of the identity: the first of equal requests counts. Absent if the caller attached no note. */
   readonly metadata?: Metadata;
   /** Trace id by which the purchase can be found. Not part of the identity. Absent if no trace id is to be stored. */
   readonly traceId?: string;
 }
 
-/**
- * Returns the name of a purchase within its sale, which is the field of the `requests` hash that detects duplicates.
- */
+/** Returns the name within a sale, which is the field of the `requests` hash that detects duplicates. */
 export const purchaseKey = (purchase: PurchaseName): string => `${purchase.userId}/${purchase.requestId}`;
 
 /** Returns the name of a purchase across all sales. Compensation jobs are stored under it. */

@@ -1,9 +1,8 @@
 import type { Clock } from './ports/clock.js';
 
 /**
- * Calls `ask` at most once in `keepMs`. A caller within that time gets the last answer, and a caller that comes while a
- * call is running shares its answer. A failure is not kept.
- * @param keepMs counted from the answer; with 0, callers share a running call, but no answer is kept
+ * Calls `ask` at most once in `keepMs`, counted from the answer. Callers share a running call and the kept answer. A
+ * failure is not kept; with 0, no answer is.
  */
 export function recent<T>(ask: () => Promise<T>, keepMs: number, clock: Clock): () => Promise<T> {
   let last: { readonly answer: Promise<T>; untilMs: number } | null = null;

@@ -1,6 +1,6 @@
 /**
- * Roles of operators. Each role includes the ones before it. A viewer only reads. An operator runs sales and repairs
- * stuck work. An admin decides about offers, money, rules, people and irreversible actions.
+ * Each role includes those before it. A viewer reads. An operator runs sales and repairs stuck work. An admin decides
+ * about offers, money, rules, people and irreversible actions.
  */
 export const ROLES = ['viewer', 'operator', 'admin'] as const;
 export type Role = (typeof ROLES)[number];

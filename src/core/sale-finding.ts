@@ -1,23 +1,21 @@
 import { purchaseKey, requestName } from './purchase.js';
 
 /**
- * Differences that a comparison of Redis and MySQL may find in a sale.
- * - `leak`: Redis holds units for a request that has no row and will get none, because its batch is neither in the
- *   re-drive nor parked
+ * Differences between Redis and MySQL in a sale.
+ * - `leak`: Redis holds units for a request without a row that will get none: its batch is neither in the re-drive nor
+ *   parked
  * - `overdue`: batches in the re-drive that no worker has recorded for far too long
- * - `not_loaded`: a sale that may have sold, but Redis lacks part of it or may have lost part of it, so its repair is
- *   due
- * - `oversell`: more was sold, or is counted as sold, than exists; or the last guard had to refuse purchases
- * - `miscount`: a count differs from the things that it counts: `sales.sold` from the live rows, or the units of the
- *   buyers in Redis from the requests that hold them
- * - `drift`: units of the sale that are neither left in Redis nor counted for a buyer there, or that are both
+ * - `not_loaded`: a sale that may have sold, of which Redis lacks or may have lost a part; its repair is due
+ * - `oversell`: more was sold, or counts as sold, than exists; or the last guard had to refuse purchases
+ * - `miscount`: `sales.sold` differs from the live rows, or the units of the buyers in Redis from their requests
+ * - `drift`: units that are neither left in Redis nor counted for a buyer there, or both
  * - `not_marked`: the order is live, but its request is still `held` in Redis
  * - `unreleased`: the row has ended, but Redis still keeps its units
- * - `order_lost`: Redis says `ordered`, but there is no row; or Redis says `released`, because it had become an order
- *   or a late batch found no units for it. An operator resolves it
+ * - `order_lost`: Redis says `ordered` without a row; or `released`, because the request had become an order or a late
+ *   batch found no units for it. An operator resolves it
  * - `unheld`: the order is live, but Redis holds nothing for it
- * - `stale_marker`: markers of a closed sale that no check-back can need any more
- * - `stuck_outbox`: an outbox row that is old or has been tried too often, but is not done
+ * - `stale_marker`: markers of a closed sale that no check-back can need
+ * - `stuck_outbox`: an outbox row that is old or was tried too often, but is not done
  */
 export const FINDING_KINDS = [
   'leak',
@@ -56,21 +54,17 @@ interface RequestFinding {
   readonly requestId: string;
   /** The batch that holds its units, or the batch that wrote its row. */
   readonly batchId: string | null;
-  /** Number of units. */
   readonly quantity: number;
 }
 
 export type SaleFinding =
   | (RequestFinding & { readonly kind: 'leak' | 'not_marked' | 'unreleased' | 'order_lost' | 'unheld' })
-  /**
-   * `why` is for people. For an oversell, `units` is the number of units beyond the stock, or of the refused purchases.
-   * For a miscount, it is the surplus of the count, negative if the count is too low.
-   */
+  /** `why` is for people. `units`: beyond the stock, of refused purchases, or the surplus of a miscount. */
   | { readonly kind: 'oversell' | 'miscount'; readonly saleId: string; readonly units: number; readonly why: string }
   | { readonly kind: 'not_loaded'; readonly saleId: string }
   /** `oldestMs` is the time since the oldest batch was deducted, on the clock of Redis. */
   | { readonly kind: 'overdue'; readonly saleId: string; readonly requests: number; readonly oldestMs: number }
-  /** Stock in MySQL, minus units left, minus units counted for buyers. Negative if Redis has too many units. */
+  /** Stock in MySQL, minus units left, minus units counted for buyers. Negative if Redis has too many. */
   | { readonly kind: 'drift'; readonly saleId: string; readonly units: number }
   | { readonly kind: 'stale_marker'; readonly saleId: string; readonly markers: number }
   | {
@@ -82,14 +76,13 @@ export type SaleFinding =
       readonly ageMs: number;
     };
 
-/** Returns the subject of a finding. There is at most one job per kind and subject. */
+/** At most one job per kind and subject. */
 export function subjectOf(finding: SaleFinding): string {
   if ('requestId' in finding) return requestName(finding.saleId, finding);
   if (finding.kind === 'stuck_outbox') return `${finding.saleId}/outbox/${finding.outboxId}`;
   return finding.saleId;
 }
 
-/** Describes a finding in one line, for people. */
 export function describeFinding(finding: SaleFinding): string {
   switch (finding.kind) {
     case 'leak':

@@ -5,16 +5,12 @@ import type { Sale } from './sale.js';
  * Why the data of a sale in Redis cannot be trusted: the first reason that applies (protocol rule 11).
  * - `in_repair`: a repair is under way, or its process has died
  * - `not_loaded`: a bucket is gone
- * - `other_server`: a bucket was loaded on a server that has since been restarted or replaced, so its last writes may
- *   be lost
+ * - `other_server`: loaded on a server that was restarted or replaced since, so its last writes may be lost
  * - `old_epoch`: the sale was rebuilt, but a bucket is from before that
  */
 export type RepairNeed = 'in_repair' | 'not_loaded' | 'other_server' | 'old_epoch';
 
-/**
- * @returns null if every bucket can be trusted. A draft was never loaded, and a retired sale is intentionally not in
- * Redis, so neither needs a repair
- */
+/** Returns null if every bucket can be trusted. A draft was never loaded; a retired sale is not in Redis on purpose. */
 export function repairNeedOf(
   sale: Pick<Sale, 'state' | 'epoch' | 'retiredAtMs'>,
   buckets: readonly BucketStatus[],

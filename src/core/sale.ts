@@ -50,14 +50,12 @@ export interface Sale {
   readonly warmBeforeMs: number | null;
   /** How long a buyer has to pay. Null: ORDER_PAYMENT_WINDOW_MS. */
   readonly paymentWindowMs: number | null;
-  /** Terms of the coupons that its paid orders get, such as `10% 30d`. Null or absent: no coupons. */
+  /** Terms of the coupons of paid orders, such as `10% 30d`. Null or absent: no coupons. */
   readonly coupon?: string | null;
   readonly state: SaleState;
-  /** Starts at 1 and rises by one whenever the data of the sale in Redis is rebuilt. */
+  /** Starts at 1. Rises by one whenever the sale in Redis is rebuilt. */
   readonly epoch: number;
-  /**
-   * When the closed sale was retired. From then on it is only in MySQL, and Redis forgets it. Null if not retired yet.
-   */
+  /** When the sale was retired: from then on, only MySQL has it, and Redis forgets it. Null if not retired. */
   readonly retiredAtMs: number | null;
 }
 
@@ -80,9 +78,9 @@ export const isAsSeen = (sale: Sale, seen: SeenSale): boolean =>
 export type NewSale = Omit<Sale, 'saleId' | 'sold' | 'state' | 'epoch' | 'retiredAtMs'>;
 
 /**
- * The sale as the gate sees it. A separate flag says whether it is sold out.
+ * A sale as the gate sees it. A separate flag says whether it is sold out.
  * - `announced`: a draft that the keeper will warm; Redis does not have it yet
- * - `loading`: another process is reading the sale right now, so ask again
+ * - `loading`: another process is reading the sale; ask again
  */
 export type SaleSnapshot =
   | { readonly snapshot: 'ready' | 'announced'; readonly sale: Sale }

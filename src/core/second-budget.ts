@@ -14,7 +14,7 @@ export class SecondBudget {
     this.#clock = clock;
   }
 
-  /** @returns whether anything was left of the budget of this second */
+  /** @returns whether any of this second's budget was left */
   take(): boolean {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs >= this.#secondEndsMs) {

@@ -1,6 +1,5 @@
 import type { Span, SpanFields, SpanStart, Tracing } from './ports/tracing.js';
 
-/** Returns the span fields of a message. */
 export const messageFields = (message: {
   readonly topic: string;
   readonly messageId: string;
@@ -27,10 +26,7 @@ export async function inSpan<T>(span: Span | null, work: () => Promise<T>): Prom
   }
 }
 
-/**
- * Does work as a step of each of these spans.
- * @param says receives the result and returns fields for the steps
- */
+/** Does work as a step of each of these spans. @param says returns fields for the steps */
 export async function asStep<T>(
   spans: readonly Span[],
   tracing: Tracing,

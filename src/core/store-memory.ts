@@ -1,4 +1,3 @@
-/** Memory of one server of a store. */
 export interface ServerMemory {
   /** `host:port`, for people. */
   readonly server: string;
@@ -11,10 +10,7 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /** Interval between two samples. The trend covers the last day. */
 const SAMPLE_EVERY_MS = HOUR_MS / 4;
-/**
- * Minimum time span of the samples. A rush fills in an hour as much memory as is freed in a day, so an earlier rate
- * would mislead.
- */
+/** A rush fills in an hour as much memory as is freed in a day, so an earlier rate would mislead. */
 const KNOWN_AFTER_MS = 6 * HOUR_MS;
 
 /** Tracks how fast the memory of one server has grown over the last day. */
@@ -22,10 +18,7 @@ export class MemoryTrend {
   /** Samples, oldest first. Only the first may be more than a day old. */
   readonly #samples: { readonly atMs: number; readonly usedBytes: number }[] = [];
 
-  /**
-   * @param nowMs on the monotonic clock
-   * @returns days until the memory is full at the current rate; Infinity if it does not grow; null if not known yet
-   */
+  /** Returns days until the memory is full; Infinity: never; null: not known yet. @param nowMs monotonic */
   daysLeft({ usedBytes, maxBytes }: ServerMemory, nowMs: number): number | null {
     const samples = this.#samples;
     const last = samples.at(-1);

@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 
-// Text from outside must be whole Unicode and is otherwise refused on arrival. If it were accepted, a store that is
-// stricter than JavaScript would refuse it later, together with the rest of its batch. `parseJson` and `metadataFault`
-// apply the same rule to JSON.
+// Text from outside must be whole Unicode. Otherwise a store that is stricter than JavaScript would refuse it later,
+// with the rest of its batch. `parseJson` and `metadataFault` apply the rule to JSON.
 
 /** The character that decoders insert in place of bytes that are not UTF-8. Node does so for command line arguments. */
 const REPLACEMENT = '\ufffd';
@@ -13,10 +12,7 @@ export function utf8Of(bytes: Buffer): string | null {
   return text.includes(REPLACEMENT) && !isUtf8(bytes) ? null : text; // a body without it needs no second check
 }
 
-/**
- * Returns whether a text is whole: it contains neither half of a surrogate pair nor a trace of bytes that were not
- * UTF-8.
- */
+/** Whether a text has neither half of a surrogate pair nor a trace of bytes that were not UTF-8. */
 export const isWhole = (text: string): boolean => text.isWellFormed() && !text.includes(REPLACEMENT);
 
 /** Starts a text with a capital letter and ends it with a full stop, unless it ends a sentence already. */

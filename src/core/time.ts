@@ -2,10 +2,7 @@ import { z } from 'zod';
 import { readDuration } from './duration.js';
 import { must } from './field-errors.js';
 
-/**
- * Range of plausible times. DATETIME and ISO 8601 allow far more years, but a time outside this range is a typing
- * error.
- */
+/** DATETIME and ISO 8601 allow more years, but a time outside this range is a typing error. */
 const EARLIEST_MS = Date.UTC(2000, 0);
 const LATEST_MS = Date.UTC(2100, 0);
 const isSane = (atMs: number): boolean => atMs >= EARLIEST_MS && atMs < LATEST_MS;
@@ -15,10 +12,7 @@ export const isoTime = z.iso
   .datetime({ offset: true, abort: true, error: must('a time such as 2030-01-31T20:00:00Z') })
   .refine((text) => isSane(Date.parse(text)), 'must be in the years 2000 to 2099');
 
-/**
- * Reads `isoTime`, `now`, or a time relative to now: `+90s`, `+10m`, `-2h`, `-1d`.
- * @returns Unix ms; null for anything else
- */
+/** Reads `isoTime`, `now`, or a relative time: `+90s`, `+10m`, `-2h`, `-1d`. @returns Unix ms, or null */
 export function readTime(text: string, nowMs: number): number | null {
   if (text === 'now') return nowMs;
   const fromNowMs = /^[+-]/.test(text) ? readDuration(text.slice(1)) : null;
@@ -37,11 +31,7 @@ const SPANS = [
   ['paidFrom', 'paidTo'],
 ] as const;
 
-/**
- * Finds a time span that ends before it begins.
- * @param times Unix ms.
- * @returns the names of its two ends, or null
- */
+/** Returns the names of the ends of a span that ends before it begins, or null. @param times Unix ms */
 export function spanReversed(times: Readonly<Record<string, unknown>>): { from: string; to: string } | null {
   for (const [from, to] of SPANS) {
     const [fromMs, toMs] = [times[from], times[to]];

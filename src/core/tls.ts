@@ -44,12 +44,11 @@ interface Usable {
 }
 
 /**
- * TLS connections to one kind of server. The certificate of a server is always checked, including its name. Each new
- * connection uses the certificate files as they are at that time. While a certificate and its key do not match, the
- * last matching pair is used.
+ * TLS connections to one kind of server. Checks every certificate with its name. Each new connection uses the current
+ * files. While a certificate and its key do not match, the last matching pair stays in use.
  */
 export class Tls {
-  /** Unique in this process, so that connections of different instances are not shared. */
+  /** Unique in this process: connections of different instances are not shared. */
   readonly id = ++made;
   readonly names: TlsNames;
   readonly serverName: string | null;
@@ -67,10 +66,7 @@ export class Tls {
     this.#settings = { tlsCa, tlsCert, tlsKey };
   }
 
-  /**
-   * Returns the same object until something changes.
-   * @throws Error if the first certificates are unusable
-   */
+  /** Returns the same object until something changes. @throws Error if the first certificates are unusable */
   get context(): SecureContext {
     return this.#current().context;
   }
@@ -89,9 +85,8 @@ export class Tls {
   }
 
   /**
-   * Returns options for `tls.connect`, or for a library that passes them to it at each connection.
-   * @param host host of the connection; if absent, Node checks the name of the host that it receives along with these
-   * options
+   * Returns options for `tls.connect`, or for a library that passes them to it.
+   * @param host if absent, Node checks the host that it gets with these options
    */
   optionsFor(host?: string): ConnectionOptions {
     const name = this.serverName ?? host;
@@ -184,11 +179,7 @@ const FAULTS: readonly (readonly [RegExp, (names: TlsNames, tls: Tls | null) => 
   ],
 ];
 
-/**
- * Returns why a TLS connection to a server failed, as the rest of a sentence that begins with the server. Null for any
- * other error.
- * @param tls null if the connection was tried without TLS
- */
+/** Says why TLS failed, as the rest of a sentence about the server, or null. @param tls null: tried without TLS */
 export function tlsReason(error: unknown, names: TlsNames, tls: Tls | null): string | null {
   const { code = '', message = '' } = (error ?? {}) as { readonly code?: unknown; readonly message?: unknown };
   const text = `${String(code)} ${String(message)}`;

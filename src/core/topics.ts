@@ -1,6 +1,6 @@
 /**
- * All topics that we publish to, by content. Only `seckill topics` creates them, from config/topics.json; clients never
- * do. The file also lists the `%RETRY%` and `%DLQ%` topics of each group, which must exist before their first message.
+ * Topics that we publish to. Only `seckill topics` creates them, from config/topics.json, which also lists the
+ * `%RETRY%` and `%DLQ%` topics of each group: they must exist before their first message.
  */
 export const TOPICS = {
   /** Type TRANSACTION: batches, as half messages. */
@@ -32,16 +32,10 @@ export const GROUP_TOPICS = {
   [GROUPS.coupon]: TOPICS.orderEvent,
 } as const satisfies Record<Group, Topic>;
 
-/**
- * The group of a shadow (`seckill worker --shadow`). It acks each message at once, so it has no dead letters. While no
- * shadow runs, it falls behind.
- */
+/** Group of `seckill worker --shadow`, which acks at once and has no dead letters. Falls behind without a shadow. */
 export const SHADOW_GROUP = 'seckill-order-shadow';
 
-/**
- * The dead-letter topic of each group, and the group that collects its messages. A dead letter names its original topic
- * only in our own property `topic`.
- */
+/** Each group's dead-letter topic, and the group that collects it. Our property `topic` names the original topic. */
 export const DEAD_LETTERS = {
   [GROUPS.writer]: { topic: '%DLQ%seckill-order-writer', collector: 'seckill-dlq-collector' },
   [GROUPS.redriveWriter]: { topic: '%DLQ%seckill-order-writer-redrive', collector: 'seckill-dlq-collector-redrive' },
@@ -50,10 +44,7 @@ export const DEAD_LETTERS = {
   [GROUPS.coupon]: { topic: '%DLQ%seckill-coupon', collector: 'seckill-dlq-collector-coupon' },
 } as const satisfies Record<Group, { topic: string; collector: string }>;
 
-/**
- * All topics that contain only our messages: the topics we publish to, and the retry and dead-letter topics of our
- * groups.
- */
+/** All topics with only our messages: the topics of `TOPICS`, and the retry and dead-letter topics of our groups. */
 export const OWN_TOPICS: ReadonlySet<string> = new Set([
   ...Object.values(TOPICS),
   ...Object.values(DEAD_LETTERS).map(({ topic }) => topic),
@@ -62,15 +53,10 @@ export const OWN_TOPICS: ReadonlySet<string> = new Set([
   ),
 ]);
 
-/**
- * The topics in which a broker keeps the half messages of all topics: open ones, and those that it has given up (it
- * sends no further check-backs). The property `REAL_TOPIC` names the topic for which a half message is meant.
- */
+/** A broker's half messages: open, or without further check-backs. `REAL_TOPIC` names their topic. */
 export const HALF_TOPICS = { open: 'RMQ_SYS_TRANS_HALF_TOPIC', discarded: 'TRANS_CHECK_MAX_TIME_TOPIC' } as const;
 
 export const WRITER_GROUPS: ReadonlySet<string> = new Set([GROUPS.writer, GROUPS.redriveWriter]);
 
-/**
- * `retryMaxTimes` of both writer groups. A worker sees a message once more than this; then it becomes a dead letter.
- */
+/** `retryMaxTimes` of both writer groups. After one more delivery, a message becomes a dead letter. */
 export const WRITER_RETRIES_MAX = 5;

@@ -1,12 +1,9 @@
 import { randomBytes } from 'node:crypto';
 
-/**
- * Name of the request header and message property that carries the span. Properties are not signed, but only traces
- * depend on this one.
- */
+/** Name of the request header and message property with the span. Not signed, but only traces depend on it. */
 export const TRACEPARENT = 'traceparent';
 
-/** @param traceparent '' or undefined if the message is not traced */
+/** @param traceparent '' or undefined: not traced */
 export const traceProperty = (traceparent: string | undefined): Readonly<Record<string, string>> =>
   traceparent === undefined || traceparent === '' ? {} : { [TRACEPARENT]: traceparent };
 
@@ -26,8 +23,8 @@ const [FLAGS_AT, FLAGS_END] = [53, 55];
 const [DASH, DIGIT_0, DIGIT_9, LETTER_A, LETTER_F] = [0x2d, 0x30, 0x39, 0x61, 0x66];
 
 /**
- * Reads a `traceparent`. Null if it is not well-formed. It avoids regular expressions, because anyone may send any
- * `traceparent` with every request. For versions after 00, reads the known part, as the standard requires.
+ * Returns null unless well-formed. Uses no regular expressions, because anyone may send any `traceparent` with every
+ * request. Reads the known part of versions after 00, as the standard requires.
  */
 export function readTraceparent(text: string): TraceParent | null {
   if (text.length < FLAGS_END || !areHexDigits(text, 0, 2) || text.startsWith('ff')) return null;
@@ -42,7 +39,6 @@ export function readTraceparent(text: string): TraceParent | null {
   };
 }
 
-/** Returns the `traceparent` of a recorded span. */
 export const traceparentOf = ({ traceId, spanId }: Omit<TraceParent, 'isSampled'>): string =>
   `00-${traceId}-${spanId}-01`;
 
@@ -94,8 +90,8 @@ let latestBatchId = '';
 let latestTraceId: string | null = null;
 
 /**
- * Returns the trace id that finds a batch: the 16 random bytes of the batch id. So a purchase that came without a trace
- * id can still be found by one, and nothing has to be stored. Null for a batch whose id was not made by `newBatchId`.
+ * Returns the trace id that finds a batch: the 16 random bytes of its id. So a purchase without a trace id can be found
+ * too, and nothing is stored. Null for ids not made by `newBatchId`.
  */
 export function traceIdOfBatch(batchId: string): string | null {
   if (batchId === latestBatchId) return latestTraceId;

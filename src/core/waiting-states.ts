@@ -2,7 +2,6 @@ import { durationText } from './duration.js';
 
 /** A state that waits for an event and must not wait forever. */
 export interface WaitingState {
-  /** What is waiting. */
   readonly waits: string;
   /** The maximum wait: a key of the configuration, or a column. */
   readonly deadline: string;
@@ -31,32 +30,28 @@ export const WATCHED_STATES = [
 ] as const;
 export type WatchedState = (typeof WATCHED_STATES)[number];
 
-/** Ages above which `seckill_overdue` counts a case, so that an operator is alerted, ms. */
+/** Ages above which `seckill_overdue` counts a case and alerts, ms. */
 export const OVERDUE_MS = {
-  /**
-   * Time past the payment deadline. The keeper ends an order within seconds of its deadline, so an order that has just
-   * become due is not a fault.
-   */
+  /** Time past the payment deadline. The keeper ends an order within seconds of its deadline. */
   pending_payment: 60_000,
-  /** After an outage, a keeper needs tens of seconds to work through its outbox. */
+  /** After an outage, a keeper works through its outbox for tens of seconds. */
   outbox: 60_000,
   /** The units of a dead letter stay held until an operator decides. */
   dead_letter: 3_600_000,
   refund: 86_400_000,
-  /** Longer than a payment provider takes to report the result of a charge. */
+  /** Longer than a payment provider takes to report a charge. */
   payment_open: 1_200_000,
-  /** Longer than the lease of a compensation, so no keeper can still be working on it. */
+  /** Longer than its lease, so no keeper is still working on it. */
   compensation: 600_000,
-  /** A repair takes seconds, during which buyers of the sale get 503. */
+  /** A repair takes seconds, during which buyers get 503. */
   sale_locked: 60_000,
   sale_over: 86_400_000,
   units_in_transfer: 60_000,
 } as const;
 
 /**
- * All waiting states of the system, in one place. Any other state ends within the process that made it. States that
- * only the broker sees are watched by their effects: units in `pending`, unpaid orders, and dead letters, because
- * retries are bounded.
+ * All waiting states of the system. Any other state ends within the process that made it. States that only the broker
+ * sees are watched by their effects: units in `pending`, unpaid orders, and dead letters, because retries are bounded.
  */
 export const WAITING_STATES = {
   half_open: {
@@ -183,9 +178,8 @@ export type AgedState = Exclude<WatchedState, 'batch_pending' | 'sale_locked' | 
 /** Counts overdue cases in MySQL, on its time. */
 export interface OverdueRepository {
   /**
-   * Counts cases that have waited in this state for longer than `afterMs`. The wait begins when the case is written,
-   * with three exceptions: for a compensation, when it falls due; for an unpaid order, at its payment deadline; for a
-   * sale, when its window ends.
+   * Counts cases that wait for longer than `afterMs` since they were written; for a compensation, since it fell due;
+   * for an unpaid order, since its payment deadline; for a sale, since the end of its window.
    * @throws OperationalError mysql
    */
   overdue(state: AgedState, afterMs: number): Promise<Overdue>;

@@ -25,11 +25,7 @@ import { resolveAttempt } from './resolve-payments.js';
 
 // What buyers can do with their orders: read, pay, cancel.
 
-/**
- * Reads an order of a buyer. Returns null if the order does not exist or belongs to another buyer, so ids cannot be
- * probed.
- * @throws OperationalError mysql
- */
+/** Null if the order is missing or another buyer's, so ids cannot be probed. @throws OperationalError mysql */
 export async function getOrder(
   orderId: string,
   userId: string,
@@ -45,45 +41,39 @@ export interface PayPorts {
   readonly transitions: OrderTransitions;
   readonly attempts: PaymentAttempts;
   readonly refunds: RefundRepository;
-  /** Null if no provider is configured. Payments then come only by webhook. */
+  /** Null if no provider is configured: payments then come only by webhook. */
   readonly provider: PaymentProvider | null;
   readonly clock: Clock;
   readonly log: Log;
-  /** Read before each charge. If null or omitted, any number of charges may be declined. */
+  /** Read before each charge. No limit if null or omitted. */
   readonly declineBound?: () => DeclineBound | null;
   /** If omitted, buyers have no coupons. */
   readonly coupons?: Pick<Coupons, 'find'>;
   /** Returns why the provider cannot charge the amount that remains after a coupon. */
   readonly faultOf?: PriceFault;
-  /** Called with the outcome of each charge. */
   readonly charged?: (outcome: ChargeOutcome['outcome']) => void;
 }
 
 export interface PayRequest {
   readonly orderId: string;
   readonly userId: string;
-  /**
-   * Identifies the charge: requests with equal keys are the same charge. Null stands for the default key of the order.
-   */
+  /** Equal keys mean the same charge. Null stands for the default key of the order. */
   readonly key: string | null;
-  /** The provider's name for the buyer's card. Null if the buyer gave none. */
+  /** The provider's name for the buyer's card, if given. */
   readonly method: string | null;
-  /** The code of a coupon that reduces the amount, if any. */
   readonly coupon?: string;
 }
 
 /**
  * - `paid`: by this call or before
- * - `wrong_state`: the order has ended, and no money was taken
- * - `refund_due`: the order ended before the money arrived; the money is being returned, or was returned
+ * - `wrong_state`: the order has ended; no money was taken
+ * - `refund_due`: the order ended before the money arrived; the money is being or was returned
  * - `payment_in_progress`: a charge with another key is under way or unresolved; this call charged nothing
- * - `declined`: the provider declined; the buyer may try again with another key
- * - `decline_limit_reached`: too many charges of the order or of its buyer were declined; this call charged nothing
- * - `action_needed`: the buyer's bank first asks the buyer for confirmation; after that, a call with the same key or
- *   the webhook gives the answer
- * - `payment_method_needed`: the provider needs a payment method; nothing was charged
- * - `outcome_unknown`: the money may have been taken; a call with the same key gives the answer and takes the money
- *   only once
+ * - `declined`: by the provider; the buyer may try again with another key
+ * - `decline_limit_reached`: too many declined charges of the order or its buyer; this call charged nothing
+ * - `action_needed`: the bank wants the buyer's confirmation; then a call with the same key or the webhook answers
+ * - `payment_method_needed`: nothing was charged
+ * - `outcome_unknown`: the money may be taken; a call with the same key answers and takes it only once
  * - `payment_not_configured`: no payment provider is configured
  * - `coupon_refused`: the order cannot use the coupon; nothing was charged
  */
@@ -108,10 +98,9 @@ const DEFAULT_KEY = 'order';
 const WAITS_MS = [50, 150, 300, 500, 1000, 1000];
 
 /**
- * Pays an order: stores the attempt, charges, then moves the order. Only one key at a time may charge. Requests with
- * other keys wait for a moment, then answer with the result of that charge. A free order is paid without a charge, and
- * an order that is already paid is not charged again. If the order has ended, its earlier charges are resolved first.
- * If this process dies in between, a keeper resolves the payment.
+ * Pays an order: stores the attempt, charges, then moves the order. Only one key at a time may charge; other keys wait
+ * briefly, then answer with the result of that charge. Free and paid orders are not charged. If the order has ended,
+ * its earlier charges are resolved first. If this process dies, a keeper resolves the payment.
  * @throws OperationalError mysql, only if this call has charged nothing
  */
 export async function payOrder(request: PayRequest, ports: PayPorts): Promise<PayAnswer> {
@@ -154,7 +143,6 @@ export async function payOrder(request: PayRequest, ports: PayPorts): Promise<Pa
   return { outcome: 'payment_in_progress' };
 }
 
-/** Returns the coupon with its discount, or why the order cannot use it. */
 async function couponFor(
   order: ShownOrder,
   code: string,
@@ -215,10 +203,7 @@ async function closeAttempt(attempt: AttemptName, end: AttemptEnd, { attempts, l
   }
 }
 
-/**
- * Returns the answer for an order that has ended, which depends on whether money was taken.
- * @throws OperationalError mysql
- */
+/** The answer for an ended order depends on whether money was taken. @throws OperationalError mysql */
 async function answerEnded(order: ShownOrder, ports: PayPorts): Promise<PayAnswer> {
   const { attempts, provider, refunds } = ports;
   const open = await attempts.openOf(order.orderId);
@@ -237,8 +222,7 @@ async function answerEnded(order: ShownOrder, ports: PayPorts): Promise<PayAnswe
 /**
  * - `cancelled`: by this call or before; the units go back
  * - `wrong_state`: the order is paid or has ended otherwise
- * - `cancel_limit_reached`: the buyer has used up their cancellations in this sale; the order stays until it is paid or
- *   expires
+ * - `cancel_limit_reached`: the buyer has used up the cancellations in this sale; the order stays
  */
 export type CancelAnswer =
   | { readonly outcome: 'cancelled' | 'wrong_state'; readonly order: ShownOrder }
@@ -249,7 +233,7 @@ export interface CancelPorts {
   readonly transitions: OrderTransitions;
   /** Limits how many orders of a sale a buyer may cancel. No limit if omitted. */
   readonly limit?: {
-    /** Returns null if there is no limit. */
+    /** Null: no limit. */
     maxOf(saleId: string): number | null;
     /** Returns whether a buyer who has reached the limit is refused. */
     refuses(): boolean;
@@ -257,8 +241,8 @@ export interface CancelPorts {
 }
 
 /**
- * Cancels an unpaid order. Safe to repeat. Concurrent cancellations of one buyer do not count each other, so a buyer
- * may exceed the limit by as many orders as they may have at a time.
+ * Cancels an unpaid order. Safe to repeat. Concurrent cancellations do not count each other, so a buyer may exceed the
+ * limit by the number of orders they may have at a time.
  * @throws OperationalError mysql; the order may be cancelled, so call again
  */
 export async function cancelOrder(

@@ -16,9 +16,8 @@ export interface ClockWatchPorts {
 }
 
 /**
- * Compares the clocks of MySQL and Redis with the clock of this process. Deadlines follow MySQL's clock: if it ran
- * ahead, it would end every unpaid order at once. No order expires while a clock differs by more than 2 s
- * (docs/decisions/0059).
+ * Compares the clocks of MySQL and Redis with ours. Deadlines follow MySQL's clock: if it ran ahead, it would end every
+ * unpaid order at once. No order expires while a clock differs by more than 2 s (docs/decisions/0059).
  */
 export class ClockWatch {
   readonly #ports: ClockWatchPorts;
@@ -30,10 +29,7 @@ export class ClockWatch {
     this.#compare = recent(() => this.#read(), KEPT_MS, ports.clock);
   }
 
-  /**
-   * Reads the clocks.
-   * @throws OperationalError mysql if MySQL does not answer, or if a clock differs; the message says what to do
-   */
+  /** @throws OperationalError mysql if MySQL does not answer or a clock differs; the message says what to do */
   async agree(): Promise<void> {
     const problem = await this.#compare();
     if (problem !== null) throw new OperationalError('mysql', problem, { retryable: true });
@@ -47,10 +43,7 @@ export class ClockWatch {
   async #read(): Promise<string | null> {
     const { servers, clock, metrics } = this.#ports;
     const askedMs = clock.nowMs();
-    /**
-     * Returns a lower bound for how far a clock is ahead of ours, ms. Negative if it is behind. A slow answer proves
-     * less than a fast one.
-     */
+    /** Returns at least how far a clock is ahead of ours, ms. A slow answer proves less than a fast one. */
     const aheadMs = async (read: Promise<number>): Promise<number> => {
       const serverMs = await read;
       const answeredMs = clock.nowMs();
@@ -58,7 +51,7 @@ export class ClockWatch {
     };
     const [mysqlMs, ...redis] = await Promise.all([
       aheadMs(servers.mysql()),
-      // A Redis server that does not answer proves nothing about its clock, and /readyz names it.
+      // A Redis server that does not answer proves nothing, and /readyz names it.
       ...servers.redis().map((read) => aheadMs(read).catch(() => 0)),
     ]);
     const redisMs = redis.reduce((most, one) => (Math.abs(one) > Math.abs(most) ? one : most), 0);

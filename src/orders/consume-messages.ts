@@ -19,10 +19,7 @@ export type MessageResult =
 
 export interface ConsumerPorts {
   readonly source: DeliverySource;
-  /**
-   * Rejects while a store that `handle` needs is down or takes no writes; nothing is received then. The answer may be
-   * half a second old.
-   */
+  /** Rejects while a store that `handle` needs is down or takes no writes; nothing is received then. */
   readonly ready: () => Promise<void>;
   /** Handles a message body. Safe to repeat: every message arrives at least once. */
   readonly handle: (body: string) => Promise<MessageResult>;
@@ -36,31 +33,24 @@ export interface ConsumerPorts {
 
 export interface ConsumerOptions {
   readonly group: string;
-  /** The topic of the messages. */
   readonly topic: string;
   /** How long a message is ours after it was received or renewed, ms. At least 10000. */
   readonly invisibleMs: number;
-  /**
-   * Number of deliveries after which the broker makes a message a dead letter that no process collects. Absent if a
-   * process collects the dead letters.
-   */
+  /** Number of deliveries after which the broker makes a message a dead letter. Absent if a process collects them. */
   readonly attemptsMax?: number;
   /** Pause before the second delivery of a message, ms. Later pauses grow. Default 1000. */
   readonly retryFirstMs?: number;
 }
 
 const RECEIVE_MAX = 16;
-/**
- * Waiting messages are renewed after this fraction of their time. The remaining two thirds are for handling one
- * message.
- */
+/** Waiting messages are renewed after this fraction of their time. The rest is for handling one message. */
 const RENEW_AT = 1 / 3;
 
 /**
- * Consumes the messages of one group: receives them, handles them one after the other, and acks them. A message that
- * must wait is redelivered with back-off and finally becomes a dead letter. An unreadable message is parked at once. An
- * outage costs a message at most one attempt, because nothing is received while it lasts. Messages that wait
- * behind a slow message (which may name thousands of orders) lose no attempt, because they are renewed.
+ * Consumes the messages of one group, one after the other, and acks them. A message that must wait is redelivered with
+ * back-off and finally becomes a dead letter. An unreadable message is parked at once. An outage costs a message at
+ * most one attempt, because nothing is received while it lasts. Messages behind a slow message, which may name
+ * thousands of orders, are renewed and lose no attempt.
  */
 export function consumeMessages(ports: ConsumerPorts, options: ConsumerOptions): Job {
   return {
@@ -83,10 +73,7 @@ export function consumeMessages(ports: ConsumerPorts, options: ConsumerOptions):
   };
 }
 
-/**
- * Renews deliveries and returns those that are still ours. The others are redelivered, possibly to another keeper, and
- * two keepers must not handle the same message.
- */
+/** Returns deliveries that are still ours. Others are redelivered, and two keepers must not handle one message. */
 async function renew(
   deliveries: readonly Delivery[],
   { log }: ConsumerPorts,
@@ -98,7 +85,7 @@ async function renew(
   return deliveries.filter((_, index) => ours[index]);
 }
 
-/** @throws OperationalError if a dependency is down; the messages after this one are given back as well */
+/** @throws OperationalError if a dependency is down; the messages behind this one are given back too */
 async function handleOrGiveBack(
   delivery: Delivery,
   behind: readonly Delivery[],
@@ -110,8 +97,7 @@ async function handleOrGiveBack(
   } catch (error) {
     const isLast = delivery.attempt >= (options.attemptsMax ?? Infinity);
     ports.metrics.consumed(options.group, isLast ? 'dead_letter' : 'failed');
-    // An outage would affect the next messages too. But a bad message, or a bug of ours, must not cost the others an
-    // attempt.
+    // An outage affects the next messages too. A bad message or a bug must not cost the others an attempt.
     const outage = error instanceof OperationalError && error.retryable;
     const givenBack = outage ? [delivery, ...behind] : [delivery];
     await Promise.all(givenBack.map((one) => retry(one, options)));
@@ -158,10 +144,7 @@ async function end(
   }
 }
 
-/**
- * Parks a message: writes the row first, then acks. If the process dies in between, the same row is parked again, which
- * changes nothing.
- */
+/** Writes the row first, then acks. If the process dies in between, parking again changes nothing. */
 async function park(
   delivery: Delivery,
   { outcome: reason, detail }: Undecodable,

@@ -26,9 +26,9 @@ interface DraftRow {
 
 export interface Draft {
   readonly rows: readonly DraftRow[];
-  /** Live rows that already existed. A purchase keeps its row, no matter which batch wrote it. */
+  /** Live rows that already existed, written by any batch. */
   readonly found: ReadonlyMap<Batch, readonly LiveOrder[]>;
-  /** Requests whose row has ended, but for which the batch may still hold units. A release is safe to repeat. */
+  /** Requests with an ended row, for which the batch may still hold units. A release is safe to repeat. */
   readonly releases: readonly Release[];
   /** Batches with a purchase that another batch holds and has not recorded yet. They are redelivered. */
   readonly waiting: ReadonlySet<Batch>;
@@ -36,23 +36,23 @@ export interface Draft {
 
 const buyerName = (saleId: string, userId: string): string => `${saleId}/${userId}`;
 
-/** Whether the batch was formed before its sale was rebuilt, so that its deduct may be lost. */
+/** Whether the batch is older than the last rebuild of its sale, so its deduct may be lost. */
 export const isOfOlderEpoch = ({ saleId, epoch }: Batch, terms: ReadonlyMap<string, SaleTerms>): boolean =>
   epoch < (terms.get(saleId)?.epoch ?? 0);
 
 /**
  * Decides the row of every purchase, without side effects. Every purchase ends in a row (protocol rule 7).
- * - If it has no row, the purchase is new, or its buyer has a live order (then the row says `limit_reached`, and the
- *   units go back), or its units are lost.
- * - If it has a live row, the purchase keeps the row, no matter which batch wrote it.
- * - If its own batch wrote a row that has ended, nothing is left to do, because the release was stored with that row.
- * - If another batch wrote a row that has ended, the units that this batch holds are released. A batch of an older
- *   epoch always releases, because it may have taken units again after that row ended.
- * - If another batch holds the purchase, the purchase waits for that batch's row.
+ * - No row: the purchase is new, or its buyer has a live order (the row says `limit_reached`, and the units go back),
+ *   or its units are lost.
+ * - A live row: the purchase keeps it, no matter which batch wrote it.
+ * - An ended row of its own batch: nothing is left to do, because the release was stored with that row.
+ * - An ended row of another batch: the units that this batch holds are released. A batch of an older epoch always
+ *   releases, because it may have taken units again after that row ended.
+ * - Held by another batch: the purchase waits for that batch's row.
  *
  * @param batches contain each request once
- * @param known null before any look-up: every purchase is then assumed to be new. Nearly all are, and the unique keys
- * reveal the others, so the usual transaction needs no look-up.
+ * @param known null before any look-up: every purchase then counts as new. Nearly all are, and the unique keys reveal
+ * the others, so the usual transaction needs no look-up.
  */
 export function draftRows(
   batches: readonly Batch[],
@@ -93,9 +93,7 @@ export function draftRows(
   return { rows, found, releases, waiting };
 }
 
-/**
- * Returns false if the buyer has a live order, or is getting an order from an earlier purchase of the same transaction.
- */
+/** False if the buyer has a live order, or gets one from an earlier purchase of this transaction. */
 function takesPlace(saleId: string, userId: string, known: Known, winners: Set<string>): boolean {
   const buyer = buyerName(saleId, userId);
   if (known.liveBuyers.has(buyer) || winners.has(buyer)) return false;
@@ -104,9 +102,8 @@ function takesPlace(saleId: string, userId: string, known: Known, winners: Set<s
 }
 
 /**
- * Builds the release of a purchase. If the guard refused the row, the purchase never had a unit. A batch of an older
- * epoch, however, has taken its unit in the current epoch, from stock that had been counted anew. If another batch
- * wrote the row, that unit goes back.
+ * If the guard refused the row, the purchase never had a unit. A batch of an older epoch has taken its unit in the
+ * current epoch, from stock counted anew; if another batch wrote the row, that unit goes back.
  */
 function releaseOf(batch: Batch, row: Order, isOlder: boolean): Release {
   const { saleId, bucket, batchId } = batch;
@@ -115,10 +112,7 @@ function releaseOf(batch: Batch, row: Order, isOlder: boolean): Release {
   return { saleId, bucket, userId, requestId, orderId, batchId, withUnits };
 }
 
-/**
- * Reads the existing rows of these purchases, and, in sales with limit one, the buyers that have a live order.
- * @throws OperationalError mysql
- */
+/** Reads the rows, and in sales with limit one, the buyers with a live order. @throws OperationalError mysql */
 export async function lookUp(
   batches: readonly Batch[],
   terms: ReadonlyMap<string, SaleTerms>,
@@ -135,7 +129,7 @@ export async function lookUp(
 }
 
 /**
- * Reads the rows of these purchases, by request name.
+ * @returns rows by request name
  * @throws OperationalError mysql
  */
 export async function lookUpRows(batches: readonly Batch[], repository: OrderRepository): Promise<Map<string, Order>> {

@@ -5,14 +5,10 @@ import { type ClockWatch, whileClocksAgree } from './clock-watch.js';
 import type { MessageResult } from './consume-messages.js';
 import type { OrderJobMetrics } from './metrics.js';
 
-// An unpaid order expires at its deadline, in two ways: the broker delivers a delayed message at that time, and a sweep
-// over MySQL ends orders whose message was lost. Both ask MySQL, whose clock decides as long as the other clocks agree
-// with it. The outbox returns the units.
+// An unpaid order expires in two ways: by a delayed message of the broker, and by a sweep over MySQL in case the
+// message was lost. MySQL's clock decides, as long as the other clocks agree. The outbox returns the units.
 
-/**
- * Ends the unpaid orders that a deadline message names. If an order has not reached its own deadline, or is not written
- * yet, it is left alone and the message is redelivered.
- */
+/** Ends the unpaid orders in a deadline message. If one is not due or not written yet, the message is redelivered. */
 export function expireByMessage({
   transitions,
   orders,
@@ -42,10 +38,7 @@ export function expireByMessage({
 /** Number of orders per transaction. Finished transactions are counted even if a later one fails. */
 const ORDERS_PER_STEP = 500;
 
-/**
- * Ends unpaid orders whose deadline has passed, oldest first, until no such order is left or `max` are done. A keeper
- * that dies leaves the rest to the next run. Two keepers share the work.
- */
+/** Ends at most `max` unpaid orders past their deadline, oldest first. Keepers share this; the next run continues. */
 export function expireBySweep(
   {
     transitions,

@@ -24,10 +24,9 @@ export interface FailedPurchases {
 
 /**
  * Gives up purchases: each purchase without a row gets a `failed` row, with the outbox row of its release in the same
- * transaction (protocol rule 7). A purchase that has a row keeps it. A worker may record the batch at the same moment:
- * the unique key of the row decides for each purchase. Safe to repeat.
- * @returns `contended` if other processes keep writing the same rows, or if no order ids are available; nothing was
- * written
+ * transaction (protocol rule 7). A worker may record the batch at the same moment: the unique key of the row decides.
+ * Safe to repeat.
+ * @returns `contended` if other processes keep writing the same rows or no order ids are available; nothing was written
  * @throws OperationalError mysql; the rows may exist, so call again
  */
 export async function failPurchases(

@@ -18,10 +18,7 @@ export interface HandlePorts extends RecordPorts {
   readonly log: Log;
   /** If absent, nothing is traced. */
   readonly tracing?: Tracing;
-  /**
-   * Takes over calls of `markRecorded` that Redis does not answer, with their acks. If absent, the caller waits for
-   * them.
-   */
+  /** Takes over calls of `markRecorded`, with their acks, that Redis does not answer. If absent, the caller waits. */
   readonly inBackground?: (work: Promise<void>) => void;
 }
 
@@ -29,19 +26,13 @@ export interface HandleOptions extends RecordOptions {
   /** Our consumer group and its topic, which are stored with a message that cannot be read. */
   readonly group: string;
   readonly topic: string;
-  /**
-   * Pause before the second delivery of a batch that could not be written, ms. Later pauses are longer. Default: 1000.
-   */
+  /** Pause before the second delivery of a batch that could not be written, ms. Later pauses grow. Default 1000. */
   readonly retryFirstMs?: number;
 }
 
-/**
- * Time in multiples of the first pause. Within it, even a busy worker has received and tried a message that it gave
- * back.
- */
+/** A multiple of the first pause. Even a busy worker has tried a message again within this time. */
 const AGAIN_WITHIN = 60;
 
-/** A delivery whose body is a batch. */
 export interface BatchDelivery {
   readonly delivery: Delivery;
   readonly batch: Batch;
@@ -55,7 +46,7 @@ export interface Postponed {
   readonly deliveries: readonly BatchDelivery[];
   /** Deliveries whose sale is being rebuilt. Other deliveries can be recorded. */
   readonly inRepair: readonly BatchDelivery[];
-  /** The error of MySQL, if that was the reason. */
+  /** The error of MySQL, if that is the reason. */
   readonly error: OperationalError | null;
 }
 
@@ -64,19 +55,15 @@ interface Recorded extends BatchDelivery {
 }
 
 // A received delivery ends in one of these states:
-// - recorded: its rows are committed in MySQL, then it is marked as recorded in Redis, then it is acked
-// - not marked: its rows are committed, but Redis did not answer. It is redelivered and finds its rows, or the keeper
-//   marks it
-// - parked: it is not a batch, belongs to no sale, or was tried too often. It is in `dead_letters`, and acked
+// - recorded: rows committed in MySQL, then marked as recorded in Redis, then acked
+// - not marked: rows committed, but Redis did not answer. It is redelivered and finds its rows, or the keeper marks it
+// - parked: not a batch, of no sale, or tried too often. It is in `dead_letters`, and acked
 // - retried: the batch itself is at fault. It is redelivered after a pause, and parked after its last attempt
-// - postponed: MySQL or the sale is not usable at present. It stays with the worker, which tries it again
+// - postponed: MySQL or the sale is not usable now. The worker keeps it and tries again
 //
-// If the worker dies between two steps, only steps that are safe to repeat are done again.
+// If the worker dies between two steps, only steps that are safe to repeat are repeated.
 
-/**
- * Reads the bodies. A body that is not a batch will never become one, so it is parked and acked here. Never rejects
- * with a fault.
- */
+/** A body that is not a batch never becomes one, so it is parked and acked here. Never rejects with a fault. */
 export async function readBatches(
   deliveries: readonly Delivery[],
   ports: HandlePorts,
@@ -128,16 +115,11 @@ const endingSpan = (delivery: Delivery, span: Span): Delivery => ({
   },
 });
 
-/** Returns the spans of the traced deliveries. */
-function spansOf(deliveries: readonly BatchDelivery[]): readonly Span[] {
-  const spans: Span[] = [];
-  for (const { span } of deliveries) if (span !== undefined) spans.push(span);
-  return spans;
-}
+const spansOf = (deliveries: readonly BatchDelivery[]): readonly Span[] => deliveries.flatMap(({ span }) => span ?? []);
 
 /**
- * Handles deliveries to the end: writes the rows in MySQL, marks the batches as recorded in Redis, then acks.
- * @returns the postponed deliveries; all others have been acked or given back
+ * Writes the rows in MySQL, marks the batches as recorded in Redis, then acks.
+ * @returns the postponed deliveries; all others are acked or given back
  */
 export async function handleDeliveries(
   deliveries: readonly BatchDelivery[],
@@ -204,9 +186,8 @@ const isPassing = (reason: RetryReason): boolean =>
   reason === 'unavailable' || reason === 'no_order_ids' || WAITS_FOR_KEEPER.has(reason);
 
 /**
- * Gives a delivery back to be retried after a pause. The re-drive leaves the batch alone until well after that pause.
- * After its last attempt, the delivery is parked here, where the error is known. If the worker dies, the broker parks
- * the message.
+ * Gives a delivery back for a retry after a pause, during which the re-drive leaves the batch alone. After its last
+ * attempt it is parked here, where the error is known. If the worker dies, the broker parks it.
  */
 async function retryOrPark(
   one: BatchDelivery,
@@ -233,10 +214,7 @@ const MARK_RECORDED: SpanStart = { name: 'mark recorded', kind: 'client' };
 /** How long a loop waits for `markRecorded` before it continues with other sales. The call takes a few ms. */
 const MARK_WAIT_MS = 250;
 
-/**
- * Marks and acks sale by sale. A sale that is in repair, or on a Redis server that does not answer, does not delay the
- * others.
- */
+/** Sales take turns: a sale in repair, or on a hanging Redis server, does not delay the others. */
 async function markAndAck(recorded: readonly Recorded[], ports: HandlePorts): Promise<void> {
   if (recorded.length === 0) return;
   const { clock, inBackground } = ports;
@@ -251,7 +229,7 @@ async function markAndAck(recorded: readonly Recorded[], ports: HandlePorts): Pr
   }
   const late = sales.filter(({ waitsForRedis }) => waitsForRedis);
   for (const { ended: marked } of late) inBackground(marked);
-  // Wait for every ack, so that a slow broker gets no further requests.
+  // Wait for every ack: a slow broker gets no further requests.
   await Promise.all(sales.filter((sale) => !late.includes(sale)).map((sale) => sale.ended));
 }
 
@@ -262,7 +240,6 @@ function bySale(recorded: readonly Recorded[]): readonly (readonly Recorded[])[]
   return [...groupBy(recorded, ({ batch }) => batch.saleId).values()];
 }
 
-/** Marks the batches of one sale, then acks their deliveries. */
 class Marking {
   waitsForRedis = true;
   readonly ended: Promise<void>;
@@ -286,9 +263,8 @@ class Marking {
 }
 
 /**
- * Handles a failed `markRecorded`: the rows exist, but Redis does not know it. The message is redelivered and finds the
- * rows. On its last attempt it is acked instead, so that it does not become a dead letter: the batch is still in
- * `pending`, so the keeper will mark it.
+ * The rows exist, but Redis does not know it. The redelivered message finds the rows. On its last attempt it is acked
+ * instead of becoming a dead letter: the batch is still in `pending`, so the keeper marks it.
  */
 async function notMarked(
   { delivery, batch }: BatchDelivery,
@@ -305,8 +281,8 @@ async function notMarked(
 }
 
 /**
- * Parks a delivery: writes the row, removes the batch from `pending` (the units stay held), then acks. If the worker
- * dies in between, the same row is parked again.
+ * Writes the row, removes the batch from `pending` (the units stay held), then acks. If the worker dies in between, the
+ * same row is parked again.
  */
 async function park(
   { delivery, batch, span }: Omit<BatchDelivery, 'batch'> & { readonly batch: Batch | null },

@@ -3,10 +3,7 @@ import type { CouponRepository } from '../core/ports/order-repository.js';
 import type { MessageResult } from './consume-messages.js';
 import type { OrderJobMetrics } from './metrics.js';
 
-/**
- * Issues one coupon for each paid order. MySQL decides whether an order is paid, not the event, which may arrive twice
- * or too early.
- */
+/** MySQL decides whether an order is paid, not the event, which may arrive twice or too early. */
 export function issueCoupons(coupons: CouponRepository, metrics: OrderJobMetrics) {
   return async (body: string): Promise<MessageResult> => {
     const decoded = decodeOrderEvents(body);

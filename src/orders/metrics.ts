@@ -17,9 +17,9 @@ export type DeliveryVerdict =
   | 'retries_exhausted';
 
 /**
- * Why the rows of a batch could not be written yet. Three reasons apply to batches of an older epoch, which must take
- * their units again first: `repairing` while the sale is being rebuilt, `not_warmed` if Redis does not have the sale,
- * `held_elsewhere` if some purchases wait for the row that another batch will write.
+ * Why rows could not be written yet. Three reasons apply to batches of an older epoch, which take their units again
+ * first: `repairing` (the sale is being rebuilt), `not_warmed` (Redis does not have the sale), `held_elsewhere`
+ * (purchases wait for a row of another batch).
  */
 export type RetryReason =
   | 'unavailable'
@@ -72,14 +72,14 @@ export function createWorkerMetrics(registry: Registry) {
     received: (deliveries: number): void => received.inc(deliveries),
     /** Counts a batch about which the broker had to ask, because its commit was late or lost. */
     checkedBack: (): void => checkedBack.inc(),
-    /** @param size number of purchases of the batch, or 0 if the body could not be read */
+    /** @param size number of purchases, or 0 if the body could not be read */
     delivered(verdict: DeliveryVerdict, size: number): void {
       verdicts.labels(verdict).inc();
       purchases.labels(verdict).inc(size);
     },
     retried: (reason: RetryReason): void => retries.labels(reason).inc(),
     /**
-     * Counts an attempt to record batches, no matter how it ended.
+     * Counts an attempt to record batches, whatever its end.
      * @param size number of purchases in the batches
      * @param tookMs from reading the terms to COMMIT, with every attempt
      */
@@ -95,28 +95,23 @@ export function createWorkerMetrics(registry: Registry) {
     },
     markedRecorded: (tookMs: number): void => marked.observe(tookMs / 1000),
     mysqlOutage: (isOut: boolean): void => outage.set(isOut ? 1 : 0),
-    /** Sets the number of deliveries that are set aside at present. */
     setAside: (group: string, deliveries: number): void => aside.labels(group).set(deliveries),
   };
 }
 
-/** Metrics of message consumers. */
 export type ConsumerMetrics = ReturnType<typeof createConsumerMetrics>;
 
-/**
- * @param group its count of dead letters starts at 0, so that the first one is a rise; omitted if no alert watches them
- */
+/** @param group its count of dead letters starts at 0, so the first is a rise; omitted if no alert watches it */
 export function createConsumerMetrics(registry: Registry, group?: string) {
   const { counter } = metricMakers(registry);
   const consumed = counter('seckill_consumed_messages_total', 'Messages by group and result.', ['group', 'verdict']);
   if (group !== undefined) consumed.labels(group, 'dead_letter').inc(0);
   return {
-    /** Counts one message of a consumer group. */
     consumed: (group: string, verdict: ConsumeVerdict): void => consumed.labels(group, verdict).inc(),
   };
 }
 
-/** @returns a function that counts a charge of an api by its outcome */
+/** @returns counts a charge by its outcome */
 export function createChargeMetrics(registry: Registry): (outcome: ChargeOutcome['outcome']) => void {
   const { counter } = metricMakers(registry);
   const charges = counter(
@@ -130,7 +125,6 @@ export function createChargeMetrics(registry: Registry): (outcome: ChargeOutcome
 
 export type OrderJobMetrics = ReturnType<typeof createOrderJobMetrics>;
 
-/** Creates the metrics of the keeper jobs about orders: the outbox, expiry, consumer groups, refunds. */
 export function createOrderJobMetrics(registry: Registry) {
   const { counter, gauge } = metricMakers(registry);
   const relayed = {
@@ -162,28 +156,21 @@ export function createOrderJobMetrics(registry: Registry) {
   return {
     relayed: (kind: OutboxKind, result: 'published' | 'retried', rows: number): void =>
       relayed[result].labels(kind).inc(rows),
-    /** Sets the number of rows that the outbox still holds. */
     backlog(backlog: OutboxBacklog): void {
       undone.labels(backlog.kind).set(backlog.undone);
       oldest.labels(backlog.kind).set(backlog.oldestMs / 1000);
     },
     removed: (rows: number): void => removed.inc(rows),
-    /** Counts requests whose units were returned. */
     released: (requests: number): void => released.inc(requests),
-    /**
-     * @param aheadMs how far the clock of a server is ahead; of several Redis servers, the one whose clock differs most
-     */
+    /** @param aheadMs of several Redis servers, the clock that differs most */
     clockAhead: (server: 'mysql' | 'redis', aheadMs: number): void =>
       difference.labels(server).set(Math.abs(aheadMs) / 1000),
-    /** Counts unpaid orders ended at their deadline. */
     expired: (orders: number): void => expired.inc(orders),
     ...createConsumerMetrics(registry),
-    /** Counts orders whose waiting buyers were notified. */
     notificationsSent: (orders: number): void => notified.inc(orders),
     couponsIssued: (number: number): void => coupons.inc(number),
     /** Counts a payment attempt that an api left open, by its state after the provider has answered. */
     attemptResolved: (state: ResolvedAttempt): void => attempts.labels(state).inc(),
-    /** Counts an attempt to return money. */
     refundTried: (outcome: RefundOutcome['outcome']): void => refunds.labels(outcome).inc(),
   };
 }

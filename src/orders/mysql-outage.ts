@@ -3,10 +3,7 @@ import type { Log } from '../core/ports/log.js';
 import type { WorkerMetrics } from './metrics.js';
 
 export interface MysqlOutagePorts {
-  /**
-   * Resolves if MySQL works. It should make a small write, because a server that has a full disk or is read-only still
-   * answers SELECT 1.
-   */
+  /** Should make a small write: a server that is read-only or has a full disk still answers SELECT 1. */
   readonly probe: () => Promise<void>;
   readonly clock: Clock;
   readonly metrics: WorkerMetrics;
@@ -14,9 +11,8 @@ export interface MysqlOutagePorts {
 }
 
 /**
- * Whether MySQL is down, for all loops of a worker. A single failed write or probe starts an outage. A false alarm
- * costs only the pause of one probe. During an outage only the probe calls MySQL, every `probeEveryMs`, and the first
- * successful probe ends the outage.
+ * Knows whether MySQL is down, for all loops of a worker. A failed write or probe starts an outage; a false alarm costs
+ * one pause. During an outage only the probe calls MySQL, every `probeEveryMs`. The first success ends the outage.
  */
 export class MysqlOutage {
   readonly #ports: MysqlOutagePorts;
@@ -35,10 +31,7 @@ export class MysqlOutage {
     return this.#outage === null;
   }
 
-  /**
-   * Probes every `everyMs` until the shutdown, so that a worker without messages notices an outage too. The probe may
-   * serve another purpose as well: the worker's probe renews its lease.
-   */
+  /** Probes every `everyMs`: a worker without messages notices an outage too. The probe also renews its lease. */
   async watch(everyMs: number): Promise<void> {
     const { probe, clock } = this.#ports;
     for (;;) {
@@ -65,7 +58,6 @@ export class MysqlOutage {
     return this.isOver;
   }
 
-  /** Ends the probes. */
   shutdown(): void {
     this.#shutdown.abort();
   }

@@ -9,9 +9,9 @@ import type { OrderJobMetrics } from './metrics.js';
 const ORDERS_PER_MESSAGE = 500;
 
 /**
- * Notifies waiting buyers of the state of their orders, through the api at which they wait. If no buyer waits for a
- * sale, the check for that is the only cost. The state comes from the rows, not from the event, so an event may come
- * late or twice. Then stores the events, for buyers who look later.
+ * Sends waiting buyers the state of their orders, through their api. If no buyer waits for a sale, only that check
+ * costs. The state comes from the rows, so an event may come late or twice. Then stores the events, for buyers who look
+ * later.
  */
 export function notifyBuyers(
   orders: OrderNotificationRows,

@@ -6,7 +6,7 @@ import type { WorkerSlotLease, WorkerSlots } from '../core/ports/order-repositor
 
 /**
  * - `minted`: one id per user, in order, never minted before under this slot
- * - `refused`: no id may be minted at present; the same call may succeed after about `waitMs`
+ * - `refused`: no id now; the same call may succeed after about `waitMs`
  */
 export type MintOutcome =
   | { readonly outcome: 'minted'; readonly orderIds: readonly string[] }
@@ -19,42 +19,33 @@ export interface OrderIdMinter {
   /** Returns a sentence that says why no id can be minted at present. Null if ids can be minted. */
   problem(): string | null;
   /**
-   * Takes a slot, or keeps it for another `leaseMs`. Must be called every third of `leaseMs`, even while it fails.
+   * Takes a slot, or keeps it for another `leaseMs`. Call it every third of `leaseMs`, even while it fails.
    * @throws OperationalError mysql; the current lease continues until it ends
    */
   renew(): Promise<void>;
-  /** Gives the slot back. After that, no id is minted. Never rejects, because a lease left behind ends by itself. */
+  /** Gives the slot back and mints no more. Never rejects: an abandoned lease ends by itself. */
   close(): Promise<void>;
 }
 
-/**
- * How far the minter may be ahead of the clock when a call starts. A transaction of 4,096 rows uses up 16 ms at once,
- * and the next transaction continues after them. So if NTP sets the clock back by less than this, nothing is noticed.
- */
+/** Maximum lead over the clock when a call starts. 4,096 rows use 16 ms. NTP steps back below this go unnoticed. */
 const AHEAD_MAX_MS = 100;
-/**
- * Maximum step back of the clock that the minter waits out. After a longer step it takes another slot, which has not
- * used those times.
- */
+/** Maximum step back of the clock to wait out. After a longer step, another slot has not used those times. */
 const WAIT_FOR_CLOCK_MAX_MS = 10_000;
-/** How long a caller should wait for a lease, ms. The lease is renewed at its own pace. */
+/** How long a caller should wait for a lease, ms. */
 const LEASE_WAIT_MS = 250;
 
-/** Our lease of a slot. */
 interface Lease extends Omit<WorkerSlotLease, 'nowMs'> {
   /** In monotonic ms. */
   readonly untilMs: number;
-  /** Ids must be earlier than this time, because by then another process may have the slot. */
+  /** Ids must be earlier: from then on another process may have the slot. */
   readonly idsBeforeMs: number;
   /** MySQL's clock minus our monotonic time, ms. */
   readonly mysqlAheadMs: number;
 }
 
 /**
- * Mints order ids (layout: src/core/order-id.ts) under a leased worker slot. Refuses if clock or lease do not allow it
- * (D8).
- * @param options `owner` names the lease and is unique per process; `leaseMs` is how long a slot stays ours without a
- * renewal
+ * Mints order ids (layout: src/core/order-id.ts) under a leased worker slot. Refuses if clock or lease do not allow it.
+ * @param options `owner` names the lease, unique per process; `leaseMs`: how long a slot is ours without a renewal
  */
 export function createOrderIdMinter(
   { slots, clock, log }: { readonly slots: WorkerSlots; readonly clock: Clock; readonly log: Log },
@@ -62,8 +53,7 @@ export function createOrderIdMinter(
 ): OrderIdMinter {
   let lease: Lease | null = null;
   let closed = false;
-  // The last millisecond used under this slot, and the number of ids in it. It only grows, no matter what the clock
-  // does.
+  // The last millisecond used under this slot and its number of ids. Only grows, no matter what the clock does.
   let lastMs = 0;
   let used = 0;
   /** The name of the lease. Each name keeps one slot, so a different slot needs a different name. */
@@ -92,7 +82,7 @@ export function createOrderIdMinter(
     const next = await slots.acquire(asked, leaseMs);
     if (closed) return;
     if (leaves) {
-      // The lease of the old slot ends by itself. Until then, the times after now stay unused in that slot.
+      // The lease of the old slot ends by itself, with the times after now unused.
       slotsLeft++;
       name = asked;
       [lastMs, used] = [0, 0];

@@ -14,21 +14,17 @@ import { inSpan } from '../core/spans.js';
 import type { OrderJobMetrics } from './metrics.js';
 import type { ReadableRow } from './relay-outbox.js';
 
-// Handles the rows of the outbox, kind by kind. Every row may be handled more than once.
+// Handles outbox rows by kind. Every row may be handled more than once.
 
 type RecordedRow = ReadableRow<'batch_recorded'>;
 type MovedRow = ReadableRow<'orders_moved'>;
 
-/** Deadlines that differ by no more than this share a message. The broker's timer has no finer resolution. */
+/** Deadlines within this time share a message. The broker's timer is no finer. */
 const SAME_DEADLINE_MS = 1_000;
 /** Maximum number of rows in one message. A row becomes at most two events. */
 const ROWS_PER_MESSAGE_MAX = EVENTS_PER_MESSAGE_MAX / 2;
 
-/**
- * Handles `batch_recorded`: publishes that the orders were created or failed, and a delayed message for their payment
- * deadline.
- * @param rows as `groupRecorded` groups them
- */
+/** Publishes orders created or failed, and their deadline as a delayed message. @param rows as from `groupRecorded` */
 export function publishRecorded({
   deadlines,
   events,
@@ -80,10 +76,7 @@ export const groupRecorded = (rows: readonly RecordedRow[]): RecordedRow[][] =>
     ({ payload }) => payload.orders.length + payload.failed.length + weightOf(payload.metadata),
   );
 
-/**
- * Handles `orders_moved`: publishes the transitions of orders.
- * @param rows as `groupMoved` groups them
- */
+/** @param rows as `groupMoved` groups them */
 export function publishMoved({ events }: { readonly events: OrderEventChannel }) {
   return async (rows: readonly MovedRow[]): Promise<void> => {
     await events.publish(rows.flatMap((row) => eventsOf(row, `order.${row.payload.move}`, row.payload.orders)));
@@ -99,8 +92,8 @@ export const groupMoved = (rows: readonly MovedRow[]): MovedRow[][] =>
   );
 
 /**
- * Handles `release`: returns the units of ended orders, as the transaction that ended them promised (protocol rule 7).
- * If called again, it finds that the request is `released` in Redis, and does nothing.
+ * Returns the units of ended orders, as the transaction that ended them promised (protocol rule 7). A repeat finds the
+ * request `released` in Redis and does nothing.
  */
 export function releaseUnits(store: BatchStore, metrics: OrderJobMetrics) {
   return async (rows: readonly ReadableRow<'release'>[]): Promise<void> => {
@@ -112,7 +105,7 @@ export function releaseUnits(store: BatchStore, metrics: OrderJobMetrics) {
 const deadlineOf = ({ createdAtMs, payload }: RecordedRow): number => createdAtMs + payload.paymentWindowMs;
 
 /**
- * Builds the events of a row. The id of an event is derived from its row, so a consumer recognises every copy.
+ * The id of an event is derived from its row, so a consumer recognises every copy.
  * @throws Error that names the row, if its payload has no list of orders
  */
 function eventsOf(
@@ -137,18 +130,12 @@ function metadataOf(orders: readonly string[], texts: MetadataTexts): MetadataBy
   return own.length === 0 ? undefined : Object.fromEntries(own);
 }
 
-/**
- * Number of order ids that take as much room in a message as the metadata of one order: 20 digits each, compared with
- * METADATA_BYTES_MAX.
- */
+/** Order ids (20 digits each) that take as much room as the metadata of one order, at most METADATA_BYTES_MAX. */
 const ORDERS_PER_METADATA = 27;
 const weightOf = (metadata: MetadataTexts | undefined): number =>
   metadata === undefined ? 0 : Object.keys(metadata).length * ORDERS_PER_METADATA;
 
-/**
- * Groups rows: adds each row to the newest group to which it belongs if that group has room; otherwise begins a new
- * group.
- */
+/** Adds each row to the newest group of its kind if that has room; otherwise begins a group. */
 function groupRows<K extends OutboxKind>(
   rows: readonly ReadableRow<K>[],
   belongs: (row: ReadableRow<K>, first: ReadableRow<K>) => boolean,

@@ -22,11 +22,10 @@ const RETRY_FIRST_MS = 2_000;
 const RETRY_MAX_MS = 600_000;
 
 /**
- * Pays refunds that are due. The key of a refund is its payment: if a keeper dies between the refund and the update of
- * the row, the call is repeated, but no money moves twice. No refund is ever given up. A refund that the provider
- * refuses stays due and waits for an operator.
- * @param options `max`: refunds leased together and paid at the same time; `leaseMs`: longer than the provider takes; a
- * refund whose keeper dies is due again after this time
+ * Pays due refunds. The key of a refund is its payment: if a keeper dies before it updates the row, the call is
+ * repeated, but no money moves twice. No refund is given up: a refused one stays due and waits for an operator.
+ * @param options `max`: refunds leased and paid at the same time; `leaseMs`: longer than the provider takes; then the
+ * refund of a dead keeper is due again
  */
 export function payRefunds(
   ports: PayRefundsPorts,
@@ -48,9 +47,8 @@ export interface PayOrderRefundsPorts extends Omit<PayRefundsPorts, 'refunds'> {
 }
 
 /**
- * Pays refunds that operators have ordered. The id of a refund is its key at the provider, so a repeated call moves no
- * money twice. If the provider refuses a refund, the refund ends: its order returns to `paid`, and a case informs a
- * person.
+ * Pays refunds that operators have ordered. The refund id is the key at the provider, so a repeat moves no money twice.
+ * A refused refund ends: its order returns to `paid`, and a case informs a person.
  * @param options `max`: refunds per run, which limits the rate of calls to the provider
  */
 export function payOrderRefunds(
@@ -94,7 +92,6 @@ async function payOrder(refund: LeasedOrderRefund, ports: PayOrderRefundsPorts):
   }
 }
 
-/** The subject of a case about a refund of an order. */
 const subjectOf = (refundId: string): string => `order-refund-${refundId}`;
 const NO_ANSWER = 'no answer from the provider';
 

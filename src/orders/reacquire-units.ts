@@ -6,19 +6,15 @@ import type { Reacquired, BatchStore } from '../core/ports/batch-store.js';
 import { isOfOlderEpoch, lookUpRows, type Known } from './draft-rows.js';
 import type { RetryReason } from './metrics.js';
 
-/**
- * Live buyers are not looked up. The unique key alone decides whether another live order of the buyer is in the way,
- * because an order found by a look-up may have ended before `reacquire` answered.
- */
+/** Live buyers are not looked up: their order may end before `reacquire` answers. The unique key alone decides. */
 const NO_LIVE_BUYERS: Known['liveBuyers'] = new Set();
 
 /**
- * Takes units in the current epoch for those purchases of older batches that have no row (protocol rule 13). Safe to
- * repeat: a batch does not take units again that it already holds. If Redis cannot answer, that is neither the fault of
- * the batch nor an outage of MySQL: the batch waits, as it does for a repair.
- * @param batches of sales that exist; batches of the current epoch are looked up and left alone
- * @returns `known`: the result of the look-up, and the purchases whose units are lost; `postponed`: batches that may
- * not be written yet, and why
+ * Takes units in the current epoch for purchases of older batches without a row (protocol rule 13). Safe to repeat: a
+ * batch never takes units that it already holds. If Redis cannot answer, the batch waits as for a repair.
+ * @param batches of existing sales; batches of the current epoch are looked up and left alone
+ * @returns `known`: what was found, and the purchases whose units are lost; `postponed`: batches not to be written yet,
+ * and why
  * @throws OperationalError mysql
  */
 export async function reacquireUnits(
@@ -56,7 +52,7 @@ export async function reacquireUnits(
   return { known: { rows, liveBuyers: NO_LIVE_BUYERS, lost, elsewhere }, postponed };
 }
 
-/** @returns the purchases for which no units could be held, or why the batch has to wait */
+/** @returns purchases that got no units, or why the batch has to wait */
 async function reacquire(
   batch: Batch,
   epoch: number,

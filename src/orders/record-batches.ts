@@ -23,11 +23,10 @@ export interface RecordOptions {
 }
 
 /**
- * The result of one batch.
  * - `recorded`: every purchase is an order
  * - `refused`: recorded, but at least one row is `failed`, with its reason
  * - `already_recorded`: every purchase already had its row
- * - `retry`: nothing is known to have been written; the same batch may be tried again
+ * - `retry`: nothing is known to be written; try the same batch again
  * - `unknown_sale`: the sale does not exist; nothing was written
  */
 export type BatchResult =
@@ -40,13 +39,12 @@ export type BatchResult =
   | { readonly outcome: 'unknown_sale' };
 
 /**
- * Records batches, all in one transaction if possible, and returns their results in order. Safe to repeat with any mix
- * of old and new batches: the unique keys decide, and existing rows are never counted again. A batch whose epoch is
- * older than that of its sale first takes its units again.
+ * Records batches, in one transaction if possible. Returns the results in order. Safe to repeat with any mix of old and
+ * new batches: the unique keys decide, and existing rows are not counted again. A batch of an older epoch first takes
+ * its units again.
  *
- * A request that is in two of the batches cannot be written twice in one transaction. This is rare, so duplicates are
- * searched for only after a unique key was violated. The batches are then recorded in several passes without
- * duplicates. Source: protocol rules 6, 7 and 13
+ * One transaction cannot write a request twice. Duplicates are rare, so they are searched for only after a violated
+ * unique key. The batches are then recorded in several passes without duplicates. Source: protocol rules 6, 7 and 13
  */
 export async function recordBatches(
   batches: readonly Batch[],
@@ -66,9 +64,8 @@ export async function recordBatches(
 }
 
 /**
- * Returns the passes, each as a list of batch indexes. A request may be in two batches, if a batch was delivered twice,
- * or formed from the survivors of another batch. The first batch writes the request. The second is in a later pass,
- * which finds that row like any other existing row.
+ * Returns passes of batch indexes. A request may be in two batches: delivered twice, or formed from survivors of
+ * another batch. The first batch writes it; the second, in a later pass, finds the row.
  */
 function passesWithoutDuplicates(batches: readonly Batch[]): number[][] {
   if (batches.length === 1) return [[0]];
@@ -85,10 +82,7 @@ function passesWithoutDuplicates(batches: readonly Batch[]): number[][] {
   return passes.map(({ indexes }) => indexes);
 }
 
-/**
- * Records all batches in one transaction. A purchase whose value MySQL refuses fails alone. If that purchase cannot be
- * singled out, each batch gets its own transaction, so that only the bad batch is left.
- */
+/** A purchase whose value MySQL refuses fails alone. If it cannot be found, each batch gets its own transaction. */
 async function recordPass(
   pass: readonly Batch[],
   ports: RecordPorts,
@@ -168,10 +162,8 @@ async function recordTogether(
 const failedIn = ({ surplus, refused }: WriteOutcome & { outcome: 'written' }): ReadonlySet<string> =>
   refused === undefined ? surplus : new Set([...surplus, ...refused]);
 
-/** The state at the start of an attempt. */
 interface Ready {
   readonly terms: ReadonlyMap<string, SaleTerms>;
-  /** Batches that may be written. */
   readonly writable: readonly Batch[];
   /** Null before the first look-up. */
   readonly known: Known | null;

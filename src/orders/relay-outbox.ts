@@ -6,41 +6,38 @@ import type { Log } from '../core/ports/log.js';
 import type { Outbox, OutboxKind, OutboxPayloads, OutboxRow } from '../core/ports/outbox.js';
 import type { OrderJobMetrics } from './metrics.js';
 
-/** A row that can be read. */
 export interface ReadableRow<K extends OutboxKind> extends OutboxRow<K> {
   readonly payload: OutboxPayloads[K];
 }
 
 export interface RelayPorts<K extends OutboxKind> {
   readonly outbox: Outbox;
-  /** Handles all of the rows, or rejects. May be called again for a row that it has already handled. */
+  /** Handles all rows or rejects. May get a row again. */
   readonly handle: (rows: readonly ReadableRow<K>[]) => Promise<void>;
-  /** Groups new rows that share a message and are handled together. If absent, each row is handled alone. */
+  /** Groups new rows that share a message. If absent, each row is handled alone. */
   readonly group?: (rows: readonly ReadableRow<K>[]) => readonly (readonly ReadableRow<K>[])[];
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: OrderJobMetrics;
 }
 
-/** Maximum number of full leases in one run. A run works off a whole backlog, but it must end. */
+/** Maximum number of full leases per run: a run works off a backlog, but it must end. */
 const LEASES_MAX = 50;
-/** A failed row waits 1, 2, 4 … s, and so does its sale. After an outage the wait is at most half a minute. */
+/** A failed row, and its sale, wait 1, 2, 4 … s, after an outage at most half a minute. */
 const RETRY_FIRST_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
 /** Rows that wait for their sale return spread over this time, so that they do not return all at once. */
 const RETURN_WITHIN_MS = 1_000;
 
 /**
- * Handles due rows of the outbox: leases them, does their work, and marks them as done with one statement. If the
- * keeper dies before that statement, the rows are handled again when their lease expires. A failed row is due again
- * later and is then handled alone, so that it does not delay others for long.
+ * Handles due rows of the outbox: leases them, does their work, and marks them done with one statement. If the keeper
+ * dies before that, the rows are handled again when their lease expires. A failed row returns later, alone, so it does
+ * not delay others for long.
  *
- * If a row of a sale meets a fault, the sale is in trouble: its Redis master is down, or the sale is being repaired.
- * The second job then tries one of its rows at a time, while its other rows wait untried. Its time-outs therefore delay
- * no other sale.
- * @param options `max`: number of rows in one lease, all handled at the same time; `leaseMs`: more than twice as long
- * as `handle` may take
- * @returns two jobs, each with its own loop: the first handles the rows of healthy sales, the second tries the others
+ * A fault puts the sale in trouble: its Redis master is down, or the sale is being repaired. The second job then tries
+ * one row of the sale at a time, and its other rows wait untried. Time-outs therefore delay no other sale.
+ * @param options `max`: rows per lease, all handled at once; `leaseMs`: more than twice as long as `handle` may take
+ * @returns two jobs with their own loops: the first handles healthy sales, the second tries the others
  */
 export function relayOutbox<K extends OutboxKind>(
   ports: RelayPorts<K>,
@@ -75,12 +72,11 @@ function throwWorst(errors: readonly unknown[]): void {
   if (errors.length > 0) throw errors.find((error) => !(error instanceof SaleInRepair)) ?? errors[0];
 }
 
-/** A sale in trouble. */
 interface Trouble {
   failures: number;
-  /** When to try a row of the sale again, in monotonic ms. */
+  /** When to try the sale again, monotonic ms. */
   restsUntilMs: number;
-  /** The row that is tried next, or is being tried. Null if it will be the first row that arrives after the pause. */
+  /** The row to try next. Null: the first that arrives after the pause. */
   row: ReadableRow<OutboxKind> | null;
 }
 
@@ -97,15 +93,11 @@ class Relay<K extends OutboxKind> {
     this.#ports = ports;
   }
 
-  /** Whether any sale is in trouble. */
   get hasTrouble(): boolean {
     return this.#troubles.size > 0;
   }
 
-  /**
-   * @returns the errors of failed rows; all rows are marked done, postponed, or left to `tryTroubled`
-   * @throws OperationalError mysql
-   */
+  /** Rows end done, postponed, or left to `tryTroubled`. Returns the errors of rows. @throws OperationalError mysql */
   async handleRows(rows: readonly OutboxRow<K>[]): Promise<unknown[]> {
     const unreadable = rows.filter(({ payload }) => payload === null);
     const waiting: OutboxRow<K>[] = [];
@@ -121,10 +113,7 @@ class Relay<K extends OutboxKind> {
     return [...(await this.#giveUpOn(unreadable)), ...(await this.#handle(groupsOf(well, this.#ports.group)))];
   }
 
-  /**
-   * Tries one row of each sale whose pause is over.
-   * @returns the same as `handleRows`
-   */
+  /** Tries one row of each sale whose pause is over. Returns like `handleRows`. */
   async tryTroubled(): Promise<unknown[]> {
     const forgottenMs = this.#ports.clock.monotonicMs() - FORGOTTEN_AFTER_MS;
     const groups: ReadableRow<K>[][] = [];
@@ -181,7 +170,7 @@ class Relay<K extends OutboxKind> {
     return errors;
   }
 
-  /** Gives back the untried rows of sales in trouble. They return when the pause of their sale is over. */
+  /** Gives back the untried rows of sales in trouble until the pause of their sale is over. */
   async #giveBack(rows: readonly OutboxRow<K>[]): Promise<void> {
     if (rows.length === 0) return;
     const nowMs = this.#ports.clock.monotonicMs();
@@ -212,9 +201,7 @@ class Relay<K extends OutboxKind> {
 
 const isReadable = <K extends OutboxKind>(row: OutboxRow<K>): row is ReadableRow<K> => row.payload !== null;
 
-/**
- * Whether the error means trouble for the whole sale. A bug, or a value that cannot be handled, concerns only one row.
- */
+/** Whether the error means trouble for the whole sale. A bug, or a bad value, concerns only one row. */
 const isFault = (error: unknown): boolean => error instanceof OperationalError && error.retryable;
 
 /** Returns the sale of a row. All releases of a row belong to the same sale. */
@@ -223,7 +210,7 @@ function saleOf({ payload }: OutboxRow<OutboxKind>): string {
   return 'saleId' in payload ? payload.saleId : (payload[0]?.saleId ?? '');
 }
 
-/** Groups new rows. A row that has failed goes alone, because it may be the cause. */
+/** Groups new rows. A failed row goes alone, because it may be the cause. */
 function groupsOf<K extends OutboxKind>(
   rows: readonly ReadableRow<K>[],
   group: RelayPorts<K>['group'],
@@ -238,7 +225,7 @@ function groupsOf<K extends OutboxKind>(
   }
 }
 
-/** Returns the pause with jitter, so that two keepers that failed at the same time do not return at the same time. */
+/** Adds jitter, because two keepers that failed together must not return together. */
 function rowRetryDelayMs(attempts: number): number {
   return jittered(doublingDelayMs(attempts, RETRY_FIRST_MS, RETRY_MAX_MS));
 }
@@ -255,9 +242,7 @@ export function watchOutbox(outbox: Outbox, metrics: OrderJobMetrics): Job {
   };
 }
 
-/**
- * Removes rows that were done more than `keepMs` ago, so that the table never holds more than the rows of a few sales.
- */
+/** Removes rows done more than `keepMs` ago. The table holds the rows of a few sales at most. */
 export function tidyOutbox(outbox: Outbox, metrics: OrderJobMetrics, { keepMs }: { readonly keepMs: number }): Job {
   return {
     name: 'tidy-outbox',

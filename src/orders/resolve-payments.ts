@@ -16,15 +16,11 @@ export interface ResolvePorts {
   readonly log: Log;
 }
 
-/**
- * If the provider does not know a charge of this age, it will never arrive, because no call takes minutes. A buyer who
- * has not answered their bank for this long has gone.
- */
+/** At this age, a charge unknown to the provider never arrives, and a buyer who has not answered the bank has gone. */
 const ON_ITS_WAY_MAX_MS = 600_000;
 /**
- * The provider is asked about an attempt again after 2, 4, 8 … s, and at least every ten minutes. The pause depends on
- * the time since the attempt was last started, not on the number of tries, so that a buyer who keeps trying does not
- * keep the keeper away.
+ * The provider is asked again after 2, 4, 8 … s, at least every ten minutes. Pauses depend on the time since the last
+ * start, not on the tries, so a buyer who keeps trying does not keep the keeper away.
  */
 const RETRY_FIRST_MS = 2_000;
 const RETRY_MAX_MS = 600_000;
@@ -32,7 +28,7 @@ const RETRY_MAX_MS = 600_000;
 /**
  * Asks the provider about a charge and records the answer: money pays the order, or is owed back if the order has ended
  * (protocol rule 10). Safe to repeat and to run concurrently: a payment counts once.
- * @param giveUp true if this charge is no longer needed, because the order has ended or its buyer pays with another key
+ * @param giveUp the charge is no longer needed: the order has ended, or its buyer pays with another key
  * @throws OperationalError mysql; the attempt stays open
  */
 export async function resolveAttempt(
@@ -84,10 +80,7 @@ export async function resolveAttempt(
   }
 }
 
-/**
- * Returns the pause before the provider is asked again, ms. One of the calls falls on the first moment at which the
- * charge can no longer be on its way.
- */
+/** One of the calls falls on the first moment at which the charge can no longer be on its way. */
 function askAgainInMs(ageMs: number): number {
   const delayMs = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS + Math.max(0, ageMs - PROVIDER_ASKED_AFTER_MS));
   const leftMs = ON_ITS_WAY_MAX_MS - ageMs;
@@ -95,18 +88,17 @@ function askAgainInMs(ageMs: number): number {
 }
 
 /**
- * Asks the provider about the open charges of an order, after the provider has reported a change.
- * @throws OperationalError mysql; charges that were not reached stay open for a keeper
+ * Asks about the open charges of an order, after the provider has reported a change.
+ * @throws OperationalError mysql; a keeper resolves the rest
  */
 export async function resolveOrder(orderId: string, ports: ResolvePorts): Promise<void> {
   for (const attempt of await ports.attempts.openOf(orderId)) await resolveAttempt(attempt, ports);
 }
 
 /**
- * Resolves charges that an api began and did not finish, because the api died or MySQL was down after the charge. Gives
- * up only charges that the provider does not know.
- * @param options `max`: attempts leased together and asked about at the same time; `leaseMs`: longer than the provider
- * takes
+ * Resolves charges that an api left open, because it died or MySQL was down. Gives up only charges that the provider
+ * does not know.
+ * @param options `max`: attempts leased and asked about at once; `leaseMs`: longer than the provider takes
  */
 export function resolvePayments(
   ports: ResolvePorts & { readonly metrics: OrderJobMetrics },

@@ -31,7 +31,7 @@ type Field = (typeof SHADOW_FIELDS)[number];
  * - `older_epoch`: its sale was rebuilt since, and only Redis knows which units it got again
  * - `parked`: the workers parked it as a dead letter
  * - `late`: the workers had not written all its rows in time
- * - `edited`: the terms of its sale changed while it was compared
+ * - `edited`: the terms of its sale changed during the comparison
  * - `unavailable`: MySQL did not answer
  */
 const SKIPPED = ['earlier', 'older_epoch', 'parked', 'late', 'edited', 'unavailable'] as const;
@@ -48,7 +48,7 @@ interface Difference {
 const ROWS_WITHIN_MS = 60_000;
 const ROWS_POLL_MS = 200;
 const RECEIVE_PAUSE_MS = 1000;
-/** Share of batches that could not be compared, above which the run says nothing about the others. */
+/** The run proves nothing if a larger share of batches is skipped. */
 const SKIPPED_SHARE_MAX = 0.05;
 /** Differences that are logged. The others are only counted. */
 const LOGGED_MAX = 100;
@@ -131,7 +131,6 @@ export function createShadowMetrics(registry: Registry) {
 interface ShadowPorts {
   readonly source: DeliverySource;
   readonly store: ShadowStore;
-  /** Wraps the repository of each replay. */
   readonly wrap: (repository: OrderRepository) => OrderRepository;
   readonly clock: Clock;
   readonly metrics: ShadowMetrics;
@@ -145,8 +144,8 @@ interface ShadowOptions {
 }
 
 /**
- * Receives the batches that the workers receive, under a group of its own. Decides their rows with the code of this
- * build, and compares these with the rows that the workers wrote. It writes nothing, so a message is acked at once.
+ * Receives the batches of the workers under its own group. Decides their rows with this build and compares them with
+ * the rows of the workers. Writes nothing, so it acks at once.
  */
 export class Shadow {
   readonly #ports: ShadowPorts;
@@ -243,7 +242,7 @@ export class Shadow {
     return null;
   }
 
-  /** Asks until the answer is yes. @returns false after a time, or when the signal aborts */
+  /** @returns false after a time, or when the signal aborts */
   async #until(signal: AbortSignal, ask: () => Promise<boolean>): Promise<boolean> {
     const { clock } = this.#ports;
     const endMs = clock.monotonicMs() + ROWS_WITHIN_MS;

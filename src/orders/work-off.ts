@@ -1,10 +1,9 @@
-/** Maximum number of full takes in one run. A run works off a whole backlog, but it must end. */
+/** Maximum number of full takes per run: a run works off a backlog, but it must end. */
 const TAKES_MAX = 20;
 
 /**
- * Takes due items, at most `max` at a time, and works on all items of a take at once, until no item is left. The next
- * take follows when half of the items are done, so that a few items that wait for a hanging server do not delay all
- * others.
+ * Works off due items, at most `max` at a time. The next take follows when half of the items are done, so items that
+ * wait for a hanging server delay few others.
  * @param lease returns up to `max` due items, leased to us for a while
  * @throws the first error of `handle`, once all taken items are done; no more are taken
  */

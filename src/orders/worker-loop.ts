@@ -25,18 +25,15 @@ export interface WorkerLoopOptions extends HandleOptions {
   readonly loops: number;
   /** Number of deliveries in one receive, and therefore in one transaction, from 1 to 32. */
   readonly receiveMax: number;
-  /** How long one `hold` keeps a delivery ours while MySQL is down, ms. Renewed after half of it. Default: 60000. */
+  /** How long one `hold` keeps a delivery ours during an outage of MySQL, ms. Renewed at half. Default 60000. */
   readonly holdMs?: number;
-  /**
-   * Interval at which deliveries that are still being written are held again, ms. Must be well below their invisible
-   * time. If absent, they are not held.
-   */
+  /** Interval of holds for deliveries being written, ms, well below their invisible time. If absent, no holds. */
   readonly renewMs?: number;
-  /** Maximum number of deliveries that are set aside at the same time. Default: 512. */
+  /** Maximum number of deliveries set aside. Default 512. */
   readonly asideMax?: number;
-  /** How long we hold a delivery before we give it back, which counts as an attempt, ms. Default: 15 minutes. */
+  /** How long a delivery is held before it is given back, which counts as an attempt, ms. Default 15 minutes. */
   readonly holdMaxMs?: number;
-  /** How long `stop` waits for the work in hand, ms. Default: 15000, for a receive (8 s) and a transaction. */
+  /** How long `stop` waits for work in hand, ms. Default 15000: a receive (8 s) and a transaction. */
   readonly stopMaxMs?: number;
 }
 
@@ -55,13 +52,10 @@ const DEFAULTS: Required<Defaulted> = {
   stopMaxMs: STOP_MAX_MS,
   asideMax: ASIDE_MAX,
 };
-/** Pauses before the n-th try of deliveries that MySQL refused although its probe worked. */
+/** Pauses before further tries of deliveries that MySQL refused although its probe worked. */
 const AGAIN_MIN_MS = 250;
 const AGAIN_MAX_MS = 15_000;
-/**
- * How long no receive may fail before an outage of the broker is over. Several loops receive at once, and some may
- * succeed during an outage.
- */
+/** An outage of the broker ends after this time without a failed receive: during it, some loops may succeed. */
 const CALM_MS = 10_000;
 
 /** From the third try on, each batch goes alone, in case MySQL cannot handle one of them. */
@@ -70,23 +64,21 @@ const ALONE_FROM_TRY = 3;
 /**
  * Receives batches and handles them to the end, in several loops. A loop is in one of three states:
  *
- * - *waiting*: MySQL is down or no order id may be minted, and the loop has no deliveries. The loop receives nothing
- *   until that is over, so other workers get the new messages.
+ * - *waiting*: MySQL is down or no order id may be minted, and the loop has no deliveries. It receives nothing, so
+ *   other workers get the new messages.
  * - *receiving*: the loop asks the broker for deliveries.
- * - *recording*: the loop has deliveries and tries them until each is acked or given back, and receives nothing until
- *   then. Deliveries that are postponed because MySQL is down, or because no order id may be minted, stay with the
- *   loop.
+ * - *recording*: the loop tries its deliveries until each is acked or given back, and receives nothing until then.
+ *   Deliveries postponed because of MySQL or order ids stay with the loop.
  *
  * Deliveries of a sale that is being rebuilt are set *aside*: they are held and tried again independently of the loops,
- * which continue with other sales. When `asideMax` deliveries are aside, the loop keeps further deliveries and waits
- * with them, as in an outage.
+ * which continue with other sales. Beyond `asideMax`, the loop keeps further deliveries and waits with them, as in an
+ * outage.
  *
- * The broker counts every redelivery and gives up a message after five, for whatever reason. A poison message should
- * end like that, but an outage must not have this effect. Postponed deliveries are therefore held: a hold is not a
- * redelivery and is not counted. At most `loops` × `receiveMax` + `asideMax` messages live in this process. If it dies,
- * they are redelivered after `holdMs` with one more attempt. A delivery that has been held for longer than `holdMaxMs`
- * is given back after all, because it may be what brings MySQL down. If Redis is full or restarting, nothing is
- * postponed: the batch is recorded now and marked later (`handleDeliveries`).
+ * The broker counts every redelivery and gives up a message after five. A poison message should end like that, but no
+ * message in an outage. Postponed deliveries are therefore held: a hold is not counted. At most `loops` × `receiveMax`
+ * + `asideMax` messages live in this process. If it dies, they are redelivered after `holdMs` with one more attempt. A
+ * delivery held longer than `holdMaxMs` is given back after all, because it may be what brings MySQL down. If Redis is
+ * full or restarting, nothing is postponed: the batch is recorded now and marked later (`handleDeliveries`).
  */
 export class WorkerLoop {
   readonly #ports: WorkerLoopPorts;
@@ -96,10 +88,7 @@ export class WorkerLoop {
   #asideCount = 0;
   readonly #aside = new Set<Promise<void>>();
   readonly #receiveOutage: OutageLog;
-  /**
-   * Resolves when the current try of set-aside deliveries ends. Tries take turns, because they share one connection of
-   * the pool.
-   */
+  /** Ends with the current try of set-aside deliveries. Tries take turns: they share one connection of the pool. */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(ports: WorkerLoopPorts, options: WorkerLoopOptions) {
@@ -113,10 +102,7 @@ export class WorkerLoop {
     this.#running = Promise.all(Array.from({ length: this.#options.loops }, () => this.#loop()));
   }
 
-  /**
-   * Stops receiving, finishes the work in hand and gives held deliveries back. Resolves after `stopMaxMs` at the
-   * latest.
-   */
+  /** Stops receiving, finishes work in hand, gives held deliveries back. Resolves after `stopMaxMs` at the latest. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     const waiting = new AbortController();
@@ -171,7 +157,7 @@ export class WorkerLoop {
     }
   }
 
-  /** @returns the deliveries for which there is no room */
+  /** @returns deliveries without room */
   #setAside(inRepair: readonly BatchDelivery[], sinceMs: number, tries: number): readonly BatchDelivery[] {
     const room = this.#options.asideMax - this.#asideCount;
     const taken = inRepair.slice(0, Math.max(0, room));
@@ -200,9 +186,8 @@ export class WorkerLoop {
   }
 
   /**
-   * Asks the re-drive to leave the batches alone. Otherwise it would publish batches again that are aside for a long
-   * time, and their copies would be set aside too. Each try renews this for as long as a hold lasts. If a renewal
-   * fails, duplicates may be published.
+   * Asks the re-drive to leave the batches alone, for as long as a hold lasts. Otherwise it would publish batches that
+   * are aside for long again, and their copies would be set aside too. A failed renewal may lead to such copies.
    */
   async #keepFromRedrive(deliveries: readonly BatchDelivery[]): Promise<void> {
     const forMs = this.#options.holdMs;
@@ -235,10 +220,7 @@ export class WorkerLoop {
     }
   }
 
-  /**
-   * Holds deliveries while work runs. A transaction may take longer than a delivery stays ours, and a slow MySQL must
-   * not cost good batches their attempts.
-   */
+  /** Holds deliveries during work: a transaction may outlast a delivery, which must not cost good batches attempts. */
   async #whileHeld<T>(deliveries: readonly BatchDelivery[], work: () => Promise<T>): Promise<T> {
     const working = new AbortController();
     void this.#renew(deliveries, working.signal);
@@ -273,10 +255,7 @@ export class WorkerLoop {
     return { deliveries: left, inRepair, error };
   }
 
-  /**
-   * Keeps deliveries ours until MySQL is back, plus a pause that grows with each try. Returns false if they must be
-   * given back.
-   */
+  /** Keeps deliveries ours until MySQL is back, plus a growing pause. False if they must be given back. */
   async #holdUntilUsable(deliveries: readonly BatchDelivery[], sinceMs: number, tries: number): Promise<boolean> {
     const { outage, clock } = this.#ports;
     const { holdMs, holdMaxMs } = this.#options;

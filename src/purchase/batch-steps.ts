@@ -7,12 +7,10 @@ import { asStep, inSpan } from '../core/spans.js';
 import type { BatchStep, BatchVerdict } from './metrics.js';
 import { placeBatch, type Deliver, type PlaceBatchPorts } from './place-batch.js';
 
-/** The servers that a batch waits for. */
 type Servers = Pick<PlaceBatchPorts, 'store' | 'channel'>;
-/** Does the work of a step. `says` receives the result and returns the fields of the span. */
 type DoStep = <T>(step: BatchStep, work: () => Promise<T>, says?: (result: T) => SpanFields) => Promise<T>;
 
-/** Wraps the two servers so that each step in which a batch waits for one of them runs through `step`. */
+/** Wraps both servers: each step in which a batch waits for one of them runs through `step`. */
 function instrumented({ store, channel }: Servers, step: DoStep): Servers {
   const instrumentedHalf = (half: HalfMessage): HalfMessage => ({
     commit: () => step('commit', () => half.commit()),
@@ -47,7 +45,7 @@ function instrumented({ store, channel }: Servers, step: DoStep): Servers {
   };
 }
 
-/** Measures how long a batch waits for other servers, once per batch and step. A step that throws is not measured. */
+/** Measures how long a batch waits for other servers, once per batch and step. Omits steps that throw. */
 export const withStepTimes = (
   servers: Servers,
   clock: Clock,
@@ -61,8 +59,8 @@ export const withStepTimes = (
   });
 
 /**
- * Places a batch that contains traced purchases. The span of the batch is a child of the first traced purchase, and
- * linked to the others. What workers and keepers do with its message belongs to the same trace.
+ * Places a batch that contains traced purchases. The span of the batch is a child of the first traced purchase and
+ * links to the others. Workers and keepers continue the same trace.
  * @param spans of the traced purchases, at least one
  */
 export async function placeInSpan(

@@ -13,22 +13,18 @@ export interface BatcherOptions {
   readonly inFlightMax: number;
   /** Minimum interval between two small batches of one bucket, ms. 0 disables it. */
   readonly gatherMs: number;
-  /** Maximum number of purchases that wait in this process, over all sales. Any further purchase is `overloaded`. */
+  /** Maximum number of purchases waiting in this process, over all sales. Any further purchase is `overloaded`. */
   readonly queueMax: number;
   /** How long a purchase may wait for its batch before it is `overloaded`. */
   readonly waitMaxMs: number;
-  /**
-   * Maximum number of batches that one purchase may go through before it is `overloaded`. Each batch answers at least
-   * one purchase.
-   */
+  /** Maximum number of batches that one purchase may join before it is `overloaded`. */
   readonly roundsMax: number;
 }
 
-/** Places purchases of one bucket and delivers their results; see `placeBatch`. */
 type Place = (
   bucket: HomeBucket,
   purchases: readonly Purchase[],
-  /** Spans of the traced purchases. Null if none is traced. */
+  /** Null if no purchase is traced. */
   spans: readonly Span[] | null,
   deliver: Deliver,
 ) => Promise<BatchVerdict>;
@@ -37,10 +33,7 @@ export interface BatcherPorts {
   readonly place: Place;
   readonly clock: Clock;
   readonly metrics: PurchaseMetrics;
-  /**
-   * Turns an error of `place` into an answer. If a dependency is down, the answer is `unavailable`. A bug must not be
-   * hidden.
-   */
+  /** Turns an error of `place` into an answer: `unavailable` if a dependency is down. Must throw bugs. */
   readonly onError: (error: unknown) => 'unavailable' | 'outcome_unknown';
 }
 
@@ -62,10 +55,7 @@ interface PendingPurchase {
 
 type Waiter = (outcome: PurchaseOutcome) => void;
 
-/**
- * Answers that were true only at the time of the look-up. Another process may have accepted the buyer since, and the
- * buyer may know. An equal request that arrived after the look-up is therefore looked up again.
- */
+/** These answers hold only for the moment: the buyer may have been accepted since. A later equal request asks again. */
 const HOLDS_FOR_A_MOMENT: ReadonlySet<PurchaseOutcome['outcome']> = new Set<PurchaseOutcome['outcome']>([
   'sold_out',
   'not_enough_left',
@@ -75,7 +65,6 @@ const HOLDS_FOR_A_MOMENT: ReadonlySet<PurchaseOutcome['outcome']> = new Set<Purc
   'paused',
 ]);
 
-/** The queue of one bucket. */
 interface Lane {
   readonly bucket: HomeBucket;
   readonly queue: PendingPurchase[];
@@ -93,10 +82,7 @@ interface Lane {
   refusedByStore: number;
 }
 
-/**
- * Maximum number of purchases in a row that the store may refuse alone. If there are more, the store is at fault, not
- * the purchases.
- */
+/** If the store refuses more purchases than this in a row, each alone, the store is at fault. */
 const REFUSED_IN_A_ROW_MAX = 16;
 
 /** A queue that holds this fraction of a full batch is a crowd: its batch does not wait for more purchases. */
@@ -104,26 +90,24 @@ const CROWD_SHARE = 1 / 4;
 
 /**
  * Group commit: purchases that arrive while batches are under way join the next batch. A single buyer gets a batch of
- * one at once, and a crowd gets full batches. At rates in between, batches would be small, and each would cost the
- * broker, the worker and MySQL nearly as much as a full one. After a small batch there is therefore an interval, in
- * which purchases gather for the next batch.
+ * one at once; a crowd gets full batches. A small batch costs the broker, the worker and MySQL nearly as much as a full
+ * one, so an interval follows each small batch, in which purchases gather.
  *
  * **A pending purchase** of this process is
- * - *queued*: it is in the queue of its lane. An equal request shares its answer.
- * - *under way*: it is in a batch that has left. An equal request shares its answer too, unless the answer was true
- *   only at the time of an earlier look-up. In that case the equal request is queued again.
+ * - *queued* in its lane. An equal request shares its answer.
+ * - *under way* in a batch. An equal request shares its answer too, unless that answer held only at an earlier look-up.
+ *   In that case the equal request is queued again.
  * - *answered*: it has left the lane. Only the first answer counts.
  *
- * If no units were taken for it, a purchase under way may return to the front of the queue, at most `roundsMax` times.
+ * A purchase under way that took no units may return to the front of the queue, at most `roundsMax` times.
  *
  * **A lane** is the queue of one bucket. With purchases in its queue it is
- * - *full*: every slot is taken by a batch under way, until one of them ends. A batch may hang as long as a server
- *   does, so a timer answers purchases that have waited too long.
- * - *gathering*: a slot is free, but a batch has just left, and the queue is not a crowd. A timer ends this state, or a
- *   crowd.
- * - *leaving*: a batch will leave at the end of this turn of the event loop, with every request that the turn has read.
+ * - *full*: batches under way take every slot. A batch may hang with its server, so a timer answers purchases that have
+ *   waited too long.
+ * - *gathering*: a slot is free, but a batch has just left. A timer or a crowd ends this state.
+ * - *leaving*: a batch leaves at the end of this turn of the event loop, with every request that the turn has read.
  *
- * A lane is *idle*, and is forgotten, when its queue is empty, no batch is under way and no interval is running.
+ * An *idle* lane is forgotten: its queue is empty, no batch is under way and no interval is running.
  */
 export class Batcher {
   readonly #options: BatcherOptions;
@@ -139,27 +123,21 @@ export class Batcher {
     this.#crowd = options.gatherMs > 0 ? options.sizeMax * CROWD_SHARE : 1;
   }
 
-  /** Number of purchases that wait for a batch in this process. */
   get waiting(): number {
     return this.#waiting;
   }
 
-  /** Number of buckets for which this process has purchases. */
   get lanes(): number {
     return this.#lanes.size;
   }
 
-  /** Number of batches under way in this process. */
   get inFlight(): number {
     let sum = 0;
     for (const lane of this.#lanes.values()) sum += lane.inFlight;
     return sum;
   }
 
-  /**
-   * Submits a purchase and resolves to its answer. Never rejects.
-   * @param span null if the purchase is not traced
-   */
+  /** Never rejects. @param span null if the purchase is not traced */
   submit(bucket: HomeBucket, purchase: Purchase, span: Span | null = null): Promise<PurchaseOutcome> {
     const key = purchaseKey(purchase);
     const equal = this.#lanes.get(bucketName(bucket))?.byKey.get(key);
@@ -218,10 +196,7 @@ export class Batcher {
     return !this.#isFull(lane) && (!lane.isGathering || lane.queue.length >= this.#crowd);
   }
 
-  /**
-   * Starts a batch at the end of this turn of the event loop, so that it contains all requests that the turn has read.
-   * No request waits longer for this.
-   */
+  /** Waits for the end of this turn of the event loop, which may read more requests for the same batch. */
   #leaveAfterThisTurn(lane: Lane): void {
     if (lane.isLeaving) return;
     lane.isLeaving = true;
@@ -231,10 +206,7 @@ export class Batcher {
     });
   }
 
-  /**
-   * Starts as many batches as are allowed, then sets the timer that the lane needs. Called whenever either may have
-   * changed.
-   */
+  /** Starts as many batches as are allowed, then sets the timer that the lane needs. */
   #leave(lane: Lane): void {
     while (lane.queue.length > 0 && this.#mayLeave(lane)) {
       const batch = this.#takeBatch(lane);
@@ -246,7 +218,6 @@ export class Batcher {
     if (isIdle) this.#lanes.delete(bucketName(lane.bucket));
   }
 
-  /** Starts the minimum interval before the next small batch. */
   #gather(lane: Lane): void {
     if (lane.isGathering || this.#crowd <= 1) return;
     lane.isGathering = true;
@@ -256,7 +227,7 @@ export class Batcher {
     });
   }
 
-  /** Answers purchases that have waited too long while every slot is taken. Nothing else answers them then. */
+  /** While every slot is taken, only this timer answers purchases that have waited too long. */
   #expireWhileFull(lane: Lane): void {
     if (lane.isExpiring || !this.#isFull(lane)) return;
     lane.isExpiring = true;
@@ -278,7 +249,7 @@ export class Batcher {
     lane.isExpiring = false;
   }
 
-  /** Takes the next batch from the queue. Purchases that have waited too long are answered instead. */
+  /** Takes the next batch from the queue. Answers purchases that have waited too long. */
   #takeBatch(lane: Lane): PendingPurchase[] {
     const { sizeMax, waitMaxMs } = this.#options;
     const nowMs = this.#ports.clock.monotonicMs();
@@ -321,10 +292,7 @@ export class Batcher {
     this.#leave(lane);
   }
 
-  /**
-   * Returns purchases to the front of the queue, in their order of arrival. Answers those that have been through
-   * `roundsMax` batches.
-   */
+  /** Returns purchases to the front of the queue in order of arrival. Answers those out of rounds. */
   #goAgain(lane: Lane, batch: readonly PendingPurchase[], indexes: number[]): void {
     const again: PendingPurchase[] = [];
     for (const index of indexes.sort((a, b) => a - b)) {
@@ -353,10 +321,7 @@ export class Batcher {
   }
 }
 
-/**
- * Turns a refusal into `unavailable` if the store refuses too many purchases in a row. A refusal is final only if the
- * store accepts other purchases.
- */
+/** Turns a refusal into `unavailable` if the store refuses too many purchases in a row. */
 function judged(lane: Lane, result: PurchaseOutcome): PurchaseOutcome {
   if (result.outcome === 'accepted') lane.refusedByStore = 0;
   if (result.outcome !== 'refused_by_store' || ++lane.refusedByStore <= REFUSED_IN_A_ROW_MAX) return result;

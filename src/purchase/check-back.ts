@@ -13,8 +13,8 @@ const ORIGIN = { group: GROUPS.writer, topic: TOPICS.purchase };
 
 /**
  * Answers the broker's check-back of a half message from the marker of its batch. When in doubt the answer is
- * `no_answer`, never a rollback, and the broker asks again (protocol rule 2). A message without our signature is parked
- * and rolled back without reading the marker, because it may name a batch whose units are deducted.
+ * `no_answer`, never a rollback, and the broker asks again (protocol rule 2). An unsigned message is parked and rolled
+ * back without reading the marker, because it may name a batch whose units are deducted.
  */
 export function createCheckBack(
   resolve: Reservations['resolve'],
@@ -26,8 +26,7 @@ export function createCheckBack(
     if (!(await messages.admits(half, ORIGIN))) return 'rollback';
     const decoded = decodeBatch(half.body);
     if (decoded.outcome !== 'decoded') {
-      // Another version of this program wrote the message. The broker will ask again, and reach a process of that
-      // version.
+      // Another version of this program wrote the message. The broker asks again and reaches a process of that version.
       log.error(
         { reason: decoded.outcome, detail: decoded.detail },
         'check-back for a half message that cannot be read',

@@ -4,7 +4,7 @@ import { purchaseKey, type PurchaseName } from '../core/purchase.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 
-/** How long an answer is kept, including the answer that there is no row. */
+/** How long an answer is kept, also the answer that no row exists. */
 const LIFE_MS = 3000;
 /** Maximum number of answers kept. Each takes half a kB. */
 const KNOWN_MAX = 20_000;
@@ -25,9 +25,8 @@ interface Waiting {
 }
 
 /**
- * Finds the rows of purchases in closed sales, for buyers who come late. Redis can no longer answer them, and a storm
- * of late buyers must not reach MySQL. Answers are kept for some seconds, and waiting callers share queries, at most 80
- * a second.
+ * Finds rows of purchases in closed sales, which Redis no longer answers. Protects MySQL from a storm of late buyers:
+ * keeps answers for some seconds and shares queries, at most 80 a second.
  */
 export class ClosedRows {
   readonly #repository: OrderRepository;
@@ -51,10 +50,7 @@ export class ClosedRows {
     });
   }
 
-  /**
-   * Returns the row of a purchase, at most some seconds old. Null if the purchase has no row.
-   * @throws OperationalError mysql
-   */
+  /** Returns a row at most some seconds old, or null if the purchase has none. @throws OperationalError mysql */
   async find(saleId: string, purchase: PurchaseName): Promise<Order | null | 'overloaded'> {
     const key = purchaseKey(purchase);
     const known = this.#known.get(`${saleId}/${key}`);

@@ -11,10 +11,9 @@ export interface ClosedSalePorts {
 }
 
 /**
- * Answers a purchase in a closed sale. While Redis has the sale, Redis gives the answer. If Redis may have lost it, a
- * repeated key is answered from its row; a purchase without a row may still hold units, so the sale is rebuilt first.
- * Of a retired sale, Redis has nothing. Every accepted purchase of such a sale has its row, so any other purchase is
- * too late.
+ * Answers a purchase in a closed sale. Redis answers while it has the sale. If Redis may have lost the sale, a repeated
+ * key is answered from its row. A purchase without a row may still hold units, so the sale is rebuilt first. A retired
+ * sale is not in Redis, but every accepted purchase of it has its row, so any other purchase is too late.
  * @param ask gets the answer from Redis
  * @throws OperationalError mysql
  */

@@ -7,14 +7,10 @@ import type { GetPurchasePorts } from './get-purchase.js';
 import { PurchaseWatch } from './purchase-watch.js';
 import { readPurchase } from './read-purchase.js';
 
-/**
- * The rank of each step. A purchase only moves to higher ranks, and the four steps with the highest rank are final:
- * `pending` → `ordered` → `paid` | `cancelled` | `expired`, or `failed`.
- */
+/** A purchase only moves to higher ranks. The four steps with the highest rank are final. */
 export const STEP_RANKS = { pending: 0, ordered: 1, paid: 2, cancelled: 2, expired: 2, failed: 2 } as const;
 export type StepWord = keyof typeof STEP_RANKS;
 
-/** How far a purchase has come. */
 export interface PurchaseStep {
   readonly word: StepWord;
   readonly status: PurchaseStatus;
@@ -41,10 +37,7 @@ export function stepOf(status: PurchaseStatus): PurchaseStep | null {
 export const isStepWord = (text: unknown): text is StepWord =>
   typeof text === 'string' && Object.hasOwn(STEP_RANKS, text);
 const isEnd = (word: StepWord): boolean => STEP_RANKS[word] === STEP_RANKS.paid;
-/**
- * Whether a step comes after the last step that was sent. No step is sent twice or taken back.
- * @param seen the last step that was sent, or null
- */
+/** Steps are never repeated or taken back. @param seen the last step that was sent, or null */
 const isNewStep = (word: StepWord, seen: StepWord | null): boolean =>
   seen === null || STEP_RANKS[word] > STEP_RANKS[seen];
 
@@ -59,9 +52,7 @@ export interface FollowPurchaseOptions {
   readonly pollMaxMs: number;
 }
 
-/**
- * A request to follow a purchase. The user id comes from the token, so a buyer cannot follow another buyer's purchase.
- */
+/** The user id comes from the token, so a buyer cannot follow another buyer's purchase. */
 export interface FollowQuery extends RequestRef {
   /** The last step that the follower has seen, or null. */
   readonly seen: StepWord | null;
@@ -71,10 +62,7 @@ export interface FollowQuery extends RequestRef {
   readonly signal: AbortSignal;
 }
 
-/**
- * Yields the steps of a purchase as they happen, without repeats and without steps that the follower has seen. A caller
- * that stops before the end must call `close`.
- */
+/** Yields the steps that the follower has not seen. A caller that stops before the end must call `close`. */
 export interface Following {
   readonly outcome: 'following';
   /** Ends after the last step of the purchase, or when the signal aborts. */
@@ -82,10 +70,7 @@ export interface Following {
   close(): void;
 }
 
-/**
- * - `ended`: the follower has already seen the last step
- * - `overloaded`: too many purchases are followed at once, in total, by this buyer, or from this address
- */
+/** `ended`: the follower has seen the last step. `overloaded`: too many followers, also per buyer or address. */
 export type FollowAnswer = Following | { readonly outcome: 'ended' | 'not_found' | 'overloaded' };
 
 /** Follows purchases step by step, using notifications and occasional reads of the stores. */
@@ -148,9 +133,7 @@ export class FollowPurchase {
     }
   }
 
-  /**
-   * Returns the next step. Null if there is none yet, or while Redis or MySQL is down, because the follower can wait.
-   */
+  /** Returns the next step. Null without one, or while Redis or MySQL is down, because the follower can wait. */
   async #next(watch: PurchaseWatch, query: FollowQuery, seen: StepWord | null): Promise<PurchaseStep | null> {
     const notified = await watch.next(Infinity, query.signal);
     if (query.signal.aborted) return null;

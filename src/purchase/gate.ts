@@ -17,10 +17,7 @@ export interface GateParts extends ClosedSalePorts {
   readonly clock: Clock;
   /** Counts purchase attempts by sale to find hot sales. If omitted, nothing is counted. */
   readonly hot?: HotSales | undefined;
-  /**
-   * Smooths the rate at which purchases reach the batcher. Returns null to proceed now, or a promise to proceed when it
-   * resolves.
-   */
+  /** Smooths the purchase rate. Returns null to proceed now, or a promise to wait for. */
   readonly smooth?: () => null | Promise<void> | 'rate_limited';
 }
 
@@ -37,7 +34,6 @@ export interface PurchaseRequest {
   readonly span?: Span | null;
 }
 
-/** Whether this process knows that a sale has no units left. */
 export function isSaleSoldOut(
   saleId: string,
   { snapshots, flags }: { readonly snapshots: SaleSnapshots; readonly flags: SoldOutFlags },
@@ -46,10 +42,7 @@ export function isSaleSoldOut(
   return found?.snapshot === 'ready' && flags.isSoldOut(found.sale);
 }
 
-/**
- * The start of the main path. It finds the sale, refuses sold-out purchases from memory, and submits all others to the
- * batcher.
- */
+/** Starts the main path: finds the sale, refuses sold-out purchases from memory, submits the others to the batcher. */
 export class PurchaseGate {
   readonly #parts: GateParts;
 
@@ -57,14 +50,14 @@ export class PurchaseGate {
     this.#parts = parts;
   }
 
-  /** Counts a purchase attempt that reached the sale, no matter how it ends. These attempts make a sale hot. */
+  /** Counts a purchase attempt that reached the sale, no matter how it ends. */
   countAttempt(saleId: string): void {
     this.#parts.hot?.countAttempt(saleId);
   }
 
   /**
-   * Refuses a purchase from memory, before its body is read. Returns null if `enter` must be called. A buyer who has an
-   * accepted purchase is never refused here: a repeat of that purchase is answered with its current state.
+   * Refuses a purchase from memory, before its body is read; null: call `enter`. Never refuses a buyer with an accepted
+   * purchase, because a repeat of it gets its current state.
    */
   refuseEarly(saleId: string, userId: string): 'sold_out' | null {
     const snapshot = this.#parts.snapshots.peek(saleId);
@@ -73,10 +66,7 @@ export class PurchaseGate {
     return this.#parts.flags.refuses(bucket, userId) ? 'sold_out' : null;
   }
 
-  /**
-   * Resolves to the answer to a purchase.
-   * @throws OperationalError redis or mysql, if the sale cannot be looked up
-   */
+  /** @throws OperationalError redis or mysql, if the sale cannot be looked up */
   async enter(request: PurchaseRequest): Promise<PurchaseOutcome> {
     const { snapshots, flags, batcher, clock, smooth } = this.#parts;
     const found = snapshots.get(request.saleId);
@@ -98,7 +88,6 @@ export class PurchaseGate {
   }
 }
 
-/** Builds the purchase and leaves out fields that have no value. */
 function purchaseOf({ userId, requestId, quantity, metadata, traceId }: PurchaseRequest): Purchase {
   const purchase: { -readonly [K in keyof Purchase]: Purchase[K] } = { userId, requestId, quantity };
   if (metadata !== undefined) purchase.metadata = metadata;

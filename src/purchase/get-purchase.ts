@@ -9,10 +9,7 @@ export interface GetPurchasePorts extends ReadPurchasePorts, WatchPorts {
   readonly metrics: StatusMetrics;
 }
 
-/**
- * A request for the status of a purchase. The user id comes from the token, so a buyer cannot ask for another buyer's
- * purchase.
- */
+/** The user id comes from the token, so a buyer cannot ask for another buyer's purchase. */
 export interface PurchaseQuery extends RequestRef {
   /** Maximum time to wait while the status is `pending`, ms. 0 answers at once. */
   readonly waitMs: number;
@@ -22,10 +19,7 @@ export interface PurchaseQuery extends RequestRef {
   readonly signal: AbortSignal;
 }
 
-/**
- * Maximum number of long polls that wait at the same time. Any further poll is answered at once. Each poll costs a read
- * of Redis.
- */
+/** Maximum number of waiting long polls. Any further poll is answered at once. Each poll costs a read of Redis. */
 const WAITERS_MAX = 2000;
 /** Maximum number of waiting long polls of one buyer. A buyer waits for one or a few purchases. */
 const WAITERS_PER_BUYER_MAX = 10;

@@ -1,10 +1,7 @@
 import type { Counter, Registry } from 'prom-client';
 import { metricMakers } from '../core/metric-makers.js';
 
-/**
- * How a batch ended. `bucket_empty` means that no purchase has been accepted yet and units are fetched from other
- * buckets.
- */
+/** `bucket_empty`: no purchase is accepted yet, and units are fetched from other buckets. */
 export type BatchVerdict =
   | 'all_answered_by_precheck'
   | 'bucket_empty'
@@ -19,17 +16,14 @@ export type BatchVerdict =
 /** The steps of a batch that wait for Redis or the broker. */
 export type BatchStep = 'precheck' | 'half' | 'deduct' | 'commit' | 'rollback';
 
-/** How a change was found for which a buyer waited: by a notification, or by reading the stores. */
+/** How the change that a buyer waited for was found. */
 export type FoundBy = 'notification' | 'read';
 
 const BATCH_SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
 export type PurchaseMetrics = ReturnType<typeof createPurchaseMetrics>;
 
-/**
- * Creates the metrics of the batcher. The hot path writes them once per batch.
- * @param queue read when the metrics are collected
- */
+/** The hot path writes these metrics once per batch. @param queue read when the metrics are collected */
 export function createPurchaseMetrics(
   registry: Registry,
   queue: () => { readonly waiting: number; readonly inFlight: number },
@@ -51,10 +45,7 @@ export function createPurchaseMetrics(
   readGauge('seckill_batches_in_flight', 'Batches in progress.', () => queue().inFlight);
   const byVerdict = new Map<BatchVerdict, Counter.Internal>();
   return {
-    /**
-     * @param size number of purchases in the batch
-     * @param tookMs time from precheck to commit or rollback
-     */
+    /** @param tookMs time from precheck to commit or rollback */
     batchPlaced(verdict: BatchVerdict, size: number, tookMs: number): void {
       let counter = byVerdict.get(verdict);
       if (!counter) byVerdict.set(verdict, (counter = batches.labels(verdict)));
@@ -65,7 +56,7 @@ export function createPurchaseMetrics(
     stepTook(step: BatchStep, tookMs: number): void {
       steps.labels(step).observe(tookMs / 1000);
     },
-    /** @param waitedMs how long the oldest purchase of a batch waited in the queue */
+    /** @param waitedMs how long the oldest purchase of a batch was queued */
     queueWaited(waitedMs: number): void {
       waited.observe(waitedMs / 1000);
     },
@@ -74,10 +65,7 @@ export function createPurchaseMetrics(
 
 export type StatusMetrics = ReturnType<typeof createStatusMetrics>;
 
-/**
- * Creates the metrics of buyers who wait for their purchase.
- * @param streams number of open event streams, read when the metrics are collected
- */
+/** @param streams number of open event streams, read when the metrics are collected */
 export function createStatusMetrics(registry: Registry, streams: () => number) {
   const { counter, readGauge } = metricMakers(registry);
   const found = counter(

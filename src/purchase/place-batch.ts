@@ -16,7 +16,6 @@ import type { SoldOutFlags } from './sold-out-flags.js';
 export interface PlaceBatchPorts {
   readonly store: Reservations;
   readonly channel: PurchaseChannel;
-  /** Fetches units from other buckets of the sale. */
   readonly units: UnitFetcher;
   readonly flags: SoldOutFlags;
   readonly snapshots: SaleSnapshots;
@@ -24,9 +23,8 @@ export interface PlaceBatchPorts {
   readonly log: Log;
 }
 
-/** No units were taken for this purchase. It may join the next batch, whose precheck gives the current answer. */
+/** No units were taken. The purchase may join the next batch, whose precheck gives the current answer. */
 export const AGAIN = { outcome: 'again' } as const;
-/** How a purchase leaves its batch: with an answer for its buyer, or to join another batch. */
 type PlaceResult = PurchaseOutcome | typeof AGAIN;
 /** Receives the result of the purchase at `index`. Called once per purchase, as soon as its result is known. */
 export type Deliver = (index: number, result: PlaceResult) => void;
@@ -35,10 +33,7 @@ const SOLD_OUT: PlaceResult = { outcome: 'sold_out' };
 const NOT_ENOUGH_LEFT: PlaceResult = { outcome: 'not_enough_left' };
 const REFUSED_BY_STORE: PlaceResult = { outcome: 'refused_by_store' };
 
-/**
- * Pauses before each call of `resolve` after a lost reply: the first call is immediate, later ones leave time to
- * reconnect.
- */
+/** Pauses before each `resolve` after a lost reply. The later ones leave time to reconnect. */
 const RESOLVE_PAUSES_MS = [0, 100, 400];
 
 /**
@@ -46,17 +41,15 @@ const RESOLVE_PAUSES_MS = [0, 100, 400];
  *
  * 1. precheck answers repeated keys and refuses purchases that have no chance, before anything is sent
  * 2. the other purchases become a batch: half message, deduct, commit or rollback (`holdUnits`)
- * 3. if its bucket has too few units for a purchase, units are fetched from the other buckets of the sale
- * 4. the sold-out flags and the snapshots are updated with what precheck has said about the sale
+ * 3. if the bucket has too few units, units are fetched from the other buckets of the sale
+ * 4. the sold-out flags and the snapshots learn what precheck has said about the sale
  *
- * If Redis refuses a whole batch with an error that is certain to repeat, its purchases are placed separately
- * (`placeApart`).
+ * If Redis refuses a whole batch for good, its purchases are placed separately (`placeApart`). Source: protocol rules 1
+ * to 4
  *
- * @param traceparent of the span that places the batch, or an empty string if there is none
- * @returns how the batch ended, for the metrics. All results are delivered by then, and the batch is committed or
- * rolled back.
- * @throws OperationalError if a precheck does not reach Redis; no units were taken for purchases that have no result
- * Source: protocol rules 1 to 4
+ * @param traceparent of the span that places the batch, or an empty string
+ * @returns how the batch ended. By then all results are delivered, and the batch is committed or rolled back.
+ * @throws OperationalError if a precheck does not reach Redis; purchases without a result took no units
  */
 export async function placeBatch(
   bucket: HomeBucket,
@@ -73,7 +66,7 @@ export async function placeBatch(
 
   assert(precheck.answers.length === purchases.length, 'precheck answers each purchase once');
   const survivors: number[] = [];
-  /** Purchases for which this bucket has too few units, though another bucket may have enough. */
+  /** Purchases for which this bucket has too few units. */
   const emptied: number[] = [];
   const isOneOfMany = bucket.buckets > 1;
   const answer = (index: number, result: PlaceResult): void => {
@@ -96,7 +89,7 @@ export async function placeBatch(
       verdict = await placeApart(bucket, batch.purchases, held, traceparent, deliverAs, ports);
     } else verdict = held;
   } else if (isResharded(bucket, precheck.buckets)) {
-    // The sale was split in the meantime. Precheck answers `loading` to every purchase, so none is left for a batch.
+    // The sale was split in the meantime: precheck answers `loading` to every purchase.
     await ports.snapshots.forget(bucket.saleId);
   }
 
@@ -112,7 +105,7 @@ export async function placeBatch(
 }
 
 /**
- * @returns an error of Redis if it is certain to repeat
+ * @returns an error of Redis that is certain to repeat
  * @throws any other error
  */
 async function precheckAll(
@@ -129,12 +122,10 @@ async function precheckAll(
 }
 
 /**
- * Places purchases that Redis refuses when they are together. Redis would refuse the same batch again, so each half
- * becomes a batch, and so on, down to the single purchase that Redis refuses. Only its buyer gets a refusal. Both
- * halves run at once, so a batch of 192 occupies its slot for the time of nine batches, no matter how many purchases
- * are bad.
- * @throws OperationalError like `placeBatch`, but only when both halves have ended, because they deliver results until
- * then. Source: docs/decisions/0058-a-refused-purchase-fails-alone.md
+ * Places purchases that Redis refuses together. Halves the batch until each refused purchase is alone; only its buyer
+ * gets a refusal. Both halves run at once, so a batch of 192 occupies its slot for the time of nine batches at most.
+ * Source: docs/decisions/0058-a-refused-purchase-fails-alone.md
+ * @throws OperationalError like `placeBatch`, after both halves have ended, because they deliver results until then
  */
 async function placeApart(
   bucket: HomeBucket,
@@ -166,7 +157,7 @@ async function placeApart(
 
 /**
  * Runs the transaction of one batch: half message, deduct, commit or rollback.
- * @returns an error if Redis refuses this batch for good; no units were taken, and no result was delivered
+ * @returns an error if Redis refuses this batch for good; then no units were taken and no result was delivered
  */
 async function holdUnits(
   batch: Batch,
@@ -243,7 +234,7 @@ function formBatch(
   });
 }
 
-/** Deducts once. If the reply is lost or the script failed, the marker tells what happened. */
+/** Deducts once. After a lost reply or a failed script, the marker tells what happened. */
 async function deduct(batch: Batch, { store, clock }: PlaceBatchPorts): Promise<DeductVerdict> {
   const verdict = await store.deduct(batch);
   if (verdict.outcome !== 'outcome_unknown' && verdict.outcome !== 'errored') return verdict;
@@ -258,20 +249,20 @@ async function deduct(batch: Batch, { store, clock }: PlaceBatchPorts): Promise<
 }
 
 /**
- * Drops the half message of a batch that took no units. A buyer may be refused or placed again only once the broker has
- * confirmed the rollback, and only if the marker still says `aborted`. If Redis has lost the marker in the meantime, a
- * check-back may have committed the batch, and the broker confirms even a late rollback (protocol rule 3).
- * @returns whether it is certain that the batch creates no order
+ * Drops the half message of a batch that took no units. A buyer may be refused or placed again only once the broker
+ * confirms the rollback and the marker still says `aborted`. If Redis lost the marker, a check-back may have committed
+ * the batch, and the broker confirms even a late rollback (protocol rule 3).
+ * @returns whether the batch certainly creates no order
  */
 async function rollBack(half: HalfMessage, batch: Batch, { store }: PlaceBatchPorts): Promise<boolean> {
   return (await half.rollback()) && (await store.resolve(batch)) === 'aborted';
 }
 
 /**
- * Answers purchases whose own bucket has too few units, in a sale with several buckets. Fetches units from the other
- * buckets and places the purchases again. The answer is `sold_out` only if all buckets together have too few units.
- * @param emptied indexes of these purchases; each of them gets its result
- * @returns units left in all buckets, or null if they were not counted, and whether any purchase is placed again
+ * Fetches units from the other buckets and places the purchases again. Answers `sold_out` only if all buckets together
+ * have too few units.
+ * @param emptied indexes of the purchases; each gets its result
+ * @returns units left in all buckets (null if not counted) and whether any purchase is placed again
  */
 async function fetchFromOtherBuckets(
   home: HomeBucket,
@@ -312,17 +303,11 @@ async function fetchFromOtherBuckets(
   }
 }
 
-/**
- * Returns the refusal of a purchase that wants more units than are left. A buyer who wants several units may still get
- * fewer.
- */
+/** A buyer who wants more units than are left may still get fewer. */
 const tooFewLeft = ({ quantity }: Purchase, unitsLeft: number): PlaceResult =>
   quantity > 1 && unitsLeft > 0 ? NOT_ENOUGH_LEFT : SOLD_OUT;
 
-/**
- * Fetches units. Returns `unavailable` if Redis is down, so that purchases that were already answered keep their
- * answers.
- */
+/** Returns `unavailable` if Redis is down, so purchases that were already answered keep their answers. */
 async function fetchUnits(
   units: UnitFetcher,
   home: HomeBucket,
@@ -337,8 +322,8 @@ async function fetchUnits(
 }
 
 /**
- * Whether the sale has more buckets than the caller's snapshot says. The number of buckets only grows. If this bucket
- * reports fewer, a reshard has not reached it yet, and the snapshot is right.
+ * Whether the sale has more buckets than the snapshot says. Buckets only increase: a bucket that reports fewer has not
+ * been reached by the reshard yet.
  */
 function isResharded(bucket: HomeBucket, buckets: number | null): boolean {
   return buckets !== null && buckets > bucket.buckets;

@@ -8,7 +8,7 @@ import { statusOf } from './read-purchase.js';
 export interface WatchPorts {
   readonly notifications: PurchaseNotifications;
   readonly clock: Clock;
-  /** Returns a number from 0 up to 1, used to spread the reads of many waiting callers. */
+  /** Returns a number from 0 up to 1. */
   readonly random: () => number;
 }
 
@@ -17,26 +17,22 @@ const FIRST_PAUSE_MS = 50;
 const PAUSE_GROWTH = 3;
 /** A pause is shortened by up to this fraction, so that callers who came in one burst do not poll in one burst. */
 const PAUSE_SPREAD = 0.2;
-/**
- * After a broken connection, thousands of callers have to read. Their reads are spread over this time, because Redis
- * has only just returned.
- */
+/** After a broken connection, thousands of callers read. Spreads their reads, because Redis has only just returned. */
 const READ_AFTER_RECONNECT_MS = 1000;
 
-/** Decides when to read the status of one purchase: after a notification, and from time to time without one. */
+/** Decides when to read the status of a purchase: after a notification, and now and then without one. */
 export class PurchaseWatch {
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #pollMaxMs: number;
   readonly #unsubscribe: () => void;
   #pauseMs = FIRST_PAUSE_MS;
-  /** The notification that has arrived since the last read. */
   #notified: OrderNotification | null = null;
-  /** When to read because a notification may have been missed, in monotonic ms. */
+  /** When to read in case a notification was missed, monotonic ms. */
   #readAtMs = Infinity;
   #sleeping: AbortController | null = null;
 
-  /** @param pollMaxMs maximum pause without a notification, ms. The first pauses are short and grow up to it. */
+  /** @param pollMaxMs maximum pause without a notification, ms; the first pauses are shorter */
   constructor(purchase: RequestRef, { notifications, clock, random }: WatchPorts, pollMaxMs: number) {
     this.#clock = clock;
     this.#random = random;
@@ -53,7 +49,7 @@ export class PurchaseWatch {
 
   /**
    * Waits until it is time to read, at most `maxMs`, or until `signal` aborts. Never rejects.
-   * @returns the status of the order if a notification has brought it, else null
+   * @returns the status that a notification has brought, else null
    */
   async next(maxMs: number, signal: AbortSignal): Promise<PurchaseStatus | null> {
     const pauseMs = this.#pauseMs * (1 - PAUSE_SPREAD * this.#random());
@@ -79,7 +75,6 @@ export class PurchaseWatch {
     this.#unsubscribe();
   }
 
-  /** Sleeps, but ends early on a notification. */
   async #sleep(ms: number, signal: AbortSignal): Promise<void> {
     const sleeping = new AbortController();
     const wake = (): void => sleeping.abort();

@@ -10,7 +10,7 @@ import type { StockStore } from '../core/ports/stock-store.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
 import type { ClosedRows } from './closed-rows.js';
 
-/** Longer than the broker keeps a message, and longer than reconcile goes on comparing a closed sale. */
+/** Longer than the broker keeps a message and reconcile compares a closed sale. */
 const FORGOTTEN_AFTER_MS = 8 * 24 * 60 * 60 * 1000;
 
 export interface ReadPurchasePorts {
@@ -22,10 +22,9 @@ export interface ReadPurchasePorts {
 }
 
 /**
- * Reads the status of a purchase: first from Redis, because a 202 is sent before the row exists, then from MySQL, which
- * has the final state. A notification carries that state and saves the query, but it counts only once Redis has the
- * order too. Redis may be seconds behind after the death of a worker, and the next read must not take back what a buyer
- * has seen. A retired sale is only in MySQL.
+ * Reads first from Redis, because a 202 is sent before the row exists, then from MySQL, which has the final state. A
+ * notification saves the query, but counts only once Redis has the order too: Redis may lag seconds behind after the
+ * death of a worker, and the next read must not take back what a buyer has seen. A retired sale is only in MySQL.
  * @param notified the status of the order from a notification, or null
  * @throws OperationalError redis or mysql
  */
@@ -47,9 +46,9 @@ export async function readPurchase(
   if (notified !== null) return notified;
   const [row] = await repository.findByPurchases(saleId, [{ userId, requestId }]);
   if (row) return statusOf(row);
-  // Redis has an order that MySQL has lost. An operator will decide, so the answer is not final.
+  // Redis has an order that MySQL has lost. An operator decides, so the answer is not final.
   if (entry !== null) return { status: 'pending' };
-  // Without the snapshot, the buyer's bucket is unknown, and an accepted purchase could be reported as "not found".
+  // Without the snapshot, the bucket is unknown, and an accepted purchase could be reported as "not found".
   if (snapshot.snapshot === 'loading') {
     throw new OperationalError('mysql', `sale ${saleId} is loading`, { retryable: true });
   }
@@ -60,17 +59,11 @@ export async function readPurchase(
   return { status: 'not_found' };
 }
 
-/**
- * Whether Redis may have lost the sale for good. By that time, every accepted purchase has its row. A sale that does
- * not exist never had a purchase.
- */
+/** Whether Redis may have lost the sale for good. By then, every accepted purchase has its row. */
 const isForgotten = (snapshot: SaleSnapshot, nowMs: number): boolean =>
   snapshot.snapshot !== 'ready' || nowMs - snapshot.sale.closesAtMs > FORGOTTEN_AFTER_MS;
 
-/**
- * Returns the status of an order. A cancelled or expired order is still `ordered`, because the buyer had the order; its
- * state says how it ended.
- */
+/** A cancelled or expired order is still `ordered`. Its state says how it ended. */
 export function statusOf(order: Pick<Order, 'orderId' | 'state' | 'reason'>): PurchaseStatus {
   if (order.state === 'failed') {
     return { status: 'failed', orderId: order.orderId, reason: order.reason ?? 'unknown' };

@@ -7,23 +7,19 @@ import { bucketName, homeBucket, type HomeBucket, type SaleBuckets } from '../co
 import type { UnitFetcher } from '../sales/stock/gather-units.js';
 
 export interface SoldOutFlagsOptions {
-  /**
-   * How long a flag applies after zero units were seen, ms. Released units are offered again after this time at the
-   * latest.
-   */
+  /** How long a flag applies after zero units were seen, ms. Delays the sale of released units by at most this time. */
   readonly lifeMs: number;
   /**
-   * Maximum number of accepted buyers kept, over all sales. The least recently used flags make room. A bucket that has
-   * more buyers than this gets no flag: Redis refuses its purchases, which is slower but equally correct.
+   * Maximum number of accepted buyers kept, over all sales. The least recently used flags make room. A bucket with more
+   * buyers gets no flag: Redis refuses its purchases, which is slower but equally correct.
    */
   readonly buyersMax: number;
 }
 
 export interface SoldOutFlagsPorts {
   readonly store: StockStore;
-  /** Counts the units in all buckets of a sale with several buckets. */
   readonly units: UnitFetcher;
-  /** Names the buyers who are accepted after a bucket was read. If omitted, the whole bucket is read again. */
+  /** Names buyers who are accepted after a bucket was read. If omitted, the whole bucket is read again. */
   readonly notifications?: PurchaseNotifications;
   readonly clock: Clock;
   readonly log: Log;
@@ -31,25 +27,21 @@ export interface SoldOutFlagsPorts {
 
 interface Flag {
   /**
-   * Every buyer who was ever accepted. For these buyers, Redis is asked, so that a repeat of an accepted purchase is
-   * never `sold_out`. Buyers are kept rather than keys, because a buyer who buys and cancels repeatedly adds a key each
-   * time.
+   * Every buyer who was ever accepted. Their requests go to Redis, so a repeat of an accepted purchase is never
+   * `sold_out`. Holds buyers rather than keys: a buyer who buys and cancels repeatedly adds a key each time.
    */
   buyers: Set<string>;
-  /**
-   * The epoch of the sale when the buyers were read. After a rebuild, the sale may have the same number of accepted
-   * buyers, but different ones.
-   */
+  /** Epoch of the sale when the buyers were read. A rebuild may replace buyers without changing their number. */
   epoch: number;
   /** The flag refuses until this time. */
   untilMs: number;
-  /** Until this time no units are assumed to be left, though the accepted buyers may not be known yet. */
+  /** The bucket counts as empty until this time, though its accepted buyers may not be known yet. */
   emptyUntilMs: number;
   /** True while the flag is being armed or renewed. */
   isBusy: boolean;
-  /** The future `buyers`, while the bucket is being read. */
+  /** The future `buyers` during a read of the bucket. */
   reading: Set<string> | null;
-  /** When accepted buyers were found missing, because their notification has not arrived. 0 if none is missing. */
+  /** When accepted buyers were found whose notification has not arrived. 0 if none is missing. */
   missingSinceMs: number;
   /** Ends listening for new buyers. Null if the flag does not listen. */
   end: (() => void) | null;
@@ -57,32 +49,27 @@ interface Flag {
 
 interface Counted {
   readonly beganMs: number;
-  /** Resolves to null if the units cannot be counted now. */
+  /** Null if the units cannot be counted now. */
   readonly unitsLeft: Promise<number | null>;
 }
 
-/** No buyer has this id. */
 const NOBODY = '';
-/** Maximum number of buckets whose flag is kept. Beyond it, the least recently used flag is dropped. */
+/** Maximum number of flags kept. The least recently used flag makes room. */
 const FLAGS_MAX = 1000;
-/**
- * How long missing buyers have to appear in notifications. A notification follows once the order is in MySQL. If buyers
- * are still missing after this time, their notification is late or lost, and the whole bucket is read again.
- */
+/** Notifications of missing buyers come once their orders are in MySQL. Then the whole bucket is read again. */
 const NOTIFIED_WITHIN_MS = 2000;
 /**
- * Maximum age of a count of all buckets, as a fraction of the life of a flag. Each bucket has a flag, and each flag
- * needs the units of all buckets. If every flag counted for itself, the cost would grow with the square of the number
- * of buckets.
+ * Maximum age of a count of all buckets, as a fraction of the life of a flag. Flags share counts: if the flag of every
+ * bucket counted all buckets itself, the cost would grow with the square of the number of buckets.
  */
 const COUNT_AGE_MAX = 1 / 4;
-/** A flag that has refused no buyer for this long is dropped, together with its buyers. */
+/** A flag that refuses no buyer for this long is dropped with its buyers. */
 const IDLE_MS = 60_000;
 
 /**
- * Answers most requests for a sold-out sale from memory. A flag is armed after precheck has seen zero units left and
- * this process has read the accepted buyers. The flag applies for `lifeMs`. While it refuses buyers, it is renewed in
- * the background before it ends, because otherwise all buyers would reach Redis together each time it ends.
+ * Answers most requests for a sold-out sale from memory. A flag is armed once precheck has seen zero units left and
+ * this process has read the accepted buyers. It applies for `lifeMs`. While it refuses buyers, it is renewed in the
+ * background before it ends; otherwise all buyers would reach Redis together each time.
  */
 export class SoldOutFlags {
   readonly #options: SoldOutFlagsOptions;
@@ -97,7 +84,6 @@ export class SoldOutFlags {
     this.#ports = ports;
   }
 
-  /** Number of buyers kept, over all sales. */
   get buyers(): number {
     let sum = 0;
     for (const { buyers } of this.#flags.values()) sum += buyers.size;
@@ -117,8 +103,8 @@ export class SoldOutFlags {
   }
 
   /**
-   * Whether no bucket has units left. True from the first time that zero was seen, even if the accepted buyers are not
-   * known yet. Ends with the flag, so that the next purchase notices returned units.
+   * Whether no bucket has units left. True as soon as zero is seen, before the accepted buyers are known. Ends with the
+   * flag, so the next purchase notices returned units.
    */
   isSoldOut({ saleId, buckets }: SaleBuckets): boolean {
     for (let bucket = 0; bucket < buckets; bucket++) {
@@ -131,9 +117,9 @@ export class SoldOutFlags {
   }
 
   /**
-   * Records the units that precheck has seen. For a sale with several buckets, these are the units of all buckets. Null
-   * is ignored: a bucket that is not loaded is not sold out.
-   * @param seenMs when precheck was sent, because its answer may have taken long. Default: now.
+   * Records the units that precheck has seen: of all buckets, if the sale has several. Ignores null, the answer of a
+   * bucket that is not loaded.
+   * @param seenMs when precheck was sent, monotonic ms
    */
   observe(ref: HomeBucket, unitsLeft: number | null, seenMs: number = this.#ports.clock.monotonicMs()): void {
     if (this.#ports.clock.monotonicMs() >= this.#tidyAtMs) this.#dropIdle();
@@ -151,10 +137,7 @@ export class SoldOutFlags {
     void this.#whileBusy(armed, ref, this.#arm, seenMs);
   }
 
-  /**
-   * Renews a flag with one read of Redis for all buyers. Does not renew it if the sale is not simply sold out, because
-   * precheck then finds the right refusal.
-   */
+  /** Renews a flag with one read of Redis for all buyers, unless precheck would find another refusal than sold out. */
   readonly #renew = async (ref: HomeBucket, flag: Flag, seenMs: number): Promise<void> => {
     const sale = await this.#ports.store.readSale(ref);
     if (sale === null || sale.state === 'closed' || sale.nowMs >= sale.closesAtMs) {
@@ -226,10 +209,7 @@ export class SoldOutFlags {
     });
   }
 
-  /**
-   * Drops the least recently used flags until `count` buyers fit.
-   * @returns false if they never fit
-   */
+  /** Drops the least recently used flags until `count` buyers fit. @returns false if they never fit */
   #makeRoom(count: number, ref: HomeBucket): boolean {
     const { buyersMax } = this.#options;
     if (count > buyersMax) return false;
@@ -284,7 +264,6 @@ const newFlag = (): Flag => ({
   end: null,
 });
 
-/** Ends the flag, because units are available again. */
 function forget(flag: Flag): void {
   flag.untilMs = 0;
   flag.emptyUntilMs = 0;

@@ -6,16 +6,12 @@ import type { OrderCursor } from '../core/ports/reconcile-repository.js';
 import type { RecoveryMetrics } from './metrics.js';
 
 const ACTOR = 'keeper';
-/** Maximum number of due sales that one query reads. */
 const DUE_MAX = 1_000;
 /** Maximum number of orders per transaction, which takes some tens of ms. */
 const ORDERS_PER_STEP = 500;
-/**
- * Maximum number of steps per run. A small sale is one step. A step may find no orders if another keeper has moved
- * them.
- */
+/** Maximum number of steps per run. A small sale is one step, and a step may find no orders. */
 const STEPS_MAX = 500;
-/** Pause before a sale is retried if some of its orders stay or cannot be moved. A failed step is retried sooner. */
+/** Pause if some orders of a sale stay or cannot be moved. A failed step is retried sooner. */
 const KEPT_AGAIN_MS = 10 * 60_000;
 const FAILED_AGAIN_MS = 10_000;
 
@@ -27,10 +23,9 @@ interface Underway {
 }
 
 /**
- * Moves the orders of sales that were retired long ago to the archive, sale by sale, so that `orders` holds little more
- * than the sales that still sell. If a keeper dies, each order is either in its old place or in the archive, and the
- * next keeper continues.
- * @param afterMs how long after the retirement of a sale its orders move
+ * Moves the orders of sales retired long ago to the archive, sale by sale, so `orders` holds little more than the sales
+ * that still sell. If a keeper dies, each order is in one of both places, and the next keeper continues.
+ * @param afterMs since the retirement of the sale
  * @param ordersPerRun maximum number of orders that one run moves
  */
 export function archiveOrders(
@@ -57,7 +52,7 @@ export function archiveOrders(
     await archive.later(saleId, forMs);
   };
 
-  /** @returns how many orders the step moved or kept */
+  /** @returns how many orders were moved or kept */
   const step = async (sale: Underway, max: number): Promise<number> => {
     const { moved, kept, next } = await archive.move(sale.saleId, sale.from, max);
     metrics.ordersArchived(moved);

@@ -5,15 +5,14 @@ import type { OrderRepository } from '../core/ports/order-repository.js';
 
 type MarkingStore = Pick<BatchStore, 'markRecorded'>;
 
-/** How many rows of a batch are live, and how many have ended. */
 interface MarkedRows {
   readonly live: number;
   readonly ended: number;
 }
 
 /**
- * Marks a batch as recorded in Redis if each of its purchases has its row among these.
- * @returns null if a row is missing, and nothing was marked
+ * Marks a batch as recorded in Redis if each purchase has its row among these.
+ * @returns null if a row is missing; nothing was marked
  * @throws OperationalError redis
  */
 export async function markIfComplete(
@@ -28,9 +27,9 @@ export async function markIfComplete(
 }
 
 /**
- * Marks a batch as recorded in Redis if it wrote the row of each of its purchases itself. Rows that another batch wrote
- * do not count, because this batch may hold further units.
- * @returns null if a row is missing or belongs to another batch, and nothing was marked
+ * Marks a batch as recorded in Redis if it wrote every row itself. Rows of another batch do not count, because this
+ * batch may hold further units.
+ * @returns null if a row is missing or of another batch; nothing was marked
  * @throws OperationalError redis or mysql
  */
 export async function markIfRecorded(

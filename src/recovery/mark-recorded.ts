@@ -10,10 +10,10 @@ import type { RecoveryMetrics } from './metrics.js';
 import { pendingBuckets } from './pending-buckets.js';
 
 /**
- * Marks batches as recorded that are in MySQL but still in `pending`, because a worker died, or lost Redis, between
- * COMMIT and `markRecorded`. Most batches in `pending` have not been written yet, so only their ids are read. Each run
- * continues where the last one ended, in rotation.
- * @param afterMs minimum age of a batch: a worker may still be processing a younger one
+ * Marks batches that are in MySQL but still in `pending`, because a worker died or lost Redis between COMMIT and
+ * `markRecorded`. Most pending batches are not written yet, so only their ids are read. Each run continues where the
+ * last one ended, in rotation.
+ * @param afterMs minimum age of a batch: a worker may still process a younger one
  * @param maxPerBucket maximum number of batches per bucket and run
  */
 export function markRecorded(
@@ -33,7 +33,7 @@ export function markRecorded(
   /** How many of the oldest batches of a bucket the next run skips. */
   let skipped: ReadonlyMap<string, number> = new Map();
 
-  /** @returns how many of the oldest batches the next run skips; 0 after the last batch */
+  /** @returns the same number for this bucket; 0 after the last batch */
   const markBucket = async (ref: BucketRef, skip: number): Promise<number> => {
     let looked = 0;
     let marked = 0;

@@ -7,7 +7,6 @@ import type { WatchedState } from '../core/waiting-states.js';
 
 export type RecoveryMetrics = ReturnType<typeof createRecoveryMetrics>;
 
-/** The brokers, and the messages that they hold. */
 export interface MessageFigures {
   /** `down` says why a broker does not answer. */
   readonly brokers: readonly { readonly down: string | null }[];
@@ -20,10 +19,7 @@ interface HeldMessages {
   readonly groups: readonly {
     readonly group: string;
     readonly topic: string;
-    /**
-     * Messages that no consumer of the group has received yet, and the age of the oldest in ms, or null if there are
-     * none.
-     */
+    /** Messages that no consumer of the group has received. `oldestMs` is null if there are none. */
     readonly lag: number;
     readonly oldestMs: number | null;
   }[];
@@ -33,7 +29,6 @@ interface HeldMessages {
   readonly discarded: number;
 }
 
-/** Metrics of the keeper jobs that finish, repair and compare. */
 export function createRecoveryMetrics(registry: Registry) {
   return {
     ...batchMetrics(registry),
@@ -66,9 +61,7 @@ function batchMetrics(registry: Registry) {
     redriven: (batches: number): void => redriven.inc(batches),
     /** Counts batches that MySQL had while Redis still held them in `pending`. */
     markedLate: (batches: number): void => marked.inc(batches),
-    /** Counts messages parked in `dead_letters`. */
     parked: (messages: number): void => parked.inc(messages),
-    /** Sets the number of messages in `dead_letters` that wait for an operator. */
     deadLettersParked: (messages: number): void => waiting.set(messages),
     /** Sets the number of batches in `pending` over all sales, and the age of the oldest in ms. */
     pending(batches: number, oldestMs: number): void {
@@ -116,7 +109,7 @@ function repairMetrics(registry: Registry) {
     ['sales'],
   );
   return {
-    /** @param tookMs time from the first command of the repair to its last */
+    /** @param tookMs from the first command of the repair to its last */
     repairTried(result: 'repaired' | 'busy' | 'superseded' | 'failed', tookMs: number): void {
       tries.labels(result).inc();
       if (result === 'repaired') seconds.observe(tookMs / 1000);
@@ -220,10 +213,7 @@ function reconcileMetrics(registry: Registry) {
     () => (performance.now() - lastRunMs) / 1000,
   );
   return {
-    /**
-     * Records the end of a comparison.
-     * @param findings number of findings of each kind; a missing kind counts as 0
-     */
+    /** @param findings by kind; a missing kind counts as 0 */
     reconciled(findings: Readonly<Partial<Record<FindingKind, number>>>): void {
       lastRunMs = performance.now();
       for (const kind of FINDING_KINDS) found.labels(kind).set(findings[kind] ?? 0);

@@ -9,8 +9,8 @@ import { listSalesInRedis } from '../sales/list-sales-in-redis.js';
 import type { RecoveryMetrics } from './metrics.js';
 
 /**
- * Finds every bucket that has a batch that is deducted but not marked as recorded. Closed sales are included, because
- * batches may still be under way. For sales at rest, only a count is read.
+ * Finds buckets with batches that are deducted but not marked as recorded, also of closed sales. For sales at rest,
+ * only a count is read.
  * @param faults collects the faults of buckets that did not answer
  */
 export async function pendingBuckets(
@@ -23,7 +23,6 @@ export async function pendingBuckets(
   return found.refs;
 }
 
-/** Jobs that look for pending batches within this time of each other share the answer. */
 const KEPT_MS = 500;
 
 /** Reads the buckets with pending batches only once for all jobs that ask for the same buckets at about the same time. */
@@ -38,8 +37,8 @@ export function sharePending(store: BatchStore, clock: Clock): BatchStore {
 }
 
 /**
- * Publishes how many batches are deducted but not marked as recorded, and how many of them are overdue, over the
- * buckets that answer. The broker's own gauge drifts; this one cannot.
+ * Publishes how many batches are deducted but not marked as recorded, and how many are overdue, over the buckets that
+ * answer. Unlike the broker's own gauge, this one cannot drift.
  * @param overdueAfterMs age from which a batch is overdue
  */
 export function watchPending(

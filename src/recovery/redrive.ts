@@ -24,27 +24,20 @@ interface RedrivePorts {
   readonly metrics: RecoveryMetrics;
 }
 
-/**
- * Length of the lease on a batch. If the batch is not published, because the keeper died or the broker refused it, it
- * is due again after this time.
- */
+/** Lease on a batch. If the keeper dies or the broker refuses the batch, it is due again after this time. */
 const LEASE_MS = 20_000;
-/** Maximum number of batches that are leased together and then published at the same time. */
+/** Maximum number of batches leased together and published at once. */
 const PER_TAKE = 32;
-/**
- * How many such groups are under way at once, of several buckets or of one. Each takes at most its share of the batches
- * left in this run.
- */
+/** Groups under way at once, of several buckets or of one. Each takes at most its share of what this run may take. */
 const TAKES_AT_ONCE = 4;
 /** The pause between two publications of a batch equals its age, up to this many times `afterMs`. */
 const PAUSE_FACTOR_MAX = 16;
 
 /**
- * Publishes batches again whose message never arrived (protocol rule 8). If the message did arrive, the worker finds
- * the batch `already_recorded`. Keepers lease batches in Redis, so several keepers share the work; a worker that is
- * still retrying a batch keeps it in the same way (decision 29). Buckets take turns, so that a sale with very many
- * batches does not delay the batches of other sales.
- * @param afterMs age after which a batch is published again; must be longer than a check-back takes
+ * Publishes batches again whose message never arrived (protocol rule 8). If it did arrive, the worker finds the batch
+ * `already_recorded`. Leases in Redis let several keepers share the work and let a worker keep a batch that it is still
+ * retrying (decision 29). Buckets take turns, so a sale with many batches does not delay others.
+ * @param afterMs age after which a batch is published again; longer than a check-back takes
  * @param max maximum number of batches published per run
  */
 export function redrive(
@@ -62,7 +55,7 @@ export function redrive(
       const faults = new BucketFaults();
       const refused = new RefusedBatches();
       let left = max;
-      /** Buckets that have no more batches in this run, or that did not answer. */
+      /** Buckets without more batches in this run, or without an answer. */
       const dry = new Set<string>();
       const take = async (ref: BucketRef): Promise<void> => {
         const wanted = Math.min(PER_TAKE, Math.ceil(left / TAKES_AT_ONCE));
@@ -96,10 +89,7 @@ export function redrive(
   };
 }
 
-/**
- * Publishes batches. A published batch gets its pause; any other keeps its lease.
- * @throws OperationalError redis
- */
+/** A published batch gets its pause; any other keeps its lease. @throws OperationalError redis */
 async function publish(
   ref: BucketRef,
   batches: readonly PendingBatch[],
@@ -136,8 +126,8 @@ async function publish(
 }
 
 /**
- * Counts the batches that the broker refused in one run. A single refused batch must not hold up the others. But if the
- * broker refuses all of them, the run must stop, or it would lose a time-out on every lease.
+ * Counts the batches that the broker refused in one run. A single one must not hold up the others. If the broker
+ * refuses all, the run must stop, or it would lose a time-out on every lease.
  */
 class RefusedBatches {
   #first: OperationalError | null = null;
@@ -177,8 +167,7 @@ const turned = (refs: readonly BucketRef[], by: number): readonly BucketRef[] =>
 
 /**
  * The deduct time from which each bucket is searched for batches that were never leased. A search continues where the
- * last one ended. From time to time it starts at the beginning, because a new Redis server may have a clock that is
- * behind that of the old one.
+ * last one ended. From time to time it starts over, because the clock of a new Redis server may be behind.
  */
 class Windows {
   readonly #againMs: number;

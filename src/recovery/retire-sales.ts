@@ -22,7 +22,7 @@ export interface RetirePorts extends BothSides {
   readonly parkedBatchesOf: RepairRepository['parkedBatchesOf'];
   readonly reconcile: {
     readonly jobs: CompensationRepository['list'];
-    /** Compares Redis and MySQL for a sale that is over. Returns `none` while another process compares it. */
+    /** Compares Redis and MySQL. `none`: another process compares this sale. */
     readonly compareEnded: (
       saleId: string,
     ) => Promise<{ readonly outcome: RunOutcome; readonly hasStaleMarkers: boolean }>;
@@ -46,18 +46,16 @@ type KeptReason = 'pending' | 'parked' | 'outbox' | 'compensation' | 'in_repair'
 const ACTOR = 'keeper';
 /** Maximum number of due sales that a run reads. Kept sales are counted too, so they may make other sales wait. */
 const DUE_MAX = 10_000;
-/** Maximum number of sales per run. The comparison of each sale reads all its orders. */
+/** Maximum number of sales per run. Each comparison reads all orders. */
 const TRIED_MAX = 50;
-/** Pause before a kept sale is tried again. */
 const TRY_AGAIN_MS = 10 * 60_000;
-/** Pause before a sale is tried again if its Redis server did not answer. Sales on other servers come first. */
+/** Pause if the Redis server of a sale did not answer. Sales on other servers come first. */
 const UNREADABLE_AGAIN_MS = 60_000;
-/** Maximum number of requests whose rows one statement looks up. */
 const REQUESTS_PER_READ = 500;
 
 /**
- * Retires sales that have been over for a long time: from then on, every program reads them only from MySQL, and Redis
- * may forget them. A sale is retired only if Redis knows nothing that MySQL does not have. Any other sale is kept.
+ * Retires sales that have been over for long: from then on, every program reads them only from MySQL, and Redis may
+ * forget them. A sale is kept unless MySQL has everything that Redis knows.
  * @param afterMs how long after its end a sale is retired
  * @param markerAgeMs age after which no check-back needs a marker
  */
@@ -66,7 +64,7 @@ export function retireSales(
   { afterMs, markerAgeMs }: { readonly afterMs: number; readonly markerAgeMs: number },
 ): Job {
   const { sales, clock, log, metrics } = ports;
-  /** saleId → why the sale was kept (null if it could not be read), and when it is tried again. */
+  /** saleId → why it was kept (null: could not be read), and when it is tried again. */
   let kept = new Map<string, { readonly why: KeptReason | null; readonly dueMs: number }>();
   return {
     name: 'retire-sales',
@@ -121,8 +119,7 @@ async function reasonToKeep(
       return 'in_repair';
     case 'not_loaded':
     case 'other_server':
-      // The sale is not rebuilt only to be forgotten: everything that Redis has lost is in MySQL, and the rest is
-      // compared.
+      // The sale is not rebuilt only to be forgotten: MySQL has everything that Redis lost, and the rest is compared.
       if (await hasMoreThanRows(sale, ports)) {
         await repairs.askForRepair(saleId); // after the repair, reconcile can judge it
         return 'only_in_redis';
@@ -141,7 +138,7 @@ async function reasonToKeep(
   }
 }
 
-/** Whether Redis has a request of the sale that has no row in MySQL. */
+/** Whether Redis has a request without a row in MySQL. */
 async function hasMoreThanRows(sale: Sale, { store, repository }: RetirePorts): Promise<boolean> {
   for (const ref of bucketRefsOf(sale)) {
     for await (const page of store.requests(ref)) {
@@ -158,12 +155,11 @@ async function hasMoreThanRows(sale: Sale, { store, repository }: RetirePorts): 
 
 /** How long an api may keep a sale snapshot in memory. */
 const FORGET_AFTER_MS = 60_000;
-/** Maximum number of sales that Redis forgets per run. */
 const FORGOTTEN_PER_RUN = 100;
 
 /**
- * Removes retired sales from Redis once no program can still use an older snapshot of them. If this process dies in
- * between, the next run removes the rest.
+ * Removes retired sales from Redis once no program can use an older snapshot of them. The next run removes what is
+ * left.
  * @param options `snapshotMs`: how long apis share a snapshot
  */
 export function forgetRetiredSales(

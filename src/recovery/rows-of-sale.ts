@@ -4,21 +4,17 @@ import type { Clock } from '../core/ports/clock.js';
 import type { AgedOrder, OrderCursor, OrderPage, SaleRows } from '../core/ports/reconcile-repository.js';
 import type { Sale } from '../core/sale.js';
 
-/**
- * Pauses before the second and later attempts of one step. MySQL may be failing over, and without them all rows read so
- * far would be lost.
- */
+/** Pauses between attempts of one step. During a failover of MySQL, all rows read so far would be lost without them. */
 const RETRY_MS = [100, 250, 500, 1000, 2000, 4000] as const;
 
-/** Sums the units of live orders. */
 export const liveUnitsOf = (rows: readonly AgedOrder[]): number =>
   rows.reduce((sum, { state, quantity }) => sum + (isLive(state) ? quantity : 0), 0);
 
 /**
- * Reads every row of a sale in chunks, in time proportional to this sale. If `sold` has not changed during the read and
- * the live orders do not add up to it, some rows are missing from the ranges that writers record, and all of `orders`
- * is searched for them. If `sold` has changed, the search starts only if the sum is below both values; a smaller gap
- * may stay undetected until the next comparison.
+ * Reads every row of a sale in chunks, in time proportional to this sale. If `sold` stays the same during the read and
+ * the live orders do not add up to it, rows are missing from the ranges that writers record, and all of `orders` is
+ * searched. If `sold` changes, only a sum below both values starts the search; a smaller gap may stay until the next
+ * comparison.
  * @param sale the sale as it was read before its rows
  * @throws OperationalError mysql, after some attempts
  */
@@ -46,7 +42,7 @@ export async function* rowsOfSale(
   if (stoodStill || liveUnits < Math.min(sale.sold, after.sold)) yield* repository.unlistedOrders(sale);
 }
 
-/** @throws any lasting error of `call`, or its last temporary fault after some seconds */
+/** @throws a lasting error of `call`, or its last temporary fault after some seconds */
 export async function retried<T>(call: () => Promise<T>, clock: Clock): Promise<T> {
   for (const pauseMs of RETRY_MS) {
     try {

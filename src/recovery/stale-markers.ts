@@ -14,7 +14,6 @@ export interface BothSides {
   readonly clock: Clock;
 }
 
-/** Groups rows by the buckets that may know them. */
 export function byBucket(
   { saleId }: Sale,
   rows: readonly AgedOrder[],
@@ -32,9 +31,9 @@ export function byBucket(
 }
 
 /**
- * Finds markers of a closed sale whose rows are so old that no check-back can need them. A marker stays in the bucket
- * that was the buyer's home when the batch was formed.
- * @param markerAgeMs age after which no check-back can need a marker
+ * Finds markers of a closed sale that no check-back needs any more. A marker stays in the bucket that was the buyer's
+ * home when the batch was formed.
+ * @param markerAgeMs age of a row after which no check-back needs its marker
  */
 export async function* staleMarkers(
   sale: Sale,
@@ -50,7 +49,6 @@ export async function* staleMarkers(
 }
 
 /**
- * Removes the stale markers of a closed sale.
  * @returns the number of removed markers
  * @throws OperationalError
  */

@@ -8,8 +8,8 @@ const isPublishedHere = (state: WatchedState): state is AgedState =>
   !PUBLISHED_ELSEWHERE.some((other) => other === state);
 
 /**
- * Publishes, for each state, how many entries have stayed in it beyond its deadline. If a read fails, only its own
- * figures are missing, and the run counts as failed.
+ * Publishes, for each state, how many entries have stayed beyond its deadline. If a read fails, only its figures are
+ * missing, and the run fails.
  * @param deadlines how long each state may last, ms
  */
 export function watchOverdue(

@@ -5,10 +5,7 @@ import type { Clock } from '../core/ports/clock.js';
 import { MemoryTrend, type ServerMemory } from '../core/store-memory.js';
 import type { RecoveryMetrics } from './metrics.js';
 
-/**
- * Publishes how much of its memory limit each Redis master uses, and for how many days the rest will last. A full Redis
- * accepts no purchases.
- */
+/** Publishes the memory use of each Redis master and how many days are left. A full Redis accepts no purchases. */
 export function watchRedisMemory({
   readMemory,
   clock,
@@ -31,7 +28,7 @@ export function watchRedisMemory({
         else servers.push(one);
       }
       const known = servers.map(({ server }) => [server, trends.get(server) ?? new MemoryTrend()] as const);
-      // while some servers do not answer, it is unknown which are gone
+      // while some servers do not answer, gone servers are unknown
       trends = new Map(faults.isEmpty ? known : [...trends, ...known]);
       metrics.redisMemory(
         servers.map((memory) => {

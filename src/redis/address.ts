@@ -10,13 +10,12 @@ export interface RedisHost {
   readonly port: number;
 }
 
-/** The parsed REDIS_URL. */
 export type RedisAddress =
   | { readonly kind: 'server'; readonly url: string }
   | {
       readonly kind: 'sentinel';
       readonly sentinels: readonly RedisHost[];
-      /** Name under which the sentinels monitor the master. */
+      /** Name under which sentinels monitor the master. */
       readonly master: string;
       readonly db: number;
       /** Login for the servers. Sentinels need none. */
@@ -58,7 +57,7 @@ export function namedAddress(address: RedisAddress): string {
 
 const named = (hosts: readonly RedisHost[]): string => hosts.map(({ host, port }) => `${host}:${port}`).join(', ');
 
-/** Parses a comma-separated list of `host`, `host:port` or `[::1]:port`. */
+/** @param text a comma-separated list of `host`, `host:port` or `[::1]:port` */
 function hostsIn(text: string, portUsual: number): RedisHost[] {
   return text.split(',').map((one) => {
     const [, host, port] = /^(.*?)(?::(\d+))?$/.exec(one) ?? [];

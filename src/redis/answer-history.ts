@@ -2,18 +2,14 @@ import type { AnswerCounts, AnswerHistory } from '../core/ports/answer-history.j
 import { asOperationalError, pipelined, type RedisConnection } from './connection.js';
 import { answersKey } from './keys.js';
 
-/**
- * Number of ms that one key covers. Short enough that Redis keeps the hash compact (`hash-max-listpack-entries`),
- * unless very many sales are busy.
- */
+/** A key covers this time. Redis keeps short hashes compact (`hash-max-listpack-entries`) unless many are busy. */
 const BLOCK_MS = 10_000;
 /** Number of blocks that are read at once, which limits the size of the reply. */
 const BLOCKS_PER_READ = 60;
 
 /**
- * Stores answers in hashes that cover ten seconds each and expire on their own. Each sale has a hash `<second> <code>`
- * → count, so reading one sale reads no other. All sales share a hash `<second> <saleId>`, and the sales that are not
- * counted separately share a hash `<second> any`. All keys are in the same slot.
+ * Stores answers in hashes that cover ten seconds each and expire on their own: per sale `<second> <code>` → count, and
+ * for all sales together `<second> <saleId>` or `<second> any`. All keys are in the same slot.
  * @param keepMs how long a second is remembered
  */
 export function createAnswerHistory({ redis }: RedisConnection, keepMs: number): AnswerHistory {
@@ -54,7 +50,7 @@ export function createAnswerHistory({ redis }: RedisConnection, keepMs: number):
       }),
   };
 
-  /** Calls `take` for each field, block by block. The hashes of a block come in the given order. */
+  /** Calls `take` for each field, block by block, in the order of the hashes. */
   async function eachField(
     hashes: readonly string[],
     fromMs: number,

@@ -28,19 +28,17 @@ import { createRepairAsks } from './repair-asks.js';
 import { markerBody, asList } from './replies.js';
 
 /**
- * Number of scripts that a call runs at the same time. Many calls run in parallel (each outbox row is a call), and
- * purchases wait behind their scripts. After a mass expiry, tens of thousands of scripts sent at once would outlast the
- * reply time-out.
+ * Number of scripts of one call that run at once. Each outbox row is a call, and purchases wait behind the scripts:
+ * after a mass expiry, tens of thousands sent at once would outlast the reply time-out.
  */
 const RELEASES_AT_ONCE = 64;
 /** Number of entries that a script examines per call. This takes the server about a millisecond. */
 const LOOKED_AT_PER_CALL = 1_000;
-/** Limits the size of the reply, and keeps the time far below any reply time-out. */
+/** Limits the size of a reply, and the time to far below any reply time-out. */
 const REFS_PER_PIPELINE = 500;
 
 type RecordedBatch = Parameters<BatchStore['markRecorded']>[0][number];
 
-/** Stores batches after their deduct. */
 export function createBatchStore(connection: RedisConnection): BatchStore {
   const { redis, run } = connection;
   const { askForRepair } = createRepairAsks(connection.redis);
@@ -137,9 +135,8 @@ export function createBatchStore(connection: RedisConnection): BatchStore {
 }
 
 /**
- * Marks a batch as recorded. The batch's own bucket knows whether the sale has been resharded since. If so, other
- * buckets hold some of its requests too.
- * @returns the status word that the script returned
+ * The batch's own bucket knows whether the sale was resharded since. If so, other buckets hold some requests too.
+ * @returns the status word of the script
  */
 async function markRecorded(connection: RedisConnection, { batch, orders }: RecordedBatch): Promise<unknown> {
   const [word, , epoch, buckets] = asList(await markRecordedIn(connection, batch, batch.bucket, orders));
@@ -161,7 +158,7 @@ function markRecordedIn(
   return run('mark-recorded', keys, args);
 }
 
-/** Reacquires each purchase in the current bucket of its buyer. In any other epoch, the script refuses. */
+/** In any other epoch, the script refuses. */
 async function reacquireInHomeBuckets(
   { redis, run }: RedisConnection,
   batch: Batch,
@@ -171,8 +168,8 @@ async function reacquireInHomeBuckets(
   const { buckets, ...terms } = await asOperationalError('read a sale', () => readEpochAndBuckets(redis, batch));
   if (terms.epoch !== 0 && terms.epoch !== epoch) return { outcome: 'unavailable' }; // it may have other buckets
   const [lost, elsewhere] = [new Set<string>(), new Set<string>()];
-  // The batch's own bucket goes first: this puts the batch into `pending`, so that the re-drive finds it if this
-  // process dies.
+  // The batch's own bucket goes first: it puts the batch into `pending`, where the re-drive finds it if this process
+  // dies.
   for (const bucket of new Set([batch.bucket, ...homeBucketsOf(batch, buckets)])) {
     const others = batch.purchases.filter(({ userId }) => buckets > 1 && homeBucket(userId, buckets) !== bucket);
     const skipped = new Set([...recorded, ...others.map(purchaseKey)]);
@@ -243,10 +240,9 @@ async function readEpochAndBuckets(redis: RedisClient, ref: BucketRef): Promise<
 }
 
 /**
- * Finds the bucket that holds the request of each release at present, because the sale may have been resharded since
- * the release was put into the outbox. The read comes after the ended row was committed, so a reshard before or after
- * this read finds that row.
- * @returns the bucket of each release, in order; null while the sale is being rebuilt in Redis
+ * Finds the bucket of each release's request: the sale may have been resharded since the release went into the outbox.
+ * Reads after the commit of the ended row, so a reshard before or after this read finds that row.
+ * @returns buckets in order; null while the sale is being rebuilt in Redis
  */
 async function currentBuckets(redis: RedisClient, releases: readonly Release[]): Promise<(number | null)[]> {
   const saleIds = [...new Set(releases.map(({ saleId }) => saleId))];
@@ -311,7 +307,7 @@ async function withPending(redis: RedisClient, refs: readonly BucketRef[]): Prom
 async function countPending(redis: RedisClient, refs: readonly BucketRef[]): Promise<(number | OperationalError)[]> {
   const what = 'find buckets with pending batches';
   const keys = refs.map((ref) => bucketKeys(ref).pending);
-  // a pipeline goes to one server, but these keys are on several
+  // a pipeline goes to one server
   if (redis instanceof Cluster) return eachOrFault(what, keys, (key) => redis.zcard(key));
   const replies = await redis
     .pipeline(keys.map((key) => ['zcard', key]))
@@ -353,7 +349,7 @@ async function takeDue(
   return { batches: await withBodies(redis, keys, due), nextFromMs: Number(nextFromMs), more: more === 1 };
 }
 
-/** Adds the bodies that a re-drive sends. Drops batches that have been recorded since the first read. */
+/** Adds the bodies that a re-drive sends. Drops batches recorded since the first read. */
 async function withBodies(
   redis: RedisClient,
   keys: BucketKeys,

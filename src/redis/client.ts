@@ -3,27 +3,22 @@ import type { Live } from '../core/live.js';
 import { Tls, type TlsNames, type TlsSettings } from '../core/tls.js';
 import { isByTls, readRedisAddress, type RedisAddress, type RedisHost } from './address.js';
 
-/**
- * A single server, the master that the sentinels name, or a cluster. The driver sends a command that has keys to the
- * server that holds them.
- */
+/** A server, the master behind sentinels, or a cluster, where the driver finds the server of each key. */
 export type RedisClient = Redis | Cluster;
 
 export interface RedisOptions extends TlsSettings {
-  /**
-   * Has the form of REDIS_URL: a single server, sentinels, or a cluster. Uses TLS if the scheme begins with `rediss`.
-   */
+  /** Form of REDIS_URL: a server, sentinels, or a cluster. Uses TLS if the scheme begins with `rediss`. */
   readonly url: string;
   /** Password for the servers. Replaces the password in `url` unless it is empty. Read again for each connection. */
   readonly password?: Live;
   readonly sentinelUser?: string;
-  /** Read again for each connection. If empty, sentinels are asked without a password. */
+  /** Read again for each connection. Empty: no password. */
   readonly sentinelPassword?: Live;
   /** How long a reply may take, ms. After that, the outcome of the command is unknown. */
   readonly replyTimeoutMs: number;
   /** Default: `CONNECT_TIMEOUT_MS`. */
   readonly connectTimeoutMs?: number;
-  /** How long a batch marker is kept after the end of its batch, ms. Default: four days. */
+  /** How long a marker is kept after the end of its batch, ms. Default: four days. */
   readonly markerLifeMs?: number;
 }
 
@@ -33,18 +28,15 @@ export const CONNECT_TIMEOUT_MS = 3000;
 /** Upper bound of the reconnect delay, which starts short. */
 const RECONNECT_MAX_MS = 1000;
 
-/**
- * If no reply at all arrives for this many reply time-outs, the connection counts as half-open. TCP alone would take
- * minutes to notice.
- */
+/** Without any reply for this many time-outs, a connection counts as half-open. TCP would take minutes to notice. */
 const SILENT_REPLY_TIMEOUTS = 2;
 
 /**
- * How often a cluster may redirect a command. A server that redirects a command, or replies TRYAGAIN, has not run it. A
- * redirect is therefore the only reason for which a `deduct` is sent again.
+ * How often a cluster may redirect a command. A server that redirects, or replies TRYAGAIN, has not run the command, so
+ * only then is a `deduct` sent again.
  */
 const REDIRECTIONS_MAX = 5;
-/** Pause between attempts while a slot moves and its keys are split between two servers. */
+/** While a slot moves, its keys are split between two servers. */
 const TRY_AGAIN_MS = 50;
 
 const AGAIN_AFTER_END_MS = 100;
@@ -52,9 +44,9 @@ const AGAIN_AFTER_END_MS = 100;
 const reconnectDelayMs = (attempt: number): number => Math.min(50 * attempt, RECONNECT_MAX_MS);
 
 /**
- * Creates a client that never queues commands while disconnected and never sends a command twice: a purchase must fail
- * within milliseconds when Redis is away, and a `deduct` must not be repeated behind our back (protocol rule 2). The
- * returned client is not connected yet.
+ * The client never queues commands while disconnected and never sends a command twice: a purchase must fail within
+ * milliseconds when Redis is away, and a `deduct` must not be repeated unnoticed (protocol rule 2). It is not connected
+ * yet.
  */
 export function createClient(options: RedisOptions): RedisClient {
   const address = readRedisAddress(options.url);
@@ -67,11 +59,10 @@ export const REDIS_TLS_NAMES: TlsNames = {
   off: 'begin REDIS_URL with redis instead of rediss',
 };
 
-/** Returns null if the connection is not encrypted. */
+/** Null if the connection is not encrypted. */
 export const tlsOf = (options: RedisOptions): Tls | null =>
   isByTls(options.url) ? new Tls(REDIS_TLS_NAMES, options) : null;
 
-/** Creates a client for a single server, or for the master that the sentinels name. */
 function createServerClient(
   address: Exclude<RedisAddress, { kind: 'cluster' }>,
   options: RedisOptions,
@@ -105,7 +96,7 @@ function createServerClient(
 
 /**
  * Restarts the driver until a caller closes it. The driver gives up for good, with status `end`, if sentinels name
- * another master while it is connecting, because its `failoverDetector` removes the connector at that moment.
+ * another master while it connects: its `failoverDetector` then removes the connector.
  */
 export function connectAgainAfterEnd(redis: Redis): void {
   let isClosed = false;
@@ -129,10 +120,7 @@ function withPasswords(redis: Redis, { password, sentinelPassword }: RedisOption
   return redis;
 }
 
-/**
- * Resolves a name to itself, because certificates are issued for names, and the driver would otherwise connect to the
- * address behind the name.
- */
+/** Certificates are issued for names. Otherwise the driver would connect to the address behind the name. */
 const nameItself: NonNullable<ClusterOptions['dnsLookup']> = (name, done) => done(null, name);
 
 function createCluster({ nodes, login }: RedisAddress & { kind: 'cluster' }, options: RedisOptions): Cluster {
@@ -144,8 +132,7 @@ function createCluster({ nodes, login }: RedisAddress & { kind: 'cluster' }, opt
     clusterRetryStrategy: reconnectDelayMs,
     slotsRefreshTimeout: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
     maxRedirections: REDIRECTIONS_MAX,
-    // After a connection is lost, a command that may have run must not be sent again. A cluster that is down is
-    // reported to the buyer.
+    // After a lost connection, no command that may have run is sent again. Buyers hear of a cluster that is down.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
     retryDelayOnTryAgain: TRY_AGAIN_MS,
@@ -155,12 +142,12 @@ function createCluster({ nodes, login }: RedisAddress & { kind: 'cluster' }, opt
 }
 
 /**
- * Creates a separate connection for subscriptions, which is not connected yet. In a cluster, every server gets all
- * messages, so the client connects to one of the servers in REDIS_URL, and to the next if that one is away.
+ * Creates a separate connection, not connected yet. Every server of a cluster gets all messages, so one of the servers
+ * in REDIS_URL is enough; if it is away, the next one.
  */
 export function createSubscriberClient(options: RedisOptions): Redis {
   const address = readRedisAddress(options.url);
-  // PurchaseNotifications resubscribes itself, and a subscriber may go without a reply for a long time
+  // PurchaseNotifications resubscribes itself, and a subscriber may be without replies for long
   const listening = { autoResubscribe: false, socketTimeout: undefined };
   if (address.kind !== 'cluster') return createServerClient(address, options, listening);
   const tls = tlsOf(options);
@@ -192,8 +179,6 @@ function connectionOptions({ replyTimeoutMs, connectTimeoutMs = CONNECT_TIMEOUT_
   } satisfies DriverOptions;
 }
 
-/**
- * Returns every server that may hold keys: the single server, or the masters of a cluster as they are known at present.
- */
+/** Returns all servers that may hold keys: the server, or the current masters of a cluster. */
 export const mastersOf = (redis: RedisClient): readonly Redis[] =>
   redis instanceof Cluster ? redis.nodes('master') : [redis];

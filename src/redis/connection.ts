@@ -21,27 +21,20 @@ export interface RedisConnection {
   readonly redis: RedisClient;
   readonly run: RunScript;
   /**
-   * How long a marker is kept after the end of its batch, ms. No check-back and no delayed deduct arrives later: a
-   * broker drops a half message after `fileReservedTime` (72 h), even if the broker was down (docs/decisions/0024).
+   * How long a marker is kept after the end of its batch, ms. No check-back or delayed deduct comes later: a broker
+   * drops a half message after `fileReservedTime` (72 h), even after downtime (docs/decisions/0024).
    */
   readonly markerLifeMs: number;
   /** Returns every server that may hold keys: the single server, or the masters of a cluster. */
   masters(): readonly Redis[];
-  /**
-   * Counts how many of our scripts each of these servers knows. Default: all servers.
-   * @throws what the driver throws
-   */
+  /** Returns how many of our scripts each server knows. Default: all servers. @throws what the driver throws */
   scriptsLoaded(servers?: readonly Redis[]): Promise<number>;
   close(): Promise<void>;
 }
 
 const MARKER_LIFE_MS = 4 * 24 * 3_600_000;
 
-/**
- * Opens a connection, or a connection to each server of a cluster. `createClient` describes what such a connection
- * never does.
- * @throws OperationalError redis, if the first connect fails
- */
+/** `createClient` says what a connection never does. @throws OperationalError redis, if the first connect fails */
 export async function connectRedis(options: RedisOptions, log: Log): Promise<RedisConnection> {
   const redis = createClient(options);
   const scripts = loadScripts(redis);
@@ -50,7 +43,7 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
     if (error.message !== lastError) log.warn({ err: error }, 'redis connection error');
     lastError = error.message; // the reconnect loop repeats the error every second
   });
-  // A restarted server no longer has the scripts. Their next use would load them as well.
+  // A restarted server has lost the scripts. Their next use would load them too.
   const load = (server: Redis): Promise<void> =>
     scripts.load(server).catch((err: unknown) => log.warn({ err }, 'the scripts were not loaded'));
   redis.on('ready', () => {
@@ -58,8 +51,7 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
     for (const server of mastersOf(redis)) void welcome(server, load);
   });
   if (redis instanceof Cluster) {
-    // Waits until the driver has finished its own check of a server, because a server that is still being connected
-    // fails this one.
+    // Waits for the driver's own check of a server: our check would fail on a server that is still connecting.
     redis.on('+node', (server: Redis) => (redis.status === 'ready' ? void welcome(server, load) : undefined));
   }
   const refused = new RefusalWatch(redis, options);
@@ -68,8 +60,8 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
       untilReady(redis, CONNECTS_MAX * (options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS)),
       refused.promise,
     ]);
-    // A cluster server that is not connected yet refuses all commands but the first. PING does not work here, because a
-    // server whose disk is full refuses it, and must not prevent a program from starting.
+    // A cluster server that is not connected yet refuses all commands but the first. PING is of no use: a server whose
+    // disk is full refuses it, but must not prevent a start.
     await Promise.all(mastersOf(redis).flatMap((server) => [server.time(), server.info('server')]));
   } catch (cause) {
     redis.disconnect();
@@ -96,12 +88,8 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
 
 const NO_SENTINEL = /All sentinels are unreachable/;
 
-/**
- * Records why a server refuses us. The driver itself would report only a closed connection, and goes on asking the
- * sentinels.
- */
+/** Records why a server refuses us. The driver reports only a closed connection and keeps asking the sentinels. */
 class RefusalWatch {
-  /** Null if no server has given a reason. */
   reason: string | null = null;
   /** Rejects when the server, or every server of a cluster, has refused us. */
   readonly promise: Promise<never>;
@@ -158,10 +146,7 @@ const REFUSALS: readonly (readonly [RegExp, (message: string, login: string) => 
   ],
 ];
 
-/**
- * Returns why a server refuses us, as the rest of a sentence that begins with the server. Null if an error has another
- * cause.
- */
+/** Says why a server refuses us, as the rest of a sentence that begins with the server, or null for another cause. */
 function refusalIn(error: unknown, options: RedisOptions): string | null {
   const { lastNodeError } = (error ?? {}) as { readonly lastNodeError?: unknown };
   if (lastNodeError !== undefined) return refusalIn(lastNodeError, options);
@@ -172,10 +157,7 @@ function refusalIn(error: unknown, options: RedisOptions): string | null {
   return REFUSALS.find(([pattern]) => pattern.test(message))?.[1](message, login) ?? null;
 }
 
-/**
- * Number of connects to wait for. The driver tries the servers of a cluster, or its sentinels, one after the other, and
- * starts again if its check fails.
- */
+/** Number of connects to wait for: the driver tries one server after the other, and starts again if its check fails. */
 const CONNECTS_MAX = 5;
 
 /** Waits for the event, because the promise of `connect()` never settles if the driver starts again in the meantime. */
@@ -193,23 +175,21 @@ function untilReady(redis: RedisClient, timeoutMs: number): Promise<void> {
   });
 }
 
-/**
- * Connects to a server that joined the cluster, or that we have only now discovered, before the first buyer needs it.
- */
+/** Identifies a server: after a reconnect, the connection object is new. */
+export const nameOf = ({ options: { host = '', port = 0 } }: Redis): string => `${host}:${port}`;
+
+/** Connects to a newly discovered server before the first buyer needs it. */
 async function welcome(server: Redis, load: (server: Redis) => Promise<void>): Promise<void> {
   if (server.status === 'wait') await server.connect().catch(() => undefined); // the next command reports the error
   if (server.status === 'ready') await load(server);
 }
 
-/** Wraps an error of the driver into our error, only once. It is not retryable if the same command would fail again. */
+/** Wraps an error of the driver once. Not retryable if the same command would fail again. */
 export function redisFault(what: string, cause: unknown): OperationalError {
   return new OperationalError('redis', `${what}: ${reasonOf(cause)}`, { retryable: !isCertainToRepeat(cause), cause });
 }
 
-/**
- * Replies of a server that at present takes no commands or no writes, or that refuses us. Redis 6 puts the error code
- * of a failed script into the middle of its message.
- */
+/** Replies of servers that take no commands or writes now, or refuse us. Redis 6 has the code inside the message. */
 const PASSING = new RegExp(
   String.raw`\b(?:${[
     ...['OOM', 'MISCONF', 'READONLY', 'NOREPLICAS', 'LOADING', 'MASTERDOWN', 'BUSY', 'UNKILLABLE', 'NOSCRIPT'],
@@ -231,15 +211,12 @@ const DRIVER_WORDS: readonly (readonly [RegExp, string])[] = [
   [/^Command timed out$/, 'Redis did not answer in time'],
 ];
 
-/** Returns the reason of a failure, for people. */
 export function reasonOf(cause: unknown): string {
   const message = cause instanceof Error ? cause.message : String(cause);
   return DRIVER_WORDS.find(([pattern]) => pattern.test(message))?.[1] ?? message;
 }
 
-/**
- * Runs a read or an idempotent write. Turns an error of the driver into an OperationalError, and leaves a Bug as it is.
- */
+/** Runs a read or an idempotent write. Turns driver errors into OperationalErrors, and leaves a Bug as it is. */
 export async function asOperationalError<T>(what: string, call: () => Promise<T>): Promise<T> {
   try {
     return await call();
@@ -249,11 +226,7 @@ export async function asOperationalError<T>(what: string, call: () => Promise<T>
   }
 }
 
-/**
- * Sends commands whose keys share a slot together.
- * @returns their replies
- * @throws what the driver throws, for any of them
- */
+/** Sends commands whose keys share a slot together. @throws what the driver throws, for any of them */
 export async function pipelined(redis: RedisClient, commands: (string | number)[][]): Promise<unknown[]> {
   const replies = (await redis.pipeline(commands).exec()) ?? [];
   if (replies.length < commands.length) throw new Error('the pipeline was cut off');
@@ -263,10 +236,7 @@ export async function pipelined(redis: RedisClient, commands: (string | number)[
   });
 }
 
-/**
- * Runs the same query for many buckets, in order. The buckets are on several servers, so each query can fail alone.
- * @throws Bug
- */
+/** Runs one query per bucket, in order. On several servers, each can fail alone. @throws Bug */
 export async function eachOrFault<R, T>(
   what: string,
   refs: readonly R[],
@@ -280,10 +250,7 @@ export async function eachOrFault<R, T>(
   });
 }
 
-/**
- * Resolves as soon as any server answers. Used if it does not matter which server that is.
- * @throws OperationalError redis
- */
+/** Resolves as soon as any server answers. @throws OperationalError redis */
 export async function pingAnyServer({ redis, masters }: RedisConnection): Promise<void> {
   const servers = masters();
   if (servers.length === 0) await asOperationalError('ping', () => redis.ping()); // reports why there is no server
@@ -291,19 +258,15 @@ export async function pingAnyServer({ redis, masters }: RedisConnection): Promis
   await asOperationalError('ping', () => Promise.any(pings).catch(async () => pings[0]));
 }
 
-/**
- * Returns the time on the clock of the server that has the key, Unix ms, because the times in a bucket come from its
- * own server.
- * @throws what the driver throws
- */
+/** Returns Unix ms of the server with the key, whose times a bucket has. @throws what the driver throws */
 export async function serverNowMs(redis: RedisClient, key: string): Promise<number> {
-  // TIME names no key, but within a pipeline it goes to the same server as the other commands.
+  // In a pipeline, TIME goes to the server of the key.
   const replies = await redis.pipeline([['time'], ['exists', key]]).exec();
   const [error, time] = replies?.[0] ?? [new Error('the pipeline was cut off')];
   if (error) throw error;
   return timeToMs(time as [seconds: string, micros: string]);
 }
 
-/** Converts a reply of TIME to Unix ms. */
+/** @param reply of TIME */
 export const timeToMs = ([seconds, micros]: readonly unknown[]): number =>
   Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);

@@ -1,9 +1,9 @@
 import type { BucketRef } from '../core/bucket.js';
 
 /**
- * Every key name of the product. The keys of a bucket share a hash tag, so that a script finds them in the same slot.
- * Ids are checked before they get here (src/core/ids.ts), so no id can break a tag. User ids may contain any visible
- * character, so they are only used as fields and members, never as part of a key.
+ * Every key name of the product. The keys of a bucket share a hash tag, so scripts find them in one slot. Ids are
+ * checked earlier (src/core/ids.ts) and cannot break a tag. User ids may contain any visible character and are never
+ * part of a key.
  */
 export interface BucketKeys {
   readonly stock: string;
@@ -38,18 +38,17 @@ export function bucketKeys({ saleId, bucket }: BucketRef): BucketKeys {
   };
 }
 
-// Snapshots share the slot of the first bucket, so that if a server is away, only the snapshots of its own sales are
-// missing.
+// Snapshots share the slot of bucket 0, so a server that is away costs only the snapshots of its own sales.
 export const snapshotKey = (saleId: string): string => `sk:card:{${saleId}:0}`;
 export const snapshotLockKey = (saleId: string): string => `sk:card:{${saleId}:0}:lock`;
 
-/** Closed sales that a caller needs although they cannot be trusted. The keeper rebuilds them. */
+/** Closed sales that a caller needs and the keeper has to rebuild. */
 export const REPAIR_ASKS_KEY = 'sk:asked';
 
 /** A key that never exists. In a cluster, each server owns some of these keys. */
 export const writeProbeKey = (number: number): string => `sk:probe:{${number}}`;
 
-/** The highest id of any outbox row that was leased. */
+/** The highest outbox id that was ever leased. */
 export const OUTBOX_MARK_KEY = 'sk:mark';
 
 /** Written before each WAIT, and never read. */
@@ -60,7 +59,6 @@ export const notificationsChannel = (saleId: string): string => `sk:news:${saleI
 
 // The keys of admission belong to no bucket. They share a tag, and therefore a slot.
 const ENTRY_TAG = 'sk:{entry}:';
-/** The current rules, read by every process. */
 export const RULES_KEY = `${ENTRY_TAG}rules`;
 /** The canary beside the rules. The previous release does not read it. */
 export const canaryKey = (rulesKey: string): string => `${rulesKey}:canary`;
@@ -70,7 +68,7 @@ export const RULE_REPORTERS_KEY = `${ENTRY_TAG}rules:apis`;
 /** Counters of the limits. Two generations of subjects take turns; see lua/take-permits-5.lua. */
 export const limitKeys = {
   bucket: (endpoint: string): string => `${ENTRY_TAG}bucket:${endpoint}`,
-  /** @param kind whose requests are counted; a window of a different length has separate keys */
+  /** @param windowMs a window of a different length has separate keys */
   window: (endpoint: string, kind: 'ip' | 'user', windowMs: number): readonly [even: string, odd: string] => {
     const name = `${ENTRY_TAG}window:${endpoint}:${kind}:${windowMs}`;
     return [`${name}:even`, `${name}:odd`];
@@ -88,10 +86,7 @@ export const hotReportKey = (processId: string): string => `${ENTRY_TAG}hot:${pr
 export const nonceKey = (keyId: string, nonce: string): string => `${ENTRY_TAG}nonce:${keyId}:${nonce}`;
 /** The time since when the server has kept every nonce. */
 export const NONCES_KEY = `${ENTRY_TAG}nonces`;
-/**
- * The one-time purchase tokens of a sale: their holders, when each token ends, and the tokens that each address
- * fetched.
- */
+/** One-time tokens of a sale: holders, ends, and the tokens fetched by each address. */
 export const purchaseTokenKeys = {
   tokens: (saleId: string): string => `${ENTRY_TAG}tokens:${saleId}`,
   ends: (saleId: string): string => `${ENTRY_TAG}tokens:${saleId}:ends`,
@@ -104,12 +99,9 @@ export const roomKeys = (saleId: string): readonly [line: string, places: string
   return [`${tag}line`, `${tag}places`, `${tag}lots`];
 };
 
-// Data for operators belongs to no bucket either. Its keys share a separate tag.
+// Data for operators belongs to no bucket. Its keys share a separate tag.
 const LIVE_TAG = 'sk:{live}:';
-/**
- * Numbers of answers to buyers in a block of seconds.
- * @param of a sale id, `all` for all sales together, or `others` for sales that are not counted separately
- */
+/** Answers in a block of seconds. @param of a sale id, `all`, or `others` (sales that are not counted separately) */
 export const answersKey = (block: number, of: string): string => `${LIVE_TAG}answers:${block}:${of}`;
 /** The running processes: the report of each process, and the list of processes that have a report. */
 export const PROGRAMS_KEY = `${LIVE_TAG}programs`;

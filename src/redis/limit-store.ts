@@ -8,7 +8,6 @@ import { asList } from './replies.js';
 /** Number of fields in the reply per request: a word, two fields per window, and the tokens. */
 const FIELDS = 6;
 
-/** Counts requests in Redis, for all processes together. */
 export function createLimitStore({ run }: RedisConnection): LimitStore {
   return {
     async take({ endpoint, limits, callers }): Promise<LimitAnswers> {

@@ -3,7 +3,6 @@ import { asOperationalError, type RedisConnection } from './connection.js';
 import { roomKeys } from './keys.js';
 import { asList } from './replies.js';
 
-/** Keeps the lines of waiting rooms in Redis. */
 export function createLineStore({ redis, run }: RedisConnection): LineStore {
   return {
     async read(terms, known) {

@@ -7,19 +7,14 @@ const LIST_LIFE_MS = 3_600_000;
 
 /** Reports of processes, by process id. The caller turns errors into an OperationalError. */
 export interface LiveReports {
-  /** @param lifeMs if no further report comes within this time, the report is gone */
+  /** @param lifeMs without a further report, the report is gone */
   put(processId: string, text: string, lifeMs: number): Promise<unknown>;
   remove(processId: string): Promise<unknown>;
-  /** Returns at most 1000 live reports, with their process ids. */
+  /** Returns at most PROCESSES_MAX live reports, with their process ids. */
   live(): Promise<[processId: string, text: string][]>;
 }
 
-/**
- * Stores reports as keys that expire on their own, and a set of the processes that have a report. All keys share a
- * slot.
- * @param list key of the set
- * @param keyOf key of the report of a process
- */
+/** Stores reports as keys that expire on their own, and a set of the processes that have one, all in one slot. */
 export const createLiveReports = (
   redis: RedisClient,
   list: string,
@@ -39,7 +34,7 @@ export const createLiveReports = (
     if (processIds.length === 0) return [];
     const texts = await redis.mget(processIds.map(keyOf));
     const gone = processIds.filter((_, index) => texts[index] === null);
-    // a process that reports at this moment will be back with its next report
+    // a process that reports now is back with its next report
     if (gone.length > 0) await redis.srem(list, ...gone);
     return processIds.flatMap((processId, index): [string, string][] => {
       const text = texts[index] ?? null;

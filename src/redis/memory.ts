@@ -1,11 +1,9 @@
 import type { Redis } from 'ioredis';
 import type { ServerMemory } from '../core/store-memory.js';
 import type { OperationalError } from '../core/errors.js';
-import { eachOrFault, type RedisConnection } from './connection.js';
+import { eachOrFault, nameOf, type RedisConnection } from './connection.js';
 
-/**
- * Reads the memory of every server that holds keys. A server that does not answer has its fault instead. Never rejects.
- */
+/** Reads all servers that hold keys. A server that does not answer has its fault instead. Never rejects. */
 export function readRedisMemory({ masters }: RedisConnection): Promise<(ServerMemory | OperationalError)[]> {
   return eachOrFault('read the memory of the servers', masters(), memoryOf);
 }
@@ -13,7 +11,6 @@ export function readRedisMemory({ masters }: RedisConnection): Promise<(ServerMe
 async function memoryOf(server: Redis): Promise<ServerMemory> {
   const info = await server.info('memory');
   const read = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
-  const { host = '', port = 0 } = server.options;
   const maxBytes = read('maxmemory') || read('total_system_memory');
-  return { server: `${host}:${port}`, usedBytes: read('used_memory'), maxBytes };
+  return { server: nameOf(server), usedBytes: read('used_memory'), maxBytes };
 }

@@ -5,8 +5,8 @@ import { OUTBOX_MARK_KEY } from './keys.js';
 const MEMBER = 'outbox';
 
 /**
- * Keeps the mark as the score of a sorted set: it is exact up to 2^53, and `GT` never lowers it. A process needs a
- * single instance, because it also remembers the mark.
+ * The mark is the score of a sorted set: exact up to 2^53, and `GT` never lowers it. One instance per process, because
+ * it also remembers the mark.
  */
 export function createOutboxMark({ redis }: RedisConnection): OutboxMark {
   let highest: bigint | null = null;

@@ -2,7 +2,7 @@ import { Cluster, type Redis } from 'ioredis';
 import { startProblems } from '../core/doctor/check.js';
 import { CLOCK_SKEW_MAX_MS } from '../core/clock-skew.js';
 import { REDIS_START_CHECKS } from '../core/doctor/redis-checks.js';
-import { reasonOf, type RedisConnection } from './connection.js';
+import { nameOf, reasonOf, type RedisConnection } from './connection.js';
 import { writeProbeKey } from './keys.js';
 import { readRedisStartFacts, skewOf } from './read-facts.js';
 import { SCRIPT_NAMES } from './scripts.js';
@@ -12,10 +12,7 @@ export interface RedisProbe {
   readonly detail: string;
 }
 
-/**
- * Checks that every server answers in time and that its clock is close to ours, so that a program may start. Never
- * throws.
- */
+/** Checks for the start that every server answers in time and has a clock close to ours. Never throws. */
 export const probeRedis = (connection: RedisConnection): Promise<RedisProbe> => probe(connection, connection.masters());
 
 async function probe({ redis, scriptsLoaded }: RedisConnection, servers: readonly Redis[]): Promise<RedisProbe> {
@@ -35,18 +32,15 @@ async function probe({ redis, scriptsLoaded }: RedisConnection, servers: readonl
 }
 
 /**
- * Checks the same, and also that every server takes writes, so that a program is ready. A server that is full, cannot
- * write its log or lacks replicas still answers reads, and recovers by itself. In a cluster, a single good server is
- * enough: the others stop only their own sales, and a load balancer must not stop all of them. Never throws.
+ * Checks for readiness that every server also takes writes. A server that is full, cannot write its log or lacks
+ * replicas still answers reads, and recovers by itself. One good server of a cluster is enough: the others stop only
+ * their own sales, and a load balancer must not stop all. Never throws.
  */
 export async function probeRedisWrites(connection: RedisConnection): Promise<RedisProbe> {
   const servers = connection.masters();
   if (servers.length <= 1) return probeWrites(connection, servers);
   const probes = await Promise.all(
-    servers.map(async (server) => {
-      const { host = '', port = 0 } = server.options;
-      return { where: `${host}:${port}`, ...(await inTime(probeWrites(connection, [server]))) };
-    }),
+    servers.map(async (server) => ({ where: nameOf(server), ...(await inTime(probeWrites(connection, [server]))) })),
   );
   const bad = probes.filter(({ ok }) => !ok);
   const good = probes.find(({ ok }) => ok);
@@ -73,10 +67,7 @@ async function inTime(probed: Promise<RedisProbe>): Promise<RedisProbe> {
   return Promise.race([probed, late]).finally(() => clearTimeout(timer));
 }
 
-/**
- * Maximum number of keys that are tried at a cluster server until one is found that it owns. A server that owns none of
- * them has almost no slots.
- */
+/** Keys tried to find one that a cluster server owns. Without any, it has almost no slots. */
 const PROBE_KEYS_MAX = 64;
 const FOREIGN_KEY = /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN)\b/;
 /** Replies of a server that takes no writes, each with a text for the operator. */
@@ -87,10 +78,7 @@ const WRITE_REFUSALS: readonly (readonly [RegExp, string])[] = [
   [/\bNOREPLICAS\b/, 'Redis has fewer replicas than min-replicas-to-write and refuses writes. Connect more replicas.'],
 ];
 
-/**
- * Sends a write of zero bytes to a key that does not exist. Redis checks it like any other write, but nothing changes.
- * Never throws.
- */
+/** Sends a write of zero bytes to a missing key: checked like any write, without effect. Never throws. */
 async function writeRefusalOf(server: Redis): Promise<RedisProbe | null> {
   for (let number = 0; number < PROBE_KEYS_MAX; number++) {
     try {
@@ -108,10 +96,7 @@ async function writeRefusalOf(server: Redis): Promise<RedisProbe | null> {
 const isClusterUp = async (server: Redis): Promise<boolean> =>
   (await server.cluster('INFO')).includes('cluster_state:ok');
 
-/**
- * Returns sentences that describe what must be fixed before stock is put into a server. Empty if all is well.
- * @throws OperationalError redis
- */
+/** Returns sentences about what must be fixed before a server gets stock. @throws OperationalError redis */
 export async function findRedisMisconfiguration(connection: RedisConnection): Promise<string[]> {
   const servers = await readRedisStartFacts(connection);
   return [...new Set(servers.flatMap((facts) => startProblems(REDIS_START_CHECKS, facts)))];

@@ -43,7 +43,7 @@ export function createProgramReports({ redis }: RedisConnection, clock: Clock, k
   const reports = createLiveReports(redis, key, reportKey);
   const startedAtMs = new Map<string, number>();
 
-  /** Also forgets processes that vanished long ago, or that were replaced. */
+  /** Also forgets processes that were replaced or vanished long ago. */
   const readVanished = async (): Promise<SeenProgram[]> => {
     const [texts, live] = await Promise.all([redis.hgetall(seenKey), reports.live()]);
     const liveIds = new Set(live.map(([processId]) => processId));
@@ -70,7 +70,7 @@ export function createProgramReports({ redis }: RedisConnection, clock: Clock, k
           redis.pexpire(seenKey, VANISHED_NAMED_MS),
         ]),
       );
-      // so that a program that restarts again and again leaves few entries
+      // so a program that restarts again and again leaves few entries
       if (isFirst) await asOperationalError('forget programs', readVanished);
     },
 
@@ -87,7 +87,7 @@ export function createProgramReports({ redis }: RedisConnection, clock: Clock, k
       asOperationalError('read which programs run', async () => {
         const found = await reports.live();
         if (found.length === 0) return [];
-        // the remaining life of the report shows when it was written, on the clock of Redis
+        // the remaining life of a report shows when it was written, on the clock of Redis
         const leftMs = await pipelined(
           redis,
           found.map(([processId]) => ['pttl', reportKey(processId)]),
@@ -100,7 +100,7 @@ export function createProgramReports({ redis }: RedisConnection, clock: Clock, k
 
 const nameOf = ({ kind, id }: LiveProgram): string => `${kind} ${id}`;
 
-/** An entry that cannot be read, because another release wrote it, counts as an old entry. */
+/** An entry of another release that cannot be read counts as old. */
 function readSeen(text: string): SeenProgram {
   const read = storedSeen.safeParse(jsonOrNull(text));
   return read.success ? read.data : { kind: 'api', id: '', startedAtMs: 0, seenAtMs: 0 };

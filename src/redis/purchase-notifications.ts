@@ -12,13 +12,10 @@ import type {
   PurchaseNotificationsSender,
 } from '../core/ports/purchase-notifications.js';
 import { createSubscriberClient, type RedisClient } from './client.js';
-import { asOperationalError, type RedisConnection, type RedisOptions } from './connection.js';
+import { asOperationalError, nameOf, type RedisConnection, type RedisOptions } from './connection.js';
 import { notificationsChannel } from './keys.js';
 
-/**
- * Sends notifications on the connection that the program already has. A channel without subscribers costs a short
- * query.
- */
+/** Uses the program's existing connection. A channel without subscribers costs a short query. */
 export function createPurchaseNotificationsSender({ redis }: RedisConnection): PurchaseNotificationsSender {
   const servers = new Servers(redis);
   return {
@@ -39,9 +36,9 @@ export function createPurchaseNotificationsSender({ redis }: RedisConnection): P
 }
 
 /**
- * The server, or the servers of a cluster. A cluster server passes a message on to all others, but each server knows
- * only its own subscribers. A silent server does not deliver anything either, so the answers of the others are enough.
- * No call waits for a server that did not answer the last time, so that it cannot delay the notifications of all sales.
+ * The server, or the servers of a cluster. A cluster server passes messages on to all others but knows only its own
+ * subscribers. A silent server delivers nothing either, so the answers of the others are enough. No call waits for a
+ * server that was silent last time, or it would delay the notifications of all sales.
  */
 class Servers {
   readonly #redis: RedisClient;
@@ -54,7 +51,7 @@ class Servers {
 
   /**
    * @returns the answers of the servers that answer
-   * @throws what the driver throws, if no server answers
+   * @throws what the driver throws, if none does
    */
   async askAll<T>(question: (server: Redis) => Promise<T>): Promise<T[]> {
     const servers = this.#all();
@@ -97,13 +94,8 @@ class Servers {
   }
 }
 
-/**
- * Returns the name of a server. It identifies the server, because the connection object is a new one after a reconnect.
- */
-const nameOf = ({ options: { host = '', port = 0 } }: Redis): string => `${host}:${port}`;
-
 export interface PurchaseNotificationsOptions extends RedisOptions {
-  /** How long a sale without listeners stays subscribed, in ms. The next buyer often comes soon. */
+  /** How long a sale without listeners stays subscribed, ms. The next buyer often comes soon. */
   readonly lingerMs?: number;
 }
 
@@ -113,14 +105,12 @@ export type OpenPurchaseNotifications = PurchaseNotifications & {
 };
 
 const LINGER_MS = 10_000;
-/**
- * Interval between pings. Without them, a connection that only receives would not notice that the other end is gone.
- */
+/** A connection that only receives would not notice otherwise that the other end is gone. */
 const PING_EVERY_MS = 5000;
 
 /**
- * Opens the receiver: a separate connection for the whole process, with one subscription per sale. It connects in the
- * background, and reconnects forever. Notifications are lost while there is no connection, so listeners also poll.
+ * Opens a separate connection with one subscription per sale. It connects in the background, and reconnects forever.
+ * Without connection, notifications are lost, so listeners also poll.
  */
 export function openPurchaseNotifications(
   { lingerMs = LINGER_MS, ...options }: PurchaseNotificationsOptions,
@@ -154,16 +144,13 @@ export function openPurchaseNotifications(
   };
 }
 
-/** The listeners of one sale, by purchase. */
 interface SaleListeners {
-  /** Listeners for all purchases. */
   readonly ofAll: Set<(notification: OrderNotification) => void>;
   readonly byPurchase: Map<string, Set<OnNotification>>;
   /** Timer that ends the subscription. It runs while there is no listener. */
   ending: NodeJS.Timeout | null;
 }
 
-/** Tracks the subscribed sales and the listeners for their purchases. */
 class Subscriptions {
   readonly #redis: Redis;
   readonly #lingerMs: number;
@@ -220,10 +207,7 @@ class Subscriptions {
     return { ...own, endIfUnused };
   }
 
-  /**
-   * Subscribes, then calls every listener with null. A failure means a broken connection; the next connection
-   * subscribes again.
-   */
+  /** Subscribes, then calls every listener with null. A failure means a broken connection; the next one subscribes. */
   subscribe(saleIds: readonly string[]): void {
     if (saleIds.length === 0) return;
     const channels = saleIds.map(notificationsChannel);
@@ -257,7 +241,7 @@ class Subscriptions {
     this.#sales.clear();
   }
 
-  /** Tells every listener of this sale to read the state itself, because notifications may have been missed. */
+  /** Tells the listeners of a sale to read the state, because notifications may have been missed. */
   #notifyPossibleGap(channel: string): void {
     for (const listeners of this.#sales.get(channel)?.byPurchase.values() ?? []) {
       for (const notify of listeners) notify(null);

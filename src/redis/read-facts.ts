@@ -4,9 +4,8 @@ import { asOperationalError, timeToMs, type RedisConnection } from './connection
 
 // Reads facts about the servers for a starting program and for `seckill doctor`. Writes nothing.
 
-/** What a server reports about itself, and where it is. */
 export interface RedisServerSays extends Omit<RedisServerFacts, 'reach' | 'disk'> {
-  /** IP address to which its name resolved. */
+  /** IP address behind its name. */
   readonly address: string;
   readonly port: number;
   /** Data folder on the server's machine. Null if the server does not report it. */
@@ -19,10 +18,7 @@ export const readRedisStartFacts = ({ masters }: RedisConnection): Promise<Redis
     Promise.all(masters().map(async (server) => startFactsIn(await server.info(), await skewOf(server)))),
   );
 
-/**
- * Reads the same facts, and all others that may reveal a problem.
- * @throws OperationalError redis
- */
+/** Reads the same facts, and others that may reveal a problem. @throws OperationalError redis */
 export const readRedisFacts = ({ masters }: RedisConnection): Promise<RedisServerSays[]> =>
   asOperationalError('read what the servers say', () => Promise.all(masters().map(factsOf)));
 
@@ -90,10 +86,7 @@ async function clusterOf(server: Redis): Promise<RedisServerFacts['cluster']> {
   return { isUp, needsAllSlots: coverage === null ? null : coverage === 'yes' };
 }
 
-/**
- * Returns null if our user lacks the permission, as at most hosted servers.
- * @throws what the driver throws otherwise
- */
+/** Returns null if our user lacks the permission, as on most hosted servers. @throws what the driver throws */
 async function ifAllowed<T>(asked: Promise<T>): Promise<T | null> {
   try {
     return await asked;
@@ -108,12 +101,10 @@ async function settingOf(server: Redis, name: string): Promise<string | null> {
   return reply?.[1] ?? null;
 }
 
-/**
- * Replies of Redis to a client that has no login, a wrong login or no permission, or that is refused by protected mode.
- */
+/** Replies to a client without login, with a wrong login or no permission, or in protected mode. */
 const REFUSALS = /^(NOAUTH|WRONGPASS|NOPERM|DENIED)\b/;
 
-/** Connects a second time, without our login. Never rejects. Null means that something else went wrong. */
+/** Connects again, without our login. Null: something else went wrong. Never rejects. */
 async function askAsStranger(server: Redis): Promise<RedisServerFacts['strangers']> {
   const said: string[] = [];
   const never = (): null => null;

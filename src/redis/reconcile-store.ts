@@ -14,7 +14,7 @@ import { markerBody } from './replies.js';
 import { parseTransfers } from './transfer-store.js';
 import { requestPages, scanHash } from './scan-hash.js';
 
-/** Limits the size of the reply, and keeps the time far below any reply time-out. */
+/** Limits the size of a reply, and the time to far below any reply time-out. */
 const BATCHES_PER_PIPELINE = 500;
 /** Number of characters of a marker that show whether its kind is followed by a body. */
 const MARKER_HEAD_END = 15;
@@ -99,10 +99,7 @@ async function pendingAmong(
   return found;
 }
 
-/**
- * Reads the units of a bucket. A hash cannot be added up at a single moment, so the stock before and after shows
- * whether anything changed in between.
- */
+/** A hash cannot be added up at a single moment. The stock before and after shows whether anything changed. */
 async function readUnits(redis: RedisClient, keys: BucketKeys, youngMs: number): Promise<BucketUnits | null> {
   const before = await redis.get(keys.stock);
   if (before === null) return null;

@@ -11,15 +11,12 @@ import { requestPages } from './scan-hash.js';
 
 /** Number of buckets that are read at once. Keeps the time far below any reply time-out. */
 const REFS_AT_ONCE = 500;
-/**
- * Number of requests staged per script call. A call takes two or three ms, and other sales get their turn in between.
- */
+/** Requests staged per script call, which takes two or three ms. Other sales get their turn in between. */
 const ENTRIES_PER_CALL = 250;
 
-/** Limits the size of the reply: a body has a few kB, at most 4 MiB. */
+/** Limits the size of a reply: a body has a few kB, at most 4 MiB. */
 const BODIES_PER_CALL = 100;
 
-/** Runs the steps of a repair: lock, stage, restore the markers, swap. */
 export function createRepairStore({ redis, run }: RedisConnection): RepairStore {
   return {
     ...createRepairAsks(redis),

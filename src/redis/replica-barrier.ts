@@ -5,14 +5,14 @@ import { REPLICA_BARRIER_KEY } from './keys.js';
 import { connectRedis, reasonOf, type RedisConnection, type RedisOptions } from './connection.js';
 
 export interface ReplicaBarrier {
-  /** @returns true if enough replicas have everything that was written before this call; false even if Redis is down */
+  /** @returns whether enough replicas have everything written before; false even if Redis is down */
   pass(): Promise<boolean>;
   close(): Promise<void>;
 }
 
 /**
- * Waits for replicas on a separate connection, because WAIT holds up every command behind it. A call during a round
- * joins the next round, because the write of the current round may be older than that of the call.
+ * WAIT holds up every command behind it, hence a separate connection. A call during a round joins the next one, because
+ * the write of the current round may be older than the call's.
  * @param options `replicas`: number of replicas that must have a deduct before its purchases are accepted; `timeoutMs`:
  * how long they may take
  * @throws OperationalError redis, if the first connect fails
@@ -51,19 +51,13 @@ export async function openReplicaBarrier(
   };
 }
 
-/**
- * Counts the replicas that have everything. WAIT counts from the last write of its own connection, so this function
- * writes first.
- */
+/** WAIT counts from the last write of its own connection, so this function writes first. */
 async function replicasWith({ redis }: RedisConnection, replicas: number, timeoutMs: number): Promise<number> {
   const [, reached] = await Promise.all([redis.set(REPLICA_BARRIER_KEY, 1), redis.wait(replicas, timeoutMs)]);
   return reached;
 }
 
-/**
- * Wraps a stock store so that it does not report units as taken while a fail-over could still undo that. This applies
- * to the units of a deduct, of an earlier attempt of the same purchase, and of a check-back.
- */
+/** Reports no units as taken while a fail-over could undo it: by a deduct, an earlier attempt, or a check-back. */
 export function withReplicaBarrier<L extends Reservations>(store: L, barrier: ReplicaBarrier | null): L {
   if (barrier === null) return store;
   return {

@@ -1,10 +1,7 @@
 import { assert, Bug } from '../core/errors.js';
 import { parseRequestEntry, type StoreAnswer } from '../core/outcome.js';
 
-/**
- * Checks that a script replied with a flat list of strings and integers.
- * @throws Bug if the reply is anything else
- */
+/** @throws Bug unless the reply is a flat list of strings and integers */
 export function asList(reply: unknown): readonly unknown[] {
   if (!Array.isArray(reply)) throw new Bug(`a script returned ${JSON.stringify(reply)} instead of a list`);
   return reply;
@@ -20,7 +17,7 @@ const ANSWER_WORDS = [
   'sold_out',
 ] as const;
 
-/** Reads triples of `index, word, entry`, beginning at `start`, into one slot per purchase. */
+/** Reads triples of `index, word, entry` from `start`, into one slot per purchase. */
 export function readAnswers(list: readonly unknown[], start: number, count: number): (StoreAnswer | null)[] {
   const answers = new Array<StoreAnswer | null>(count).fill(null);
   for (let i = start; i < list.length; i += 3) {
@@ -42,7 +39,7 @@ function readAnswer(word: string, entry: string): StoreAnswer {
   return { outcome: known };
 }
 
-/** Returns the body that follows the kind in a marker. Null once the batch is recorded. */
+/** Null once the batch is recorded. */
 export function markerBody(marker: string | null): string | null {
   const start = marker?.indexOf('{') ?? -1;
   return marker === null || start < 0 ? null : marker.slice(start);

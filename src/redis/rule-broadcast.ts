@@ -4,9 +4,8 @@ import { asOperationalError, pipelined, type RedisConnection } from './connectio
 import { canaryKey, RULES_KEY } from './keys.js';
 
 /**
- * Stores the rules and their canary in Redis, each in a sorted set that holds a single version, with its number as
- * score. So the newest version wins in whatever order two publishers write, and a reader that already has it is sent
- * nothing.
+ * Rules and canary are sorted sets with a single version each, whose number is the score. The newest version wins in
+ * whatever order two publishers write, and a reader that has it is sent nothing.
  */
 export function createRuleBroadcast({ redis }: RedisConnection, key = RULES_KEY): RuleBroadcast {
   const put = async (to: string, version: number, value: unknown): Promise<void> => {
@@ -34,6 +33,6 @@ export function createRuleBroadcast({ redis }: RedisConnection, key = RULES_KEY)
 function updateOf([rules, score]: readonly string[], [canary, canaryScore]: readonly string[]): RuleUpdate {
   if (rules === undefined) return { is: 'level' };
   if (canary === undefined || canaryScore !== score) return { is: 'behind' };
-  // Text that is not JSON was written by hand. It is passed on, and the reader refuses it as rules.
+  // Text that is not JSON was written by hand. The reader refuses it as rules.
   return { is: 'newer', stored: { version: Number(score), rules: jsonOrText(rules), canary: jsonOrText(canary) } };
 }

@@ -13,11 +13,10 @@ const ruleReport = z.object({
   pid: z.int(),
   version: version.nullable(),
   refused: z.object({ version, reasons: z.array(z.string()) }).nullable(),
-  // The previous release does not report a canary.
+  // The previous release reports no canary.
   canary: z.object({ since: version, others: answers, tried: answers }).nullable().default(null),
 });
 
-/** Stores reports of the rules that each api follows. */
 export function createRuleReports({ redis }: RedisConnection, key = RULE_REPORTERS_KEY): RuleReports {
   const reports = createLiveReports(redis, key);
   return {

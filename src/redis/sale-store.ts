@@ -9,7 +9,6 @@ import { Bug } from '../core/errors.js';
 import { BUCKET_EDITED } from '../core/ports/sale-edits.js';
 import type { SetStateOutcome, SaleStore } from '../core/ports/stock-store.js';
 
-/** Loads a sale into its buckets, sets their state, changes and removes the sale. */
 export function createSaleStore({ redis, run }: RedisConnection): SaleStore {
   return {
     async warm(sale): Promise<'warmed' | 'already_warm'> {
@@ -51,7 +50,7 @@ export function createSaleStore({ redis, run }: RedisConnection): SaleStore {
     async forget({ saleId, buckets }): Promise<void> {
       for (let bucket = 0; bucket < buckets; bucket++) {
         const { tx: _markers, ...keys } = bucketKeys({ saleId, bucket });
-        // UNLINK removes a hash of a million fields at once, and a background thread of Redis frees its memory
+        // UNLINK removes a hash of a million fields at once; a background thread frees its memory
         // (docs/decisions/0024).
         await asOperationalError('forget a sale', () => redis.unlink(...Object.values(keys)));
       }
@@ -66,10 +65,7 @@ const ABSENT = '-';
 const readSnapshot = (text: string): Sale =>
   ({ retiredAtMs: null, paymentWindowMs: null, ...(JSON.parse(text) as Partial<Sale>) }) as Sale;
 
-/**
- * How long Redis keeps a sale snapshot. A change of the sale replaces the snapshot at once, so this time only limits
- * the effect of a lost change.
- */
+/** A change of the sale replaces its snapshot at once, so this only limits the effect of a lost change. */
 export const SNAPSHOT_CACHE_MS = 5000;
 
 /** Caches sale snapshots in Redis, shared by all apis. */

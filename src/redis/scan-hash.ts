@@ -5,11 +5,7 @@ import type { StoredRequest } from '../core/ports/reconcile-store.js';
 /** Number of fields per step. Small enough not to hold up Redis. */
 const SCAN_COUNT = 2000;
 
-/**
- * Yields every field of a hash that matches the pattern, step by step. A field that exists throughout the scan is
- * yielded at least once.
- * @throws OperationalError redis
- */
+/** Yields a field that exists throughout the scan at least once. @throws OperationalError redis */
 export async function* scanHash(
   redis: RedisClient,
   key: string,
@@ -25,11 +21,7 @@ export async function* scanHash(
   } while (cursor !== '0');
 }
 
-/**
- * Yields the requests of a bucket, in pages. Requests that are added during the scan may be missing, and a request may
- * appear twice.
- * @throws OperationalError redis
- */
+/** Requests added during the scan may be missing, and a request may appear twice. @throws OperationalError redis */
 export async function* requestPages(
   redis: RedisClient,
   key: string,

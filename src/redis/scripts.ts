@@ -43,7 +43,6 @@ const LUA_FOLDER = new URL('lua/', PACKAGE_ROOT);
 const FILE_NAME = /^([a-z]+(?:-[a-z]+)*)-(\d+)\.lua$/;
 const INCLUDE = /^--- include "(.*)"$/gm;
 
-/** A script, as it is sent to Redis. */
 export interface Script {
   readonly name: ScriptName;
   readonly numberOfKeys: number;
@@ -54,8 +53,8 @@ export interface Script {
 }
 
 /**
- * Reads the scripts of `lua/`. A line `--- include "name"` is replaced by `lua/include/name.lua`. If a fragment is
- * included a second time, even from within another fragment, it is left out, because its names are already defined.
+ * A line `--- include "name"` stands for `lua/include/name.lua`. A fragment is inserted once, even if other fragments
+ * include it, because its names are then defined.
  * @throws Error that names a missing script or fragment
  */
 export function readScripts(folder: URL = LUA_FOLDER): Script[] {
@@ -89,14 +88,13 @@ export interface Scripts {
   readonly run: RunScript;
   /** Loads all scripts into a server, so that the first purchase after its start finds them. */
   load(server: Redis): Promise<void>;
-  /** Counts how many of the scripts each of these servers knows. */
+  /** Counts the scripts that each server knows. */
   loaded(servers: readonly Redis[]): Promise<number>;
 }
 
 /**
- * Defines the scripts of `lua/` on a connection. The driver tries EVALSHA first. If the server has forgotten the script
- * (restart, SCRIPT FLUSH), the driver sends the whole script, which is safe because NOSCRIPT means that nothing was
- * run.
+ * The driver tries EVALSHA first. If the server has forgotten the script (restart, SCRIPT FLUSH), it sends the whole
+ * script: NOSCRIPT means that nothing was run.
  */
 export function loadScripts(redis: RedisClient): Scripts {
   const scripts = readScripts();

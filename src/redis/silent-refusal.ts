@@ -6,8 +6,8 @@ import { REDIS_TLS_NAMES } from './client.js';
 const ANSWER_MS = 2_000;
 
 /**
- * Finds out why a Redis server closed a connection without an error. A server that requires TLS or a certificate does
- * so. Connects again over TLS, no matter what the address says.
+ * A server that requires TLS or a certificate closes a connection without an error. Connects again over TLS, whatever
+ * the address says.
  * @returns the rest of a sentence that begins with the server; null if this is not the reason. Never rejects
  */
 export function silentRefusal(address: RedisAddress, tls: Tls | null): Promise<string | null> {

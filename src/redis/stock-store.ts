@@ -23,10 +23,7 @@ import { readBucketStatus } from './repair-store.js';
 /** Number of fields per step when the buyers of a sale are read. Small enough not to hold up Redis. */
 const SCAN_COUNT = 1000;
 
-/**
- * Long, because many batches are under way at once, and some of them succeed while one of several Redis servers is
- * down.
- */
+/** Long, because some of many batches succeed while one of several Redis servers is down. */
 const CALM_MS = 10_000;
 
 export function createStockStore(connection: RedisConnection, log: Log): StockStore {
@@ -70,9 +67,9 @@ export function createStockStore(connection: RedisConnection, log: Log): StockSt
         if (err instanceof Bug) throw err;
         const error = redisFault('deduct', err);
         if (!error.retryable) return { outcome: 'errored', error };
-        // There is no reply, or Redis is full (OOM) or read-only. In the last two cases nothing was written, but they
-        // are treated like a lost reply: `resolve` finds no marker and cannot write one either, so the batch stays
-        // undecided until Redis takes writes.
+        // Redis gave no reply, or is full (OOM) or read-only. A full or read-only Redis wrote nothing, but counts as a
+        // lost reply: `resolve` finds no marker and cannot write one, so the batch stays undecided until Redis takes
+        // writes.
         deductOutage.failed(err, logFieldsOf(batch));
         return { outcome: 'outcome_unknown' };
       }
@@ -178,10 +175,7 @@ async function readSale(
   };
 }
 
-/**
- * Caches the key names of the buckets in use, because a process sells few sales at a time, and building names on the
- * hot path takes time.
- */
+/** A process sells few sales at a time, and building names on the hot path takes time. */
 function keyCache(): (ref: BucketRef) => BucketKeys {
   const CACHE_MAX = 1000;
   const cache = new Map<string, BucketKeys>();

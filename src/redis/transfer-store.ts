@@ -49,10 +49,7 @@ export function createTransferStore({ run }: RedisConnection): TransferStore {
   };
 }
 
-/**
- * Parses two values per bucket of the sale, in order: the open or closed transfer to that bucket, and the last transfer
- * from it.
- */
+/** Parses two values per bucket of the sale, in order: the open or closed transfer to it, and the last one from it. */
 function parseState([certain, epoch, unitsLeft, nowMs, ...transfers]: readonly unknown[]): BucketState | null {
   if (certain !== 1) return null;
   const outgoing: OutgoingTransfer[] = [];
@@ -90,7 +87,7 @@ function parseTransferredIn([word, unitsLeft]: readonly unknown[]): TransferredI
   }
 }
 
-/** Parses `seq:units:open|closed:time in ms`, as stored in the `moves` hash. */
+/** @param text `seq:units:open|closed:time in ms`, as in the `moves` hash */
 function parseTransfer(to: number, text: string, nowMs: number): OutgoingTransfer {
   const [, seq, units, kind, atMs] = /^(\d+):(\d+):(open|closed):(\d+)$/.exec(text) ?? [];
   if (kind === undefined) throw new Bug(`a transfer reads ${text}`);
@@ -98,7 +95,7 @@ function parseTransfer(to: number, text: string, nowMs: number): OutgoingTransfe
   return { to, seq: Number(seq), units: Number(units), isOpen: kind === 'open', ageMs };
 }
 
-/** Parses a whole `moves` hash, which has at most two fields per bucket of the sale. */
+/** @param fields a whole `moves` hash: at most two fields per bucket of the sale */
 export function parseTransfers(fields: Readonly<Record<string, string>>, nowMs: number): BucketTransfers {
   const outgoing: OutgoingTransfer[] = [];
   const incoming = new Map<number, number>();

@@ -9,9 +9,8 @@ const PLAIN = ChannelCredentials.createInsecure();
 const encrypted = new WeakMap<SecureContext, Map<string, ChannelCredentials>>();
 
 /**
- * Returns the credentials of a channel to `host:port`. Neither the RocketMQ client nor gRPC can re-read a private
- * authority, but a context of Node can be replaced.
- * @returns the same object for as long as the certificates are the same
+ * Returns the credentials of a channel to `host:port`, the same object for as long as the certificates are the same.
+ * Neither the RocketMQ client nor gRPC re-reads a private authority, but a context of Node can be replaced.
  */
 export function channelCredentials(tls: Tls | null, target: string): ChannelCredentials {
   if (tls === null) return PLAIN;
@@ -31,10 +30,7 @@ export function channelCredentials(tls: Tls | null, target: string): ChannelCred
   return credentials;
 }
 
-/**
- * Placeholder for the server name. gRPC passes an address as server name, which TLS does not allow, so Node warns. The
- * certificate is still checked for the address.
- */
+/** TLS allows no address as server name, which gRPC passes, and Node warns. Certificates are still checked for it. */
 const NO_NAME = 'rocketmq.invalid';
 
 export function tlsChannelOptions(tls: Tls | null, target: string): ChannelOptions {
@@ -43,10 +39,7 @@ export function tlsChannelOptions(tls: Tls | null, target: string): ChannelOptio
   return { 'grpc.ssl_target_name_override': isIP(name) === 0 ? name : NO_NAME };
 }
 
-/**
- * Returns the hosts of a target, which is `host:port`, or, for a route with several addresses,
- * `ipv4:host:port,host:port`.
- */
+/** @param target `host:port`, or for a route with several addresses `ipv4:host:port,host:port` */
 const hostsIn = (target: string): string[] =>
   target
     .replace(/^ipv[46]:/, '')

@@ -10,9 +10,7 @@ import type { CheckBack, CheckBackAnswer } from '../core/ports/channels.js';
 const { TransactionResolution } = definition;
 type Resolution = (typeof TransactionResolution)[keyof typeof TransactionResolution];
 
-/**
- * Length of the queue. A check that does not fit is not lost, because the broker asks again after its interval (5 s).
- */
+/** A check that does not fit is not lost: the broker asks again after its interval (5 s). */
 const CHECKS_QUEUED_MAX = 1000;
 
 /** Long, because several checks run at once. */
@@ -30,9 +28,8 @@ export interface CheckerOptions {
 }
 
 /**
- * Wraps the check-back for the client, which starts all checks at once and only logs a rejection. The wrapper runs a
- * limited number in parallel, does not check a message that is already waiting a second time, and turns a throw into
- * `no_answer`.
+ * The client starts all checks at once and only logs a rejection. The wrapper limits the parallel checks, skips a
+ * message that already waits, and turns a throw into `no_answer`.
  */
 export function createChecker(options: CheckerOptions): TransactionChecker {
   const { checkBack, log, metrics } = options;
@@ -75,10 +72,7 @@ function resolutionOf(answer: CheckBackAnswer): Resolution {
   }
 }
 
-/**
- * Runs jobs with keys: at most `parallel` at once, with at most `queued` waiting. While a job with a key waits or runs,
- * no second one is accepted.
- */
+/** Runs at most `parallel` jobs, with at most `queued` waiting and one per key. */
 export class KeyedLimiter {
   readonly #keys = new Set<string>();
   readonly #waiting: (() => void)[] = [];
@@ -91,10 +85,7 @@ export class KeyedLimiter {
     this.#queued = queued;
   }
 
-  /**
-   * @returns what the job returns, or `skipped` if a job with its key is under way or the queue is full; rejects if the
-   * job rejects
-   */
+  /** Rejects if the job rejects. @returns `skipped` if a job with this key is under way or the queue is full */
   async run<T>(key: string, job: () => Promise<T>): Promise<T | 'skipped'> {
     if (this.#keys.has(key)) return 'skipped';
     if (this.#running >= this.#parallel && this.#waiting.length >= this.#queued) return 'skipped';

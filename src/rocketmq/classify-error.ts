@@ -3,10 +3,7 @@ import { ClientException } from 'rocketmq-client-nodejs';
 /** gRPC status of a call that could not be made, or whose connection broke. The text shows which of the two. */
 const GRPC_UNAVAILABLE = 14;
 const GRPC_DEADLINE_EXCEEDED = 4;
-/**
- * Matches errors that occur before any byte of the message has left: no listener, no such name, no channel, or a stream
- * that the server refused unread.
- */
+/** These errors occur before any byte leaves: no listener, no such name, no channel, or a stream refused unread. */
 const NEVER_SENT =
   /ECONNREFUSED|No connection established|Name resolution failed|Channel closed before call started|Stream refused/;
 /** Matches a deadline that passed while the call still waited for a connection. */
@@ -21,8 +18,8 @@ const BROKER_UNREACHABLE = /\bconnect to \S+ failed\b/;
 const REQUEST_TIMEOUT = 40_800;
 
 /**
- * Returns true if the broker certainly did not store a message whose send failed with this error. A wrong "no" costs a
- * 503 with `outcome_unknown`, but a wrong "yes" would be a false answer to a buyer. So anything unknown is "no".
+ * Whether the broker certainly did not store the message. A wrong "no" costs a 503 with `outcome_unknown`, but a wrong
+ * "yes" would be a false answer to a buyer. So anything unknown is "no".
  */
 export function isCertainlyNotStored(error: unknown): boolean {
   if (error instanceof TypeError) return true; // the client refused before it sent anything
@@ -37,10 +34,7 @@ export function isCertainlyNotStored(error: unknown): boolean {
 const cannotTake = ({ message }: ClientException): boolean =>
   BROKER_CLOSED.test(message) || BROKER_UNREACHABLE.test(message);
 
-/**
- * Returns true if another broker may store a message that this broker certainly did not store. False if the broker is
- * busy, because more sends would make all brokers busier.
- */
+/** Whether another broker may store what this one did not. Not if it is busy: more sends make all brokers busier. */
 export const mayGoToAnotherBroker = (error: unknown): boolean =>
   error instanceof ClientException ? cannotTake(error) : wasNeverSent(error);
 
@@ -60,9 +54,6 @@ export const isUnreachable = (error: unknown): boolean => codeOf(error) === GRPC
 
 const codeOf = (error: unknown): unknown => (error as { readonly code?: unknown } | undefined)?.code;
 
-/**
- * True for an error about a transaction that the proxy has forgotten. The proxy forgets a half message at its first
- * commit or rollback, and after a restart. This is common and harmless.
- */
+/** The proxy forgets a half message at its first commit or rollback, and after a restart. Common and harmless. */
 export const isForgottenTransaction = (error: unknown): boolean =>
   error instanceof Error && /cannot found transaction data/.test(error.message);

@@ -12,8 +12,8 @@ export interface ConnectionOptions extends Pick<BrokerAccess, 'credentials' | 't
   /** `host:port` of each proxy, separated by commas. */
   readonly endpoint: string;
   /**
-   * Sends every call to `endpoint`, no matter which address the broker names. Default: false. Use it for a broker
-   * behind a port mapping or a proxy, but not if several brokers have their own proxies.
+   * Sends every call to `endpoint`, whatever address the broker names. For a broker behind a port mapping or a proxy,
+   * not for several brokers with their own proxies. Default false.
    */
   readonly pinEndpoint?: boolean;
   /** Time-out of a call (send, commit, ack …), ms. Default: 3000; at least 1000. */
@@ -29,10 +29,7 @@ export interface StartLimits {
   readonly attempts?: number;
 }
 
-/**
- * Identifies the broker and the client. A client instance serves only one topic, because a second topic can make its
- * start hang.
- */
+/** A client serves only one topic, because a second one can make its start hang. */
 export interface ClientAddress {
   /** `host:port` of each proxy, separated by commas. */
   readonly endpoint: string;
@@ -44,13 +41,9 @@ export interface ClientAddress {
 /** Matches a name or IPv4 address, with a port. The client misreads IPv6 addresses and URLs. */
 const ENDPOINT = /^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?):([0-9]{1,5})$/;
 
-/** Splits a list of proxies. */
 export const proxiesOf = (endpoint: string): readonly string[] => endpoint.split(',');
 
-/**
- * Splits the `host:port` of one proxy.
- * @throws OperationalError, not retryable, because the setting is wrong
- */
+/** @throws OperationalError, not retryable, because the setting is wrong */
 export function parseEndpoint(endpoint: string): { readonly host: string; readonly port: number } {
   const match = ENDPOINT.exec(endpoint);
   const port = Number(match?.[3]);
@@ -80,8 +73,8 @@ export function baseClientOptions(address: ClientAddress, options: ConnectionOpt
 }
 
 /**
- * Creates the logger of a client. The client's own logger writes below HOME, and without `debug` its rollback throws
- * before it sends. The client logs every commit at info, so info is dropped; our adapters log what matters.
+ * The client's own logger writes below HOME, and without `debug` its rollback throws before it sends. Its info, a line
+ * per commit, is dropped: our adapters log what matters.
  */
 export function clientLogger(log: Log, address: ClientAddress): Required<ILogger> {
   const fields = { topic: address.topic, group: address.group };
@@ -102,8 +95,8 @@ function text(args: unknown[]): string {
 }
 
 /**
- * True for an error that a client's telemetry stream may still raise after its release, when it has no listener. The
- * `uncaughtException` handler of a stopping process may ignore it.
+ * A telemetry stream may raise this after its release, when it has no listener. The `uncaughtException` handler of a
+ * stopping process may ignore it.
  */
 export function isClientShutdownNoise(error: unknown): boolean {
   if (!(error instanceof Error)) return false;

@@ -15,21 +15,17 @@ import type { ReceiveMessageRequest } from 'rocketmq-client-nodejs/proto/apache/
 import type { Tls } from '../core/tls.js';
 import { Transport, type TransportListener } from './transport.js';
 
-/**
- * Connection settings. `pinEndpoint` sends every call to the endpoints of the options. If `tls` is null, connections
- * are not encrypted.
- */
+/** `pinEndpoint` sends every call to the endpoints of the options. `tls` null: not encrypted. */
 type Way = { readonly pinEndpoint: boolean; readonly tls: Tls | null };
 type TelemetryStream = ReturnType<Producer['createTelemetryStream']>;
 
 /**
- * Returns a client class with workarounds for these defects of rocketmq-client-nodejs:
- * - it cannot be told to trust a private authority, see `channelCredentials`;
- * - its manager of connections opens a channel per object instead of per address, see `Transport`;
+ * Works around these defects of rocketmq-client-nodejs:
+ * - it cannot trust a private authority, see `channelCredentials`;
+ * - it opens a channel per object instead of per address, see `Transport`;
  * - a telemetry stream that fails after its release raises an uncaught error, see `withLastingErrorListener`;
- * - a broker that has failed once is never used again while there is another one; here it is used again after a
- *   heartbeat;
- * - a timer opens the telemetry again after `shutdown()`, see `closedStream`;
+ * - it never uses a broker again that failed once while there is another; here a heartbeat brings it back;
+ * - a timer reopens the telemetry after `shutdown()`, see `closedStream`;
  * - `shutdown()` leaves the connections open if the proxy does not answer its last call.
  */
 function withWorkarounds<O extends BaseClientOptions, C extends BaseClient>(
@@ -61,7 +57,7 @@ function withWorkarounds<O extends BaseClientOptions, C extends BaseClient>(
       return stream.once('error', ended).once('end', ended);
     }
 
-    /** Each stream that fails starts its own timer, so a stream that is waiting for its timer is left alone. */
+    /** Each failed stream starts its own timer, so a stream that waits for its timer is left alone. */
     #moveTelemetry(): void {
       for (const endpoints of this.getTotalRouteEndpoints()) {
         if (!this.#ended.has(endpoints.facade)) this.getTelemetrySession(endpoints).refresh();
@@ -82,7 +78,7 @@ function withWorkarounds<O extends BaseClientOptions, C extends BaseClient>(
 
 const WRITABLE: readonly number[] = [definition.Permission.WRITE, definition.Permission.READ_WRITE];
 
-/** Also works around the defect that a producer keeps sending to the brokers of its first route forever. */
+/** Without the workaround, a producer sends to the brokers of its first route forever. */
 export class PatchedProducer extends withWorkarounds(Producer) {
   /** The queues to which the client sends, one per broker. The client keeps the first result of its filter forever. */
   readonly #queues: MessageQueue[] = [];
@@ -107,7 +103,7 @@ export class PatchedProducer extends withWorkarounds(Producer) {
     this.#use(route);
   }
 
-  /** Keeps the old queues if a route has no writable ones, because a broker that is away may come back. */
+  /** Keeps the old queues if a route has no writable ones: a broker may come back. */
   #use({ messageQueues }: TopicRouteData): void {
     const writable = messageQueues.filter(({ queueId, permission }) => queueId === 0 && WRITABLE.includes(permission));
     if (writable.length > 0) this.#queues.splice(0, Infinity, ...writable);
@@ -115,12 +111,11 @@ export class PatchedProducer extends withWorkarounds(Producer) {
 }
 
 /**
- * Also works around two more defects. The client's own `ack` ignores the status that the broker returns for each
- * message. Its receives go to the brokers in rotation, so one broker may get two receives at a time while another gets
- * none.
+ * Works around two more defects: `ack` ignores the status of each message, and receives rotate over the brokers, so one
+ * may get two at a time while another gets none.
  */
 export class PatchedConsumer extends withWorkarounds(SimpleConsumer) {
-  /** One queue of each broker from which messages are received. */
+  /** A queue of each broker from which messages are received. */
   #queues: readonly MessageQueue[] = [];
   /** Names of brokers, with one entry for each receive that waits there. */
   readonly #asked: string[] = [];
@@ -181,10 +176,7 @@ function transportFor(
   return new Transport(client, listener, { pinnedTo: pinEndpoint ? address.replaceAll(';', ',') : null, tls });
 }
 
-/**
- * Keeps an error listener on a stream. The client removes all listeners when it releases a stream, and a later error
- * would be uncaught.
- */
+/** The client removes all listeners when it releases a stream, and a later error would be uncaught. */
 function withLastingErrorListener(stream: TelemetryStream): TelemetryStream {
   const removeAll = stream.removeAllListeners.bind(stream);
   stream.removeAllListeners = (...events: [] | [string | symbol]) => {
@@ -195,9 +187,7 @@ function withLastingErrorListener(stream: TelemetryStream): TelemetryStream {
   return stream;
 }
 
-/**
- * Returns a dead stream to the client's timer, which reopens a broken stream after a second, even after `shutdown()`.
- */
+/** The client's timer reopens a broken stream after a second, even after `shutdown()`. It gets this dead one. */
 function closedStream(): TelemetryStream {
   const stream = new EventEmitter() as EventEmitter & { write(): boolean; end(): void };
   stream.write = () => false;

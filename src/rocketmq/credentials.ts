@@ -2,7 +2,6 @@ import { createHmac } from 'node:crypto';
 import type { Section } from '../core/config/schema.js';
 import { Tls, type TlsNames } from '../core/tls.js';
 
-/** Login for a broker with access control. */
 export interface BrokerCredentials {
   readonly accessKey: string;
   readonly accessSecret: string;
@@ -10,11 +9,10 @@ export interface BrokerCredentials {
   readonly securityToken?: string | undefined;
 }
 
-/** Login and TLS settings for RocketMQ. */
 export interface BrokerAccess {
   /** Null if requests carry no login, as a broker without access control expects. */
   readonly credentials: BrokerCredentials | null;
-  /** TLS of gRPC. Null or absent if the connection is not encrypted. */
+  /** TLS of gRPC. Null or absent: not encrypted. */
   readonly tls?: Tls | null;
   /** TLS of the admin protocol. */
   readonly adminTls?: Tls | null;
@@ -52,8 +50,8 @@ function makeAccess(access: Section<'brokerAccess'>): BrokerAccess {
 }
 
 /**
- * Returns the fields of a remoting request with a signature (AclClientRPCHook.java of 5.4.0): HMAC-SHA1 over the values
- * of all fields, sorted by name, followed by the body. The signature covers neither the request code nor a time.
+ * Signs a remoting request (AclClientRPCHook.java of 5.4.0): HMAC-SHA1 over the values of all fields, sorted by name,
+ * then the body. Covers neither the request code nor a time.
  */
 export function signFields(
   fields: Readonly<Record<string, string>>,
@@ -81,10 +79,7 @@ export function signedHeaders({ accessKey, accessSecret, securityToken }: Broker
 /** Reply of a server with access control to a request that is not signed. */
 const ANONYMOUS = /username cannot be null/;
 
-/**
- * Returns the end of a sentence about a server, which says that the server refuses and what to do.
- * @param reason as the server gave it
- */
+/** End of a sentence about a server: that it refuses, and what to do. @param reason as the server gave it */
 export const accessRefusal = (reason: string): string =>
   ANONYMOUS.test(reason)
     ? 'has access control: set ROCKETMQ_ACCESS_KEY and ROCKETMQ_ACCESS_SECRET'

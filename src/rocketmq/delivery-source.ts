@@ -17,55 +17,42 @@ import { adviceFor, startClient, stopClient, within } from './start-client.js';
 
 /** Maximum number of messages that the broker delivers at once. */
 const RECEIVE_MAX = 32;
-/**
- * A proxy with default settings holds an empty receive for at least 5 and at most 20 s, no matter what the request
- * says.
- */
+/** A proxy with default settings holds an empty receive for 5 to 20 s, whatever the request says. */
 const AWAIT_MS_DEFAULT = 5_000;
 /**
- * A consumer whose receives fail for this long is replaced. After a long stall, the proxy may have forgotten the
- * client, which does not notice, so its receives would fail forever.
+ * A consumer whose receives fail for this long is replaced: after a long stall, the proxy may have forgotten the
+ * client, whose receives would fail forever.
  */
 const REPLACE_AFTER_MS = 60_000;
 /** How long `close` waits for deliveries that are still being processed. */
 const DRAIN_MS = 5_000;
 const DRAIN_POLL_MS = 20;
-/** The property in which the broker counts check-backs. A message that was not checked back lacks it. */
+/** The broker counts check-backs here. A message without any lacks it. */
 const CHECKED_BACK = 'TRANSACTION_CHECK_TIMES';
 
 /** Options of a delivery source. A receive gets `requestTimeoutMs` in addition to `awaitMs`. */
 export interface DeliverySourceOptions extends ConnectionOptions {
   readonly topic: string;
   readonly group: string;
-  /**
-   * How long a delivery stays ours, in ms. Only `hold` extends this time. The proxy refuses less than its own minimum,
-   * which is 10000 by default.
-   */
+  /** How long a delivery stays ours without `hold`, ms. The proxy requires at least 10000 by default. */
   readonly invisibleMs: number;
-  /** How long an empty receive waits, in ms. Default: 5000; at most 20000. */
+  /** How long an empty receive waits, ms. Default 5000; at most 20000. */
   readonly awaitMs?: number;
 }
 
 export interface OpenDeliverySource extends DeliverySource {
   readonly health: ChannelHealth;
-  /**
-   * Number of receives that must run at a time in order to wait at every broker. With fewer, the messages of some
-   * brokers have to wait.
-   */
+  /** Receives that must run at a time to wait at every broker. With fewer, messages of some brokers wait. */
   readonly brokers: number;
   /**
-   * Stops the source: `receive` then returns an empty list at once. Receives under way still return their messages,
-   * which can be processed and acked. The client ends once these receives have returned and their deliveries are done,
-   * or after a time limit. Messages that are not acked by then are delivered again after their invisible time. Never
-   * rejects.
+   * Stops the source: `receive` then returns an empty list at once. Receives under way still return messages, which can
+   * be acked. The client ends once those are done, or after a time limit. Other messages are delivered again after
+   * their invisible time. Never rejects.
    */
   close(): Promise<void>;
 }
 
-/**
- * Starts a consumer of a topic and group.
- * @throws OperationalError if the consumer does not start
- */
+/** @throws OperationalError if the consumer does not start */
 export async function createDeliverySource(options: DeliverySourceOptions): Promise<OpenDeliverySource> {
   const source = new RocketmqDeliverySource(options);
   await source.start();
@@ -78,12 +65,9 @@ class RocketmqDeliverySource implements OpenDeliverySource {
   readonly #address: ClientAddress;
   readonly #log: Log;
   readonly #receives = new Set<Promise<unknown>>();
-  /**
-   * Messages that were returned and neither acked nor given back, with the time until which they are ours, as
-   * `performance.now()`.
-   */
+  /** Messages returned, but neither acked nor given back, and until when they are ours (`performance.now()`). */
   readonly #handedOut = new Map<MessageView, number>();
-  /** Counts new consumers until one of them receives. */
+  /** Counts new consumers until one receives. */
   readonly #outage: OutageLog;
   #consumer!: PatchedConsumer;
   /** Since when every receive has failed. Null after a successful receive. */
@@ -160,10 +144,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
     return this.#failingSinceMs !== null && performance.now() - this.#failingSinceMs >= REPLACE_AFTER_MS;
   }
 
-  /**
-   * Replaces the client. The new client can also ack messages that the old one received, because a receipt belongs to
-   * the group.
-   */
+  /** The new client can ack messages of the old one, because a receipt belongs to the group. */
   async #replaceConsumer(): Promise<void> {
     this.#outage.failed(this.health.lastError);
     try {
@@ -179,10 +160,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
     }
   }
 
-  /**
-   * Returns false if the body does not match its checksum. The message is then not returned, and the broker delivers it
-   * again after its invisible time.
-   */
+  /** A body without the right checksum is not returned: the broker delivers it again after its invisible time. */
   #isWhole(view: MessageView): boolean {
     if (!view.corrupted) return true;
     this.#log.error(
@@ -225,7 +203,6 @@ class RocketmqDeliverySource implements OpenDeliverySource {
     return accepted;
   }
 
-  /** Returns true if the broker accepted the call. */
   async #wasAccepted(view: MessageView, verb: string, call: () => Promise<void>): Promise<boolean> {
     try {
       await call();

@@ -3,13 +3,13 @@ import { tlsReason, type Tls } from '../core/tls.js';
 import { parseEndpoint } from './client-options.js';
 import { ROCKETMQ_TLS_NAMES } from './credentials.js';
 
-/** A nearby server completes the handshake within milliseconds. */
+/** A nearby server takes milliseconds. */
 const HANDSHAKE_TIMEOUT_MS = 3_000;
 
 /**
- * Finds out why a client could not talk to this endpoint, over TLS or without TLS, as the end of a sentence about the
- * server. The client itself would try for a quarter of a minute, and then report that it has no route.
- * @returns null if the handshake works or the endpoint does not answer. Never rejects
+ * Finds out why a client cannot talk to this endpoint with or without TLS. The client would try for a quarter of a
+ * minute, then report that it has no route.
+ * @returns the end of a sentence about the server; null if the handshake works or the endpoint is silent. Never rejects
  */
 export async function handshakeFlaw(endpoint: string, tls: Tls | null): Promise<string | null> {
   const { host, port } = parseEndpoint(endpoint);

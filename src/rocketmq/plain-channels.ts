@@ -22,14 +22,13 @@ interface Opened {
 export interface PlainProducer extends Opened {
   /**
    * @param what names the message in an error
-   * @throws OperationalError rocketmq; the message may have been stored
+   * @throws OperationalError rocketmq; the message may be stored
    */
   send(message: Omit<MessageOptions, 'topic'>, what: string): Promise<void>;
 }
 
 /**
- * Starts a producer for a single topic. `requestTimeoutMs` limits each attempt to send. The client makes up to 3
- * attempts.
+ * Starts a producer for one topic. The client makes up to 3 attempts, each within `requestTimeoutMs`.
  * @throws OperationalError if the producer does not start
  */
 export async function startPlainProducer(topic: string, options: ConnectionOptions): Promise<PlainProducer> {
@@ -58,8 +57,8 @@ export async function startPlainProducer(topic: string, options: ConnectionOptio
 export interface OpenRedriveChannel extends RedriveChannel, Opened {}
 
 /**
- * Starts the producer for the topic of batches that are published again. The topic must be of type NORMAL, because a
- * TRANSACTION topic refuses plain messages.
+ * Starts the producer of batches that are published again. The topic is of type NORMAL: a TRANSACTION topic refuses
+ * plain messages.
  * @throws OperationalError if the producer does not start
  */
 export async function createRedriveChannel(options: ProducerOptions): Promise<OpenRedriveChannel> {
@@ -75,16 +74,10 @@ export async function createRedriveChannel(options: ProducerOptions): Promise<Op
 export interface OpenDeadlineChannel extends DeadlineChannel, Opened {}
 export interface OpenOrderEventChannel extends OrderEventChannel, Opened {}
 
-/**
- * Added to a delay, because the broker's timer works in whole seconds and may round down, and an early message is of no
- * use.
- */
+/** The broker's timer works in whole seconds and may round down. An early message is of no use. */
 const TIMER_PRECISION_MS = 1_000;
 
-/**
- * Starts the producer for the topic of payment deadlines, which must be of type DELAY.
- * @throws OperationalError if the producer does not start
- */
+/** The topic must be of type DELAY. @throws OperationalError if the producer does not start */
 export async function createDeadlineChannel(options: ProducerOptions): Promise<OpenDeadlineChannel> {
   const topic = TOPICS.paymentDeadline;
   const { health, send, close } = await startPlainProducer(topic, options);
@@ -102,10 +95,7 @@ export async function createDeadlineChannel(options: ProducerOptions): Promise<O
   };
 }
 
-/**
- * Starts the producer for the topic of order events, which must be of type NORMAL.
- * @throws OperationalError if the producer does not start
- */
+/** The topic must be of type NORMAL. @throws OperationalError if the producer does not start */
 export async function createOrderEventChannel(options: ProducerOptions): Promise<OpenOrderEventChannel> {
   const topic = TOPICS.orderEvent;
   const { health, send, close } = await startPlainProducer(topic, options);

@@ -3,7 +3,7 @@ import { connect as connectByTls } from 'node:tls';
 import type { Tls } from '../core/tls.js';
 import { parseEndpoint, proxiesOf } from './client-options.js';
 
-/** `/readyz` must answer within a second, including the reason. */
+/** `/readyz` must answer within a second, with the reason. */
 const ANSWER_TIMEOUT_MS = 700;
 
 export type BrokerProbe =
@@ -12,12 +12,12 @@ export type BrokerProbe =
   | { readonly state: 'unreachable' | 'failing'; readonly detail: string };
 
 /**
- * Checks that a proxy speaks HTTP/2 and that the last call of the channel succeeded. A stopped process still accepts
- * connections, so an open port proves nothing. The check sends no message, so `/readyz` can run it every second. Never
+ * Checks that a proxy speaks HTTP/2 and that the last call of the channel succeeded. An open port proves nothing,
+ * because a stopped process still accepts connections. Sends no message, so `/readyz` can run it every second. Never
  * throws.
  * @param endpoint `host:port` of each proxy, separated by commas
- * @param health health of the channel that matters to the calling process; if absent, only the proxy is checked
- * @param tls of gRPC; null if the connection is not encrypted
+ * @param health of the caller's channel; if absent, only the proxy is checked
+ * @param tls of gRPC; null: not encrypted
  */
 export async function probeBroker(
   endpoint: string,
@@ -33,16 +33,13 @@ export async function probeBroker(
   return { state: 'reachable' };
 }
 
-/**
- * The beginning of an HTTP/2 connection (RFC 9113, 3.4): a fixed text and empty settings. Any server answers it at
- * once.
- */
+/** Start of an HTTP/2 connection (RFC 9113, 3.4): a fixed text and empty settings. Any server answers it at once. */
 const GREETING = Buffer.concat([
   Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
   Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]),
 ]);
 
-/** Returns null if the server answers the greeting, otherwise the reason. */
+/** Null if the server answers the greeting, otherwise the reason. */
 async function greet(endpoint: string, tls: Tls | null): Promise<string | null> {
   let socket: Socket;
   try {
@@ -84,7 +81,6 @@ export class ChannelHealth {
     this.#lastCallFailed = true;
   }
 
-  /** Returns true if the last call failed recently. */
   isFailing(): boolean {
     return this.#lastCallFailed && performance.now() - this.#lastFailureMs < FAILURE_COUNTS_MS;
   }

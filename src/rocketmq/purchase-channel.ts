@@ -16,10 +16,7 @@ import { startClient, stopClient } from './start-client.js';
 
 const { TransactionResolution } = definition;
 
-/**
- * A proxy in front of several brokers itself chooses the queue, in rotation, no matter what the client asks for. A
- * topic has eight queues per broker, so the ninth send reaches another broker.
- */
+/** A proxy rotates over the queues itself. A topic has eight per broker, so the ninth send reaches another broker. */
 const SENDS_MAX = 9;
 /** A buyer waits for all sends together. If a connection is refused, that usually takes less than a millisecond. */
 const SEND_AGAIN_WITHIN_MS = 1_000;
@@ -33,16 +30,11 @@ export interface PurchaseChannelOptions extends ProducerOptions, CheckerOptions 
 export interface OpenPurchaseChannel extends PurchaseChannel {
   /** Outcome of the last calls, for `/readyz`. */
   readonly health: ChannelHealth;
-  /**
-   * Ends the client within some seconds. Never rejects. Half messages that are still open are left to the check-back.
-   */
+  /** Ends the client within seconds. The check-back ends open half messages. Never rejects. */
   close(): Promise<void>;
 }
 
-/**
- * Starts the producer of the purchase topic.
- * @throws OperationalError if the producer does not start
- */
+/** @throws OperationalError if the producer does not start */
 export async function createPurchaseChannel(options: PurchaseChannelOptions): Promise<OpenPurchaseChannel> {
   const { log } = options;
   const address = { endpoint: options.endpoint, topic: options.topic ?? TOPICS.purchase };
@@ -77,7 +69,7 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
     const startedAt = performance.now();
     try {
       const receipt = await this.#sendToSomeBroker(batchMessage(this.#topic, batch, this.#signatures), startedAt);
-      // Without a transaction id, neither commit nor rollback is possible. Only the check-back can end this message.
+      // Without a transaction id, only the check-back can end this message.
       if (!receipt?.transactionId) throw new Error('the broker answered without a transaction id');
       this.health.succeeded();
       this.#metrics.halfSent('stored', performance.now() - startedAt);
@@ -117,7 +109,6 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
     };
   }
 
-  /** Returns true if the broker confirmed it. */
   async #end(verb: 'commit' | 'rollback', receipt: SendReceipt, batch: Batch): Promise<boolean> {
     const resolution = verb === 'commit' ? TransactionResolution.COMMIT : TransactionResolution.ROLLBACK;
     const { endpoints, messageId, transactionId } = receipt;
@@ -140,15 +131,12 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
   }
 }
 
-/**
- * Maximum number of trace ids by which a message can be found. Each is an entry in a broker index, which holds twenty
- * million.
- */
+/** Trace ids per message. Each is an entry in a broker index, which holds twenty million. */
 const TRACE_KEYS_MAX = 16;
 
 /**
- * Encodes a batch as a message. Its keys are the batch id and the first trace ids of its purchases, so that people can
- * find the message with `queryMsgByKey`, even while it is a half message, or after a rollback.
+ * The keys are the batch id and the first trace ids, so people find the message with `queryMsgByKey`, even as a half
+ * message or after a rollback.
  */
 export function batchMessage(topic: string, batch: Batch, signatures: ProducerOptions['signatures']): MessageOptions {
   const { batchId, saleId, epoch, body, traceparent, purchases } = batch;

@@ -6,11 +6,7 @@ export interface ProducerOptions extends ConnectionOptions {
   readonly signatures: MessageSignatures;
 }
 
-/**
- * Signs the body of a message for its topic.
- * @param properties identify a dead letter even if its body cannot be read, because the dead letter itself does not
- * name its origin
- */
+/** Signs the body for its topic. @param properties identify an unreadable dead letter: it does not name its origin */
 export const signedMessage = (
   topic: string,
   body: string,

@@ -7,13 +7,10 @@ import { handshakeFlaw } from './handshake.js';
 import { proxiesOf, type ClientAddress, type StartLimits } from './client-options.js';
 import { useRandomMessageIds } from './message-ids.js';
 
-/**
- * A start that has not ended by now never will, because the client has missed the answer, or waits for a group that
- * does not exist.
- */
+/** A start that takes longer never ends: the client missed the answer, or waits for a group that does not exist. */
 const STARTUP_TIMEOUT_MS = 20_000;
 const START_ATTEMPTS = 3;
-/** The client waits for its proxy to answer the shutdown. If the proxy is gone, that must not block us. */
+/** The client waits for its proxy to answer the shutdown. A proxy that is gone must not block us. */
 const SHUTDOWN_TIMEOUT_MS = 5_000;
 
 export interface StartableClient {
@@ -22,9 +19,9 @@ export interface StartableClient {
 }
 
 /**
- * Starts a client, with a new instance for each attempt, because a client that hangs or fails cannot be started again.
- * @throws OperationalError that names endpoint, topic and group and says what to check. It is retryable unless the
- * broker refuses our login, which is reported at once
+ * Starts a new instance for each attempt, because a client that hangs or fails cannot start again.
+ * @throws OperationalError with endpoint, topic, group and what to check. Retryable unless the broker refuses our
+ * login, which is reported at once
  */
 export async function startClient<C extends StartableClient>(
   make: () => C,
@@ -60,7 +57,7 @@ type StartWay = StartLimits & { readonly tls?: Tls | null | undefined };
 
 /**
  * Warns of each proxy that a client cannot use.
- * @throws OperationalError if it can use no proxy: only one side uses TLS, or we do not trust the server's certificate
+ * @throws OperationalError if it can use none: only one side uses TLS, or the certificate is not trusted
  */
 async function assertHandshake({ endpoint }: ClientAddress, tls: Tls | null, log: Log): Promise<void> {
   const proxies = proxiesOf(endpoint);
@@ -70,16 +67,10 @@ async function assertHandshake({ endpoint }: ClientAddress, tls: Tls | null, log
   for (const flaw of said) log.warn({}, flaw);
 }
 
-/**
- * True for the gRPC error of a connection that could not be made: nothing listens there, or the server uses another
- * protocol.
- */
+/** gRPC could not connect: nothing listens there, or the server uses another protocol. */
 const isUnavailable = (error: unknown): boolean => (error as { readonly code?: unknown } | undefined)?.code === 14;
 
-/**
- * Ends a client. Never rejects and never takes longer than `timeoutMs`, because the client's last call may hang, and is
- * not needed.
- */
+/** Never rejects, and gives up after `timeoutMs`: the client's last call may hang, and is not needed. */
 export async function stopClient(
   client: StartableClient,
   log: Log,

@@ -12,17 +12,16 @@ import { proxiesOf } from './client-options.js';
 type ServiceClient = InstanceType<typeof services.MessagingServiceClient>;
 
 const CHANNEL_OPTIONS: ChannelOptions = {
-  // A silently cut connection is noticed after 25 s. Without this setting, TCP would take 15 minutes. The proxy
-  // tolerates two pings between two of its own answers, and a heartbeat is answered every 10 s.
+  // Notices a silently cut connection after 25 s; TCP takes 15 minutes. The proxy tolerates two pings between two of
+  // its answers, and answers a heartbeat every 10 s.
   'grpc.keepalive_time_ms': 20_000,
   'grpc.keepalive_timeout_ms': 5_000,
-  // The default is 120 s, so after a long outage of the proxy, sales would stop for two more minutes.
+  // The default of 120 s would stop sales for two more minutes after a long outage of the proxy.
   'grpc.max_reconnect_backoff_ms': 5_000,
-  // No call of ours is ever sent twice without our knowledge, and each call is cheaper.
+  // No call is sent twice without our knowledge, and each call is cheaper.
   'grpc.enable_retries': 0,
 };
 
-/** Starts a call on a channel. */
 type Start<A> = (
   channel: ServiceClient,
   metadata: Metadata,
@@ -30,26 +29,25 @@ type Start<A> = (
   done: (error: ServiceError | null, response: A) => void,
 ) => unknown;
 
-/** Is told what a heartbeat reports, and when the proxy changes. */
 export interface TransportListener {
-  /** The proxy at this address no longer knows the client and needs its settings again. */
+  /** The proxy no longer knows the client and needs its settings again. */
   readonly forgotten: (endpoints: Endpoints) => void;
-  /** The proxy at this address knows the client. */
+  /** The proxy knows the client. */
   readonly heard: (endpoints: Endpoints) => void;
-  /** Calls now go to another proxy, which has no telemetry stream of the client yet. */
+  /** Calls go to another proxy, which has no telemetry stream of the client yet. */
   readonly moved: () => void;
 }
 
 /** A proxy that does not answer this many calls in a row counts as hanging. */
 const LATE_MAX = 3;
-/** Spreads the clients over the proxies. Larger than the number of proxies in any list. */
+/** Spreads the clients over the proxies. Exceeds any number of proxies. */
 const FIRST_TURN_MAX = 1_000;
 
 /**
- * Sends the calls of a client over a single channel per address. If an endpoint has several addresses, which are
- * proxies in front of the same brokers, a client uses one of them until it hangs or cannot be reached, and then the
- * next. The client's own manager opens a channel for each object that names an address, and therefore at every renewal
- * of a route, and leaves gRPC at its defaults.
+ * Sends the calls of a client over one channel per address. Several addresses of an endpoint are proxies in front of
+ * the same brokers: a client uses one until it hangs or cannot be reached, then the next. The client's own manager
+ * opens a channel for each object that names an address, so at every renewal of a route, and leaves gRPC at its
+ * defaults.
  */
 export class Transport extends RpcClientManager {
   readonly #client: BaseClient;
@@ -62,7 +60,7 @@ export class Transport extends RpcClientManager {
   /** Number of calls in a row that got no answer in time. */
   #late = 0;
 
-  /** @param way `pinnedTo`: proxies that take every call instead of the intended address */
+  /** @param way `pinnedTo`: proxies that take every call, whatever its address */
   constructor(
     client: BaseClient,
     listener: TransportListener,
@@ -154,7 +152,7 @@ export class Transport extends RpcClientManager {
     return stream;
   }
 
-  /** Calls one proxy after the other as long as it is certain that the request was not sent. */
+  /** Calls proxy after proxy while the request certainly was not sent. */
   async #call<A>(endpoints: Endpoints, ms: number, start: Start<A>): Promise<A> {
     const deadline = Date.now() + ms;
     for (let left = this.#proxiesOf(endpoints).length; ;) {
@@ -180,10 +178,7 @@ export class Transport extends RpcClientManager {
     return proxies[this.#turn % proxies.length] as string;
   }
 
-  /**
-   * Makes the next call go to the next proxy if this one hangs or cannot be reached. Returns true if it made that
-   * change.
-   */
+  /** Moves on to the next proxy if this one hangs or cannot be reached. Returns whether it did. */
   #leave(endpoints: Endpoints, proxy: string, error: unknown): boolean {
     if (this.#proxiesOf(endpoints).length < 2 || this.#proxyOf(endpoints) !== proxy) return false;
     if (!isUnreachable(error) && this.#late < LATE_MAX) return false;
@@ -196,7 +191,7 @@ export class Transport extends RpcClientManager {
     const channel = this.#channel(proxy);
     const metadata = this.#client.getRequestMetadata();
     return new Promise((resolve, reject) => {
-      // gRPC takes a stack trace of every caller in case the call fails, which is a tenth of the cost of a call.
+      // gRPC takes a stack trace of every caller in case of a failure, a tenth of the cost of a call.
       const limit = Error.stackTraceLimit;
       Error.stackTraceLimit = 0;
       try {
@@ -219,7 +214,5 @@ export class Transport extends RpcClientManager {
   }
 }
 
-/**
- * The logger of the replaced manager, which would only log the end of channels. That manager opens no channels here.
- */
+/** The replaced manager would only log the end of channels, and opens none here. */
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };

@@ -17,7 +17,6 @@ import { withoutUndefined } from '../core/without-undefined.js';
 /** The value that ends the coupons of a sale. Issued coupons stay valid. */
 const NO_COUPON = 'none';
 
-/** The body that changes a sale. It has at least one field. */
 export const saleChange = z.strictObject({
   title: newSale.shape.title.optional(),
   priceCents: newSale.shape.priceCents.optional(),
@@ -27,7 +26,7 @@ export const saleChange = z.strictObject({
   coupon: newSale.shape.coupon.or(z.literal(NO_COUPON)),
 });
 
-/** Checks the form of a change. Whether the sale allows it is checked when the sale is locked. */
+/** Checks only the form. Whether the sale allows the change is checked when the sale is locked. */
 export function readSaleChange(
   input: unknown,
 ): { readonly change: SaleChange } | { readonly errors: readonly FieldError[] } {
@@ -46,7 +45,7 @@ export function readSaleChange(
   };
 }
 
-/** Returns the parts of a change that the current state of the sale does not allow. */
+/** Returns what the current state of the sale does not allow. */
 export function checkChange(
   sale: Sale,
   { priceCents, closesAtMs, stock, title, paymentWindowMs, coupon }: SaleChange,
@@ -83,11 +82,11 @@ export function checkChange(
 }
 
 /**
- * - `done`: the change is in MySQL and in Redis
- * - `not_enough`: the stock cannot be lowered, because too few units are free; nothing was changed
- * - `repairing`: the change is in MySQL, and the keeper will make it in Redis once the repair of the sale has ended; a
- *   reduction of the stock has not been made yet
- * - `busy`: an earlier change has not ended, because the sale is in repair; no part of this change was made
+ * - `done`: changed in MySQL and in Redis
+ * - `not_enough`: too few free units to lower the stock; nothing was changed
+ * - `repairing`: changed in MySQL. The keeper changes Redis after the repair of the sale; a lower stock also waits for
+ *   that
+ * - `busy`: an earlier change waits for a repair; no part of this change was made
  */
 export type SaleEdited =
   | { readonly outcome: 'done' | 'not_enough' | 'repairing' | 'busy' | 'wrong_state'; readonly sale: Sale }
@@ -110,13 +109,13 @@ export interface SaleEditorPorts {
   readonly faultOf: PriceFault;
 }
 
-/** Other edits, repairs and buyers may be faster each time. After this many tries, the keeper continues. */
+/** Other edits, repairs and buyers may be faster each time. Then the keeper continues. */
 const TRIES_MAX = 5;
 
 /**
- * Edits a sale. New units are added to MySQL first, then to Redis; units are removed in the opposite order. So there
- * are never more units for sale than exist. A crash leaves one row in MySQL, and a repeated call or the keeper finishes
- * the edit (docs/decisions/0025).
+ * New units go to MySQL first, then to Redis; removed units in the opposite order. So there are never more units for
+ * sale than exist. A crash leaves a row in MySQL, and a repeated call or the keeper finishes the edit
+ * (docs/decisions/0025).
  */
 export class SaleEditor {
   readonly #ports: SaleEditorPorts;
@@ -125,10 +124,7 @@ export class SaleEditor {
     this.#ports = ports;
   }
 
-  /**
-   * Edits a sale. Safe to repeat, because a change states the final stock, not a difference.
-   * @throws OperationalError
-   */
+  /** Safe to repeat: a change states the final stock, not a difference. @throws OperationalError */
   async edit(saleId: string, change: SaleChange, actor: string): Promise<SaleEdited> {
     const { edits, nowMs, cache, faultOf } = this.#ports;
     for (let tries = 0; tries < TRIES_MAX; tries++) {
@@ -158,9 +154,8 @@ export class SaleEditor {
   }
 
   /**
-   * Makes an edit in Redis and ends it in MySQL, even if another process began the edit or is making it at this moment.
-   * Redis has forgotten a retired sale, so for such a sale MySQL alone decides. A closed sale that Redis has lost is
-   * rebuilt first.
+   * Makes an edit in Redis and ends it in MySQL, even if another process began or is making it. For a retired sale,
+   * which Redis has forgotten, MySQL alone decides. A closed sale that Redis has lost is rebuilt first.
    * @returns `waits` while the sale cannot be changed in Redis
    * @throws OperationalError; repeat the call
    */
@@ -183,10 +178,7 @@ export class SaleEditor {
     return 'waits';
   }
 
-  /**
-   * Cancels a sale that has not begun to sell: deletes a draft, closes any other sale.
-   * @throws OperationalError
-   */
+  /** Cancels a sale that has not begun to sell: deletes a draft, closes others. @throws OperationalError */
   async cancel(saleId: string, actor: string): Promise<SaleCancelled> {
     const { stock, admin } = this.#ports;
     const removed = await this.remove(saleId, actor);
@@ -196,16 +188,13 @@ export class SaleEditor {
     const hasBegun = stored === null || (sale.state !== 'warm' && stored.nowMs >= sale.opensAtMs);
     if (sale.state === 'closed' || hasBegun || sale.sold > 0) return removed;
     const closed = await admin.close(saleId, actor, sale);
-    // A sale in repair sells nothing, and after the repair it has the state that MySQL has.
+    // A sale in repair sells nothing, and then has the state that MySQL has.
     return closed.outcome === 'done' || closed.outcome === 'in_repair'
       ? { outcome: 'closed', sale: closed.sale }
       : closed;
   }
 
-  /**
-   * Deletes a draft. Any other sale is left unchanged.
-   * @throws OperationalError
-   */
+  /** Deletes a draft. Leaves any other sale alone. @throws OperationalError */
   async remove(saleId: string, actor: string): Promise<SaleCancelled> {
     const sale = await this.#ports.edits.remove(saleId, actor);
     if (sale === null) return { outcome: 'not_found' };
@@ -214,9 +203,7 @@ export class SaleEditor {
     return { outcome: 'deleted', sale };
   }
 
-  /**
-   * Makes an edit in Redis. Bucket 0 comes last and gives the answer: all units are added to or taken from bucket 0.
-   */
+  /** Bucket 0 comes last and gives the answer: all units are added to or taken from it. */
   async #inRedis(sale: Sale, edit: SaleEdit): Promise<'unavailable' | 'moved' | 'refused' | 'done'> {
     const { saleId, buckets, closesAtMs } = sale;
     const { store } = this.#ports;
@@ -229,8 +216,7 @@ export class SaleEditor {
     let isLast = buckets === 1;
     for (let tries = 0; ; tries++) {
       const word = await store.edit(first, { ...edit, closesAtMs, isLast });
-      // The sale was rebuilt after the change in MySQL, so it includes the change. Units to remove were not in MySQL
-      // yet.
+      // The sale was rebuilt after the change in MySQL, so it includes the change, but not a removal of units.
       if (word === 'moved') return edit.units < 0 ? 'moved' : 'done';
       if (word !== 'not_enough') return word;
       const wanted = { least: -edit.units, all: -edit.units };
@@ -246,11 +232,11 @@ export class SaleEditor {
   }
 }
 
-/** An edit of this age belongs to a dead process, because an edit takes milliseconds. */
+/** An edit takes milliseconds. At this age, its process is dead. */
 const FINISH_AFTER_MS = 5000;
 const EDITS_PER_RUN = 100;
 
-/** Finishes edits that a dead process left half made, or that had to wait for a repair. */
+/** Finishes edits that a process left half made, or that wait for a repair. */
 export function finishEdits({ edits, editor }: { readonly edits: SaleEdits; readonly editor: SaleEditor }): Job {
   return {
     name: 'finish-edits',

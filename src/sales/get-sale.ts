@@ -12,7 +12,7 @@ const FEW_SHARE = 0.1;
 export const SHOWN_STATES = ['announced', 'not_open', 'open', 'paused', 'closed', 'loading'] as const;
 export const SHOWN_STOCKS = ['plenty', 'few', 'none', 'unknown'] as const;
 
-/** The public view of a sale. It shows only a rough stock, so that robots cannot use it, and may be a second old. */
+/** The public view of a sale, up to a second old. The stock is rough, so robots cannot use it. */
 export interface SaleView {
   readonly saleId: string;
   readonly sku: string;
@@ -22,18 +22,12 @@ export interface SaleView {
   readonly limitPerBuyer: number;
   /** Null if the sale has no payment window of its own. */
   readonly paymentWindowMs: number | null;
-  /**
-   * `announced` means planned, but not loaded yet. `not_open` and `closed` follow the window by the time of Redis, not
-   * only the operator's switch.
-   */
+  /** `announced`: not loaded yet. `not_open` and `closed` also follow the window, by the time of Redis. */
   readonly state: (typeof SHOWN_STATES)[number];
   readonly stock: (typeof SHOWN_STOCKS)[number];
   readonly opensAtMs: number;
   readonly closesAtMs: number;
-  /**
-   * When the view was made, by the clock of Redis, which opens and closes the sale. By our clock if Redis does not have
-   * the sale.
-   */
+  /** When the view was made, by the clock of Redis, which opens and closes the sale; otherwise by ours. */
   readonly nowMs: number;
 }
 
@@ -44,25 +38,19 @@ export type GetSaleAnswer =
 export interface GetSalePorts {
   readonly snapshots: SaleSnapshots;
   readonly store: StockStore;
-  /** Counts the units in all buckets of a sale with several buckets. */
   readonly units: UnitFetcher;
   readonly clock: Clock;
 }
 
-/** A sale as it was read. */
 interface Reading {
   /** Time of the reading on our monotonic clock. */
   readonly readMs: number;
-  /** Returns the answer for a reading of this age. */
   readonly answer: (ageMs: number) => GetSaleAnswer;
   /** The answer that shared caches may keep. Null until there is one. */
   shared: GetSaleAnswer | null;
 }
 
-/**
- * Reads a sale for its page, at most once a second per sale and process. Between two reads, the state of the sale
- * follows the clock.
- */
+/** Reads a sale at most once a second per process. Between reads, its state follows the clock. */
 export class GetSale {
   readonly #ports: GetSalePorts;
   readonly #readings: LRUCache<string, Promise<Reading>>;
@@ -73,7 +61,7 @@ export class GetSale {
   }
 
   /**
-   * Returns the same object until the next read, unless the state changes, so that a crowd gets equal answers.
+   * Returns the same object until the next read or change of state, so a crowd gets equal answers.
    * @param isExact whether the answer must have the current time
    * @throws OperationalError redis or mysql
    */

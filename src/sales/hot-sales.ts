@@ -17,8 +17,8 @@ interface Counter {
 
 /**
  * Counts the most frequent keys in bounded memory (the space-saving sketch). A new key replaces the rarest key and
- * takes over its count. Counts are therefore never too low, and at most total / capacity too high. Every key that is
- * more frequent than that is kept.
+ * takes over its count. So counts are never too low, and at most total / capacity too high. Every more frequent key is
+ * kept.
  */
 export class SpaceSaving {
   readonly #capacity: number;
@@ -55,18 +55,14 @@ export class SpaceSaving {
   }
 }
 
-/** The window moves by one slice at a time. */
 const SLICE_MS = 1000;
 const SLICES = 10;
-/** Enough for every sale that has more than 1/64 of all purchases in a second. */
+/** Enough for every sale with more than 1/64 of all purchases in a second. */
 const SALES_PER_SLICE = 64;
 /** Maximum number of sales in one report. */
 const REPORTED_MAX = 16;
 
-/**
- * Counts purchase attempts by sale, over the last ten seconds of this process. Memory does not grow with the number of
- * sales.
- */
+/** Counts purchase attempts by sale, over the last ten seconds of this process, in bounded memory. */
 export class HotSales {
   readonly #clock: Clock;
   readonly #slices = Array.from({ length: SLICES }, () => new SpaceSaving(SALES_PER_SLICE));
@@ -83,10 +79,7 @@ export class HotSales {
     this.#slices[this.#now % SLICES]?.add(saleId);
   }
 
-  /**
-   * Returns the busiest sales first, at most REPORTED_MAX. A second that has just begun counts in full, so a rate is
-   * too low rather than too high.
-   */
+  /** Returns at most REPORTED_MAX sales, busiest first. The current second counts in full: no rate is too high. */
   busiest(): HotSale[] {
     this.#slide();
     const sure = new Map<string, number>();
@@ -100,7 +93,6 @@ export class HotSales {
       .slice(0, REPORTED_MAX);
   }
 
-  /** Clears the slices that have left the window. */
   #slide(): void {
     const now = this.#sliceOfNow();
     const passed = Math.min(now - this.#now, SLICES);
@@ -117,7 +109,7 @@ const REPORT_EVERY_MS = 1000;
 /** After this time, the last report of a silent process no longer counts. */
 const REPORT_LIFE_MS = 5 * REPORT_EVERY_MS;
 
-/** Reports the counts of this process once a second until the signal aborts. Reports nothing while nobody buys. */
+/** Reports once a second until the signal aborts. Reports nothing while nobody buys. */
 export async function reportHotSales(
   hot: HotSales,
   processId: string,

@@ -3,13 +3,12 @@ import { LIVE_STATES, type Sale } from '../core/sale.js';
 
 /** More live sales than this system is designed for. */
 const LIVE_MAX = 10_000;
-/** Every caller reads the same list, so that the jobs of the keeper share it. */
+/** Every caller reads the same list, so the jobs of the keeper share it. */
 const CLOSED_MAX = 10_000;
 
 /**
- * Lists the sales that Redis should have according to MySQL: first the live sales, then the closed sales that are not
- * retired. A sale that closes in between is listed twice.
- * @param closedMax maximum number of closed sales; those that closed last come first
+ * Lists the sales that Redis should have: live sales, then closed sales that are not retired, last closed first. A sale
+ * that closes in between is listed twice.
  * @throws OperationalError mysql
  */
 export async function listSalesInRedis(

@@ -6,7 +6,6 @@ import type { SaleUnits } from './watch-open-sales.js';
 
 export type SaleMetrics = ReturnType<typeof createSaleMetrics>;
 
-/** Creates the metrics of the keeper about open sales. */
 export function createSaleMetrics(registry: Registry) {
   const { gauge } = metricMakers(registry);
   const hot = gauge(
@@ -20,7 +19,7 @@ export function createSaleMetrics(registry: Registry) {
     ['sale', 'units'],
   );
   return {
-    /** @param sales all sales to publish; a sale that is missing has ended */
+    /** @param sales all sales to publish; a missing sale has ended */
     openSales(sales: readonly SaleUnits[]): void {
       units.reset();
       for (const { saleId: sale, stock, sold, left } of sales) {

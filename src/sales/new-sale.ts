@@ -9,7 +9,7 @@ import { isCurrency } from '../core/amount-text.js';
 import type { PriceFault } from '../core/ports/payment-provider.js';
 import { isoTime } from '../core/time.js';
 
-/** More units than any flash sale offers, and far below the limit of a Redis counter or an INT column. */
+/** More than any flash sale offers, far below the limit of a Redis counter or an INT column. */
 const STOCK_MAX = 10_000_000;
 /** The limit of the MySQL column. Multiplied by the largest quantity, it stays far below 2^53. */
 const PRICE_CENTS_MAX = 4_294_967_295;
@@ -22,12 +22,9 @@ const whole = (min: number, max: number) => {
   return z.int({ error }).min(min, { error }).max(max, { error });
 };
 
-/** Excludes escape sequences and changes of direction, with which a title could draw over the text next to it. */
+/** Excludes escape sequences and changes of direction, which could draw over the text next to a title. */
 const NO_CONTROLS = /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]*$/u;
-/**
- * Requires at least one visible character. Blanks do not count, nor do characters that fonts omit, such as U+200B and
- * U+3164.
- */
+/** Requires a visible character. Blanks and characters that fonts omit, such as U+200B and U+3164, do not count. */
 const VISIBLE = /[^\p{Cc}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/u;
 /** Both patterns again, for tools that do not support Unicode properties. */
 const CONTROLS = '\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff';
@@ -40,7 +37,7 @@ const currencyError = must('three capital letters of ISO 4217 such as EUR');
 
 const WARM_BEFORE_MS_MAX = 7 * 86_400_000;
 
-/** The maximum of ORDER_PAYMENT_WINDOW_MS, too. */
+/** Also the maximum of ORDER_PAYMENT_WINDOW_MS. */
 const PAYMENT_WINDOW_MS_MAX = 86_400_000;
 
 const duration = (error: ReturnType<typeof must>, msMax: number, description: string) =>
@@ -92,7 +89,6 @@ export const newSale = z.strictObject({
     .optional(),
 });
 
-/** What a shop requires of its prices. */
 export interface PriceTerms {
   /** Currency of a sale that names none: SALE_CURRENCY. */
   readonly currency: string;
@@ -102,9 +98,9 @@ const DEFAULT_TERMS: PriceTerms = { currency: 'EUR', faultOf: () => null };
 
 /**
  * Checks a sale before it is created, for HTTP and the command line alike.
- * @param input as `newSale` describes it, unchecked
+ * @param input unchecked
  * @param terms the default currency, and the prices that the provider cannot charge
- * @returns the sale, or all of its errors; rules that involve several fields are checked once each field is correct
+ * @returns the sale or all of its errors; rules about several fields need each field to be correct
  */
 export function readNewSale(
   input: unknown,
@@ -137,13 +133,13 @@ export interface Overlap {
 
 interface Window extends Omit<CalendarEntry, 'saleId'> {
   readonly name: string;
-  /** Null if the sale is already in the calendar. */
+  /** Null if already in the calendar. */
   readonly index: number | null;
 }
 
 /**
- * Finds the new sales that overlap another sale of the same sku, in the list or in the calendar. Each is named once. A
- * sale may begin at the moment when another ends.
+ * Finds new sales that overlap another sale of the same sku, in the list or the calendar. Names each once. A sale may
+ * begin when another ends.
  * @param nameOf names a new sale in the error of another sale
  * @param field the field that the errors name
  */

@@ -5,12 +5,11 @@ const MINUTE_MS = 60 * SECOND_MS;
 /** How long before the opening the last read takes place. The next read follows the opening. */
 const LAST_READ_MS = 40 * SECOND_MS;
 const AFTER_OPENING_MS = 5 * SECOND_MS;
-/** Pause while units are left. The shortest pause of a crowd. */
 export const OPEN_POLL_MS = 10 * SECOND_MS;
 
 /**
- * Returns how long a page should wait before it reads the sale again, ms. A crowd reads rarely while nothing can change
- * for it. The pause avoids the moment of the opening, even if a page makes it half as long again.
+ * How long a page should wait before it reads the sale again, ms. The pause avoids the moment of the opening, even if a
+ * page makes it half as long again.
  */
 export function pollAfterMs({ state, stock, opensAtMs, nowMs }: SaleView): number {
   const untilOpenMs = opensAtMs - nowMs;

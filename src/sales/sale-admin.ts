@@ -11,7 +11,6 @@ export interface SaleAdminPorts {
   readonly cache: SaleSnapshotCache;
 }
 
-/** `overlaps` means that the window overlaps another sale of the same sku. */
 export type SaleCreated =
   | { readonly outcome: 'created'; readonly sale: Sale }
   | { readonly outcome: 'overlaps'; readonly errors: readonly FieldError[] };
@@ -21,10 +20,10 @@ export type SalesImported =
   | { readonly outcome: 'overlaps'; readonly overlaps: readonly Overlap[] };
 
 /**
- * - `done`: the sale is in the requested state, whether this call or an earlier call moved it there
- * - `in_repair`: in MySQL, the sale is in the requested state. Redis has lost it or is rebuilding it, so nobody can
- *   buy. The repair ends with the sale in this state
- * - `wrong_state`: the current state of the sale does not allow this move
+ * - `done`: the sale is in the requested state, by this call or an earlier one
+ * - `in_repair`: MySQL has the requested state. Redis has lost or is rebuilding the sale, so nobody can buy until the
+ *   repair ends with this state
+ * - `wrong_state`: the current state does not allow this move
  */
 export type SaleAdminAnswer =
   | { readonly outcome: 'done'; readonly sale: Sale }
@@ -33,10 +32,9 @@ export type SaleAdminAnswer =
   | { readonly outcome: 'not_found' };
 
 /**
- * The life of a sale: draft → warm → open ⇄ paused → closed. A move is made in MySQL first, then in Redis. Every call
- * may be repeated, and a repeat updates Redis if it was left behind. The audit log names the actor of each change. Its
- * entry is written in the same MySQL transaction, so neither can exist without the other. If Redis fails before or
- * after the transaction, the caller gets that error and calls again.
+ * The life of a sale: draft → warm → open ⇄ paused → closed. Each move goes to MySQL first, with its entry in the audit
+ * log in the same transaction, then to Redis. Every call may be repeated, and a repeat updates Redis if it was left
+ * behind. If Redis fails, the caller gets that error and calls again.
  */
 export class SaleAdmin {
   readonly #ports: SaleAdminPorts;
@@ -45,10 +43,7 @@ export class SaleAdmin {
     this.#ports = ports;
   }
 
-  /**
-   * Creates a sale. A sale that the keeper runs must not overlap another sale of its sku. Sales that operators run may.
-   * @throws OperationalError mysql
-   */
+  /** A sale that the keeper runs must not overlap another sale of its sku. @throws OperationalError mysql */
   async create(sale: NewSale, actor: string): Promise<SaleCreated> {
     const { repository } = this.#ports;
     if (sale.warmBeforeMs === null) return { outcome: 'created', sale: await repository.create(sale, actor) };
@@ -58,8 +53,7 @@ export class SaleAdmin {
   }
 
   /**
-   * Creates all of these sales, or none if one of them overlaps another sale of its sku, even a sale that an operator
-   * runs.
+   * Creates all of these sales, or none if one overlaps another sale of its sku, even a sale that an operator runs.
    * @param nameOf names a sale of the list in an error
    * @throws OperationalError mysql; no sale was created
    */
@@ -72,10 +66,7 @@ export class SaleAdmin {
       : { outcome: 'created', sales: made.created };
   }
 
-  /**
-   * Returns the sales that an import would refuse now. Creates nothing.
-   * @throws OperationalError mysql
-   */
+  /** Returns the sales that an import would refuse now. @throws OperationalError mysql */
   async overlaps(sales: readonly NewSale[], nameOf: (index: number) => string): Promise<Overlap[]> {
     const skus = [...new Set(sales.map(({ sku }) => sku))];
     return overlapsOf(sales, await this.#ports.repository.calendar(skus), { nameOf });
@@ -92,10 +83,9 @@ export class SaleAdmin {
   }
 
   /**
-   * Loads the stock into Redis. Here Redis goes first, so that a sale that is `warm` in MySQL has its units loaded. A
-   * sale that has sold is never loaded again.
-   * @param seen as in every move below: if the sale has changed since, it is left alone, and the answer is
-   * `wrong_state`
+   * Loads the stock into Redis. Redis goes first, so a sale that is `warm` in MySQL has its units loaded. A sale that
+   * has sold is never loaded again.
+   * @param seen if the sale has changed since, the answer is `wrong_state`; also in every move below
    * @throws OperationalError
    */
   async warm(saleId: string, actor: string, seen?: SeenSale): Promise<SaleAdminAnswer> {
@@ -143,7 +133,7 @@ export class SaleAdmin {
     }
   }
 
-  /** Updates Redis again if another caller has moved the sale in MySQL and in Redis between our two writes. */
+  /** Updates Redis again if another caller has moved the sale between our two writes. */
   async #followed(sale: Sale): Promise<SaleAdminAnswer> {
     const { repository, store } = this.#ports;
     const now = await repository.find(sale.saleId);

@@ -11,35 +11,29 @@ export interface SaleSnapshotsPorts {
 }
 
 export interface SaleSnapshotsOptions {
-  /**
-   * How long a snapshot is used without a check, ms. A change is noticed after this time, or later while MySQL is down.
-   */
+  /** How long a snapshot is used without a check, ms. A change shows after this time, or later while MySQL is down. */
   readonly memoryTtlMs: number;
   /** Maximum number of snapshots in memory. Beyond it, the least recently used snapshot is dropped. */
   readonly memoryMax: number;
-  /**
-   * Maximum number of remembered ids that belong to no sale. They are kept separately, so that invented ids cannot push
-   * out sales.
-   */
+  /** Maximum number of remembered ids without a sale. Kept apart, so invented ids cannot push out sales. */
   readonly absentMax?: number;
-  /** How long a process may take to load a snapshot before another process may try, ms. */
+  /** How long a process may load a snapshot before another may try, ms. */
   readonly lockMs: number;
 }
 
 /** How often, and how many times, a reader checks whether the holder of the lock has finished. */
 const LOAD_POLL_MS = 20;
 const LOAD_POLLS = 10;
-/** How long a reader that has an old snapshot waits for a new one. */
+/** How long a reader with an old snapshot waits for a new one. */
 const PATIENCE_MS = 100;
 const ABSENT_MAX = 10_000;
-/** Minimum interval between two queries for the newest sale, no matter how many ids are invented. */
+/** Minimum interval between two queries for the newest sale. */
 const NEWEST_EVERY_MS = 20;
 
 /**
- * Reads sale snapshots through three layers: memory, the shared cache, MySQL. Whether a sale is sold out is a flag of
- * `SoldOutFlags`. No matter how many buyers ask at once, only one process reads MySQL, and each process has only one
- * call per sale under way. Sale ids increase, so an id above the newest one needs no look-up of its own: all requests
- * for such ids share one query.
+ * Reads sale snapshots from memory, the shared cache or MySQL, in this order. No matter how many buyers ask, only one
+ * process reads MySQL, and each process has one call per sale under way. Sale ids increase, so ids above the newest
+ * share one query. `SoldOutFlags` knows what is sold out.
  */
 export class SaleSnapshots {
   readonly #ports: SaleSnapshotsPorts;
@@ -47,7 +41,7 @@ export class SaleSnapshots {
   readonly #memory: LRUCache<string, KnownSnapshot>;
   readonly #absent: LRUCache<string, true>;
   readonly #underWay = new Map<string, Promise<SaleSnapshot>>();
-  /** Calls that replace an old snapshot, by sale. All waiting requests share them. */
+  /** Calls that replace an old snapshot, by sale. Waiting requests share them. */
   readonly #refreshes = new Map<string, Promise<SaleSnapshot>>();
   /** The newest known id. There may be newer sales. */
   #newestId = '0';
@@ -73,7 +67,7 @@ export class SaleSnapshots {
     return this.#memory.get(saleId);
   }
 
-  /** Drops an outdated snapshot. The next request reads MySQL again. Never throws. */
+  /** Drops an outdated snapshot. Never throws. */
   async forget(saleId: string): Promise<void> {
     this.#memory.delete(saleId);
     this.#absent.delete(saleId);
@@ -94,10 +88,7 @@ export class SaleSnapshots {
     return isAfter(saleId, this.#newestId) ? this.#loadIfExists(saleId) : this.#load(saleId);
   }
 
-  /**
-   * Loads a sale unless its id is higher than that of any sale. If MySQL does not answer, the shared cache may still
-   * have the sale.
-   */
+  /** Loads a sale unless its id is above the newest. If MySQL does not answer, the shared cache may have the sale. */
   async #loadIfExists(saleId: string): Promise<SaleSnapshot> {
     try {
       await (this.#nextNewest ??= this.#askNewest());
@@ -108,10 +99,7 @@ export class SaleSnapshots {
     return isAfter(saleId, this.#newestId) ? NOT_FOUND : this.#load(saleId);
   }
 
-  /**
-   * Queries the newest sale, one query at a time. A request that comes during a query waits for the next one, which
-   * sees all sales created before.
-   */
+  /** Queries the newest sale, one query at a time. A request during a query waits for the next query. */
   async #askNewest(): Promise<void> {
     const { clock, repository } = this.#ports;
     await this.#lastNewest;
@@ -134,9 +122,8 @@ export class SaleSnapshots {
   }
 
   /**
-   * Returns a fresh snapshot, or the known one if MySQL is down or slow. A snapshot that is a second old is better than
-   * no answer: a warmed sale changes only when it is resharded, which Redis notices, and Redis decides anyway whether
-   * the sale is open.
+   * Returns the known snapshot if MySQL is down or slow. An old snapshot is better than no answer: a warmed sale
+   * changes only when it is resharded, which Redis notices, and Redis decides whether it is open.
    */
   async #freshOr(known: KnownSnapshot, saleId: string): Promise<SaleSnapshot> {
     const waiting = new AbortController();

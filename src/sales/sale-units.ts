@@ -2,7 +2,6 @@ import type { StoredSale } from '../core/ports/stock-store.js';
 import type { Sale } from '../core/sale.js';
 
 /**
- * Sums the units left in the buckets of a sale.
  * @param stored every bucket, as it was read
  * @returns null if a bucket cannot be trusted
  */
@@ -15,9 +14,6 @@ export function unitsLeftIn(stored: readonly (StoredSale | null)[]): number | nu
   return sum;
 }
 
-/**
- * Returns the units that have left Redis but are not in MySQL yet. At least 0, because `sold` and `left` were read at
- * different moments.
- */
+/** Returns units that left Redis but are not in MySQL. At least 0: `sold` and `left` come from different moments. */
 export const heldUnits = ({ stock, sold }: Pick<Sale, 'stock' | 'sold'>, left: number): number =>
   Math.max(0, stock - left - sold);

@@ -3,11 +3,7 @@ import type { SaleFilter, SaleRepository } from '../core/ports/sale-repository.j
 import { recent } from '../core/recent.js';
 import type { Sale } from '../core/sale.js';
 
-/**
- * Lists sales only once for all jobs that ask for the same list at about the same time. The jobs use a few fixed
- * filters, and read a sale again before they change it.
- * @param keptMs how long a list is shared
- */
+/** Shares equal lists between jobs for `keptMs`. Jobs use few filters, and read a sale again before they change it. */
 export function shareLists<R extends Pick<SaleRepository, 'list'>>(sales: R, keptMs: number, clock: Clock): R {
   const lists = new Map<string, () => Promise<Sale[]>>();
   const list = (filter: SaleFilter): Promise<Sale[]> => {

@@ -16,7 +16,7 @@ export function hotSalesOf(reports: readonly (readonly HotSale[])[], perSecondMi
     .slice(0, HOT_SALES_MAX);
 }
 
-/** Publishes the sales that are hot at present, each with its rate. A sale that has cooled down is removed. */
+/** Publishes hot sales with their rates. Removes sales that have cooled down. */
 export function watchHotSales(
   { store, metrics }: { readonly store: HotSaleStore; readonly metrics: SaleMetrics },
   { perSecond }: { readonly perSecond: number },

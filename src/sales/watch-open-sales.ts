@@ -11,13 +11,12 @@ import { unitsLeftIn } from './sale-units.js';
 /** Maximum number of sales named, because each is a label of a metric. */
 export const OPEN_SALES_MAX = 20;
 
-/** The units of an open sale. */
 export interface SaleUnits {
   readonly saleId: string;
   readonly stock: number;
-  /** Units of the orders in MySQL that hold units. */
+  /** Units of orders in MySQL that hold units. */
   readonly sold: number;
-  /** Units left in all buckets. Null if a bucket is missing, in repair, or cannot be read. */
+  /** Units in all buckets. Null if a bucket is missing, in repair, or cannot be read. */
   readonly left: number | null;
 }
 
@@ -28,7 +27,6 @@ interface WatchOpenSalesPorts {
   readonly metrics: SaleMetrics;
 }
 
-/** Publishes stock, units left and units sold of the open sales. */
 export function watchOpenSales({ leases, sales, store, metrics }: WatchOpenSalesPorts, options: LeaseOptions): Job {
   const unitsOf = async (sale: Sale): Promise<SaleUnits> => {
     const { saleId, stock, sold } = sale;
@@ -43,7 +41,7 @@ export function watchOpenSales({ leases, sales, store, metrics }: WatchOpenSales
   });
 }
 
-/** Returns null if a Redis server does not answer, so that the figures of other sales do not wait for it. */
+/** Null if a Redis server does not answer, so other sales need not wait for it. */
 async function unitsLeft(sale: Sale, store: WatchOpenSalesPorts['store']): Promise<number | null> {
   try {
     return unitsLeftIn(await Promise.all(askedBucketsOf(sale).map((ref) => store.readSale(ref))));

@@ -9,13 +9,13 @@ export interface Signals {
   /** Number of calls in the window. */
   readonly calls: number;
   readonly perSecond: number;
-  /** The learned rate. Null until enough has been learned. */
+  /** Null until enough has been learned. */
   readonly usualPerSecond: number | null;
   readonly failureShare: number;
   readonly p95Ms: number;
 }
 
-/** Combines all signals into one number, which is 0 when all is well. The breaker opens at `openAt`. */
+/** Combines all signals into a number, 0 if all is well. The breaker opens at `openAt`. */
 export function scoreOf(signals: Signals, { callsMin, weights, rate, failures, latencyMs }: BreakerRules): number {
   if (signals.calls < callsMin) return 0;
   const { perSecond, usualPerSecond, failureShare, p95Ms } = signals;
@@ -33,16 +33,15 @@ function along({ from, to }: { readonly from: number; readonly to: number }, val
 }
 
 /**
- * Returns how long the breaker stays open before its next trial, ms.
- * @param failedTrials failed trials in a row; each doubles the wait, up to the cap
- * @param random 0 to 1; it only shortens the wait, so the cap is never exceeded
+ * How long the breaker stays open before its next trial, ms.
+ * @param failedTrials in a row; each doubles the wait, up to the cap
+ * @param random 0 to 1; only shortens the wait, so the cap is never exceeded
  */
 export function probeWaitMs(failedTrials: number, random: number, { firstMs, capMs, jitter }: BreakerRules['probe']) {
   return Math.min(capMs, firstMs * 2 ** failedTrials) * (1 - jitter * random);
 }
 
 interface BreakerParts {
-  /** Called each time the rules are needed. */
   readonly rules: () => BreakerRules;
   readonly clock: Clock;
   /** Returns a number from 0 to 1. */
@@ -57,20 +56,17 @@ export const UNWATCHED = 0;
 const SCORE_EVERY_MS = 100;
 
 /**
- * The breaker of one dependency in one process. It refuses requests at admission, before any work has begun. Calls
- * under way are only watched, never refused, so that no purchase is cut in two.
+ * The breaker of one dependency in one process. It refuses requests at admission, before any work. It only watches
+ * calls under way, so no purchase is cut in two.
  *
- * A closed breaker opens when the score is high. An open breaker becomes half_open when the wait is over. A half-open
- * breaker admits a few requests and closes if their calls succeed, or opens for longer. Besides keeping its own state,
- * the breaker follows the quorum of all processes. The quorum also refuses requests, but is not reported as this
- * process's state.
+ * A closed breaker opens when the score is high. After its wait it is half_open: it admits a few requests, and closes
+ * if their calls succeed, or opens for longer. The breaker also follows the quorum of all processes, whose refusals do
+ * not count as this process's state.
  */
 export class AdaptiveBreaker {
   readonly #parts: BreakerParts;
   #state: BreakerState = 'closed';
-  /**
-   * Rises with each change of state, because a call that began before a change says nothing about the state after it.
-   */
+  /** Rises with each change of state: a call from before says nothing about the state after it. */
   #era = 1;
   #window: CallWindow;
   readonly #usual: LearnedRate;
@@ -97,10 +93,7 @@ export class AdaptiveBreaker {
     return this.#state;
   }
 
-  /**
-   * Whether a request is refused. Called once for each request that needs the dependency. In a trial, each accepted
-   * request counts against `trial.calls`.
-   */
+  /** Called once per request that needs the dependency. In a trial, accepted requests count against `trial.calls`. */
   refuses(): boolean {
     const { mode, trial } = this.#parts.rules();
     if (mode === 'off') return false;
@@ -109,17 +102,14 @@ export class AdaptiveBreaker {
     return mode === 'on';
   }
 
-  /**
-   * Records the start of a call to the dependency.
-   * @returns the value to pass to `end`
-   */
+  /** Records the start of a call to the dependency. @returns the value for `end` */
   begin(): number {
     if (this.#parts.rules().mode === 'off') return UNWATCHED;
     this.#wake(this.#parts.clock.monotonicMs());
     return this.#era;
   }
 
-  /** @param era the value that `begin` returned */
+  /** @param era from `begin` */
   end(era: number, failed: boolean, latencyMs: number): void {
     const rules = this.#parts.rules();
     if (era === UNWATCHED || rules.mode === 'off') return;
@@ -135,7 +125,7 @@ export class AdaptiveBreaker {
     this.#openForAllUntilMs = openForAll ? untilMs : -Infinity;
   }
 
-  /** Ends the wait, because another process has closed its breaker, so the dependency may have recovered. */
+  /** Ends the wait: another process has closed its breaker, so the dependency may have recovered. */
   tryNow(): void {
     if (this.#state === 'open') this.#openUntilMs = this.#parts.clock.monotonicMs();
   }
@@ -164,10 +154,7 @@ export class AdaptiveBreaker {
     }
   }
 
-  /**
-   * Admits a request to the trial. Places become free again after a while, because an admitted request may never reach
-   * the dependency.
-   */
+  /** Admits a request to the trial. Places become free after a while: a request may never reach the dependency. */
   #letsThrough(nowMs: number, trial: BreakerRules['trial']): boolean {
     if (nowMs - this.#trialMs >= trial.waitMs) {
       this.#trialMs = nowMs;

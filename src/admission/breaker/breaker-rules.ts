@@ -2,7 +2,6 @@ import type { Dependency } from '../../core/errors.js';
 import { z } from 'zod';
 import { mode } from '../layer.js';
 
-/** Dependencies that have a breaker. */
 export const DEPENDENCIES = ['redis', 'rocketmq', 'mysql'] as const satisfies readonly Dependency[];
 
 const share = z.number().min(0).max(1);
@@ -23,7 +22,7 @@ const weights = z.strictObject({
 const rate = z.strictObject({
   /** Calls per second as a multiple of the learned rate. */
   ramp: ramp(2, 5, z.number().min(1).max(1000)),
-  /** Minimum of the usual rate, so that the first buyers of a morning do not count as a crowd. */
+  /** Minimum of the usual rate, so the first buyers of a morning are no crowd. */
   floorPerSecond: z.number().min(1).max(1_000_000).default(100),
   /** After this time, newer calls make up half of the usual rate. */
   halfLifeMs: z.int().min(1000).max(86_400_000).default(300_000),
@@ -39,7 +38,7 @@ const probe = z
     capMs: z.int().min(10).max(600_000).default(30_000),
     /** Fraction by which a wait may be shortened, so that processes do not try at the same moment. */
     jitter: share.default(0.2),
-    /** If a breaker opens again within this time after closing, its waits continue to grow. */
+    /** If a breaker opens again this soon after closing, its waits grow further. */
     calmMs: z.int().min(0).max(600_000).default(30_000),
   })
   .refine((one) => one.firstMs <= one.capMs, { error: 'must have a firstMs that is not greater than capMs' });
@@ -59,20 +58,15 @@ export const breakerRules = z
     windowMs: z.int().min(1000).max(600_000).default(10_000),
     /** Minimum number of calls in the window. With fewer, the breaker stays closed. */
     callsMin: z.int().min(1).max(1_000_000).default(50),
-    /** The score at which the breaker opens. */
     openAt: z.number().gt(0).max(1).default(0.5),
     weights: weights.prefault({}),
     rate: rate.prefault({}),
-    /** Fraction of calls that failed. */
     failures: ramp(0.1, 0.5, share),
-    /** 95th percentile of the latency, ms. */
+    /** 95th percentile, ms. */
     latencyMs: ramp(100, 1000, z.number().min(0).max(60_000)),
     probe: probe.prefault({}),
     trial: trial.prefault({}),
-    /**
-     * If the breakers of this fraction of the live processes are open, all processes treat the breaker as open. At
-     * least two processes are needed, unless only one is live.
-     */
+    /** If this share of the live processes (two or more, if two live) has the breaker open, it is open for all. */
     quorumShare: z.number().gt(0).max(1).default(0.5),
   })
   .refine((one) => one.weights.rate < one.openAt, {

@@ -1,7 +1,4 @@
-/**
- * Upper edge of the first bucket. Each further edge is a quarter of an octave higher, so a quantile is never too low,
- * and too high by a factor of at most 2^(1/4) = 1.19.
- */
+/** Upper edge of the first bucket. Edges grow by 2^(1/4), so a quantile is at most 1.19 times too high. */
 const FIRST_EDGE_MS = 0.25;
 const PER_OCTAVE = 4;
 /** The buckets cover 0.25 ms to 65 s. Slower calls count in the last bucket. */
@@ -15,7 +12,7 @@ export const bucketOf = (latencyMs: number): number => {
   return Math.min(BUCKETS - 1, Math.ceil(PER_OCTAVE * Math.log2(latencyMs / FIRST_EDGE_MS)));
 };
 
-/** @returns the upper edge of the bucket that contains the quantile, ms, or 0 if there are no calls */
+/** @returns upper edge of the quantile's bucket, ms; 0 without calls */
 export function quantileMs(counts: Uint32Array, calls: number, quantile: number): number {
   if (calls === 0) return 0;
   const rank = Math.ceil(quantile * calls);
@@ -37,7 +34,7 @@ class Slot {
   readonly latencies = new Uint32Array(BUCKETS);
 }
 
-/** Counts the calls of the last `windowMs`, per slot and in total. Memory is bounded, and adding allocates nothing. */
+/** Counts the calls of the last `windowMs`, per slot and in total. Memory is bounded; adding allocates nothing. */
 export class CallWindow {
   readonly windowMs: number;
   readonly #slotMs: number;
@@ -88,7 +85,7 @@ export class CallWindow {
     return (1000 * this.#sum.calls) / Math.max(this.#slotMs, nowMs - fromMs);
   }
 
-  /** Drops old slots. While the clock is set back, the newest slot stays. */
+  /** While the clock is set back, the newest slot stays. */
   #moveTo(nowMs: number): void {
     const now = Math.floor(nowMs / this.#slotMs);
     const stale = Math.min(now - this.#newest, SLOTS);
@@ -112,14 +109,14 @@ export class CallWindow {
 const SECOND_MS = 1000;
 
 /**
- * Learns the usual number of calls per second: an exponentially weighted average over whole seconds. It is divided by
- * the weight gathered so far, so that it is right from the first second on.
+ * Learns the usual calls per second: an exponentially weighted average over whole seconds, divided by the weight so
+ * far, so it is right from the first second on.
  */
 export class LearnedRate {
   #sum = 0;
   #weight = 0;
   #learnedMs = 0;
-  /** The second that is being counted. Calls of earlier seconds are ignored. */
+  /** The current second. Calls of earlier seconds are ignored. */
   #second: number;
   #count = 0;
 
@@ -127,13 +124,12 @@ export class LearnedRate {
     this.#second = nextSecond(nowMs);
   }
 
-  /** Counts a call. */
   count(nowMs: number, halfLifeMs: number): void {
     this.#learn(nowMs, halfLifeMs);
     if (Math.floor(nowMs / SECOND_MS) === this.#second) this.#count++;
   }
 
-  /** Continues with the next whole second. Calls before it are left out. */
+  /** Continues with the next whole second. Omits calls before it. */
   resume(nowMs: number): void {
     this.#second = nextSecond(nowMs);
     this.#count = 0;

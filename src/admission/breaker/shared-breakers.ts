@@ -8,7 +8,7 @@ import type { AdmissionMetrics } from '../metrics.js';
 import { AdaptiveBreaker, UNWATCHED } from './adaptive-breaker.js';
 import { DEPENDENCIES, type BreakerRules } from './breaker-rules.js';
 
-/** Minimum number of processes in a quorum, because a single process opens only its own breaker. */
+/** Minimum quorum: a single process opens only its own breaker. */
 const QUORUM_MIN = 2;
 /** In floating point, 0.07 × 100 is slightly more than 7. */
 const ROUNDING = 1e-9;
@@ -18,16 +18,13 @@ export function quorumOf(live: number, quorumShare: number): number {
   return Math.max(Math.min(QUORUM_MIN, live), Math.ceil(quorumShare * live - ROUNDING));
 }
 
-/**
- * Whether all processes treat a breaker as open. A half-open breaker counts as live but not as open, because it may
- * wait long for a request to try.
- */
+/** Half-open breakers count as live but not as open, because they may wait long for a request to try. */
 export function isOpenForAll(reports: readonly LiveReport[], dependency: Dependency, quorumShare: number): boolean {
   const open = reports.filter(({ report }) => report[dependency] === 'open').length;
   return open > 0 && open >= quorumOf(reports.length, quorumShare);
 }
 
-/** Whether a process has closed its breaker since the previous reports. */
+/** Whether a process closed its breaker since the previous reports. */
 export function hasRecovered(
   before: readonly LiveReport[],
   now: readonly LiveReport[],
@@ -43,9 +40,9 @@ export function hasRecovered(
 export interface BreakerStanding {
   readonly dependency: Dependency;
   readonly state: BreakerState;
-  /** Unix ms. Null if the state is older than this process. */
+  /** Unix ms. Null if older than this process. */
   readonly sinceMs: number | null;
-  /** The process that the breaker belongs to. Null for the state that all processes follow. */
+  /** Null for the state that all processes follow. */
   readonly processId: string | null;
 }
 
@@ -62,10 +59,7 @@ interface SharedBreakersParts {
 interface SharedBreakersOptions {
   /** Unique, never reused. */
   readonly processId: string;
-  /**
-   * Interval between two exchanges of reports, ms. Two exchanges plus a trial must take less than one second, the time
-   * within which processes must agree.
-   */
+  /** Pause between exchanges of reports, ms. Two exchanges plus a trial must take less than a second. */
   readonly pollMs: number;
   /** After this time, a silent process no longer counts, nor does the last reading of the store. */
   readonly reportLifeMs: number;
@@ -136,17 +130,14 @@ export class SharedBreakers {
     return [...shared, ...[...own, ...others].filter(({ state }) => state !== 'closed')];
   }
 
-  /**
-   * Returns whether a request is refused. Call it once for each request that needs the dependency, before any of its
-   * work has begun.
-   */
+  /** Call it once per request that needs the dependency, before any of its work. */
   refuses(dependency: Dependency): boolean {
     return this.#breakers[dependency].refuses();
   }
 
   /**
-   * Runs a call to a dependency and records its result. The call itself is never refused here.
-   * @param failed whether a result counts as a failure; a thrown error counts if it blames this dependency
+   * Records the result of a call, but never refuses it.
+   * @param failed whether a result is a failure; a thrown error is, if it blames this dependency
    */
   async watch<T>(dependency: Dependency, call: () => Promise<T>, failed?: (result: T) => boolean): Promise<T> {
     const breaker = this.#breakers[dependency];
@@ -166,8 +157,8 @@ export class SharedBreakers {
   }
 
   /**
-   * Exchanges reports once. Await the first exchange before the first request, so that a new process starts with the
-   * others' quorum. Rejects only for a bug: without the store, each process follows its own calls.
+   * Exchanges reports once. Await the first exchange before the first request, so a new process starts with the quorum.
+   * Rejects only for a bug: without the store, each process follows its own calls.
    */
   async runOnce(): Promise<void> {
     const { store, clock } = this.#parts;

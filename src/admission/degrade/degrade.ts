@@ -15,10 +15,10 @@ import type { AdmissionMetrics } from '../metrics.js';
 
 /**
  * How complete an answer is.
- * - L0 the full answer
+ * - L0 full
  * - L1 an earlier answer, marked as stale
  * - L2 the essential fields of an earlier answer
- * - L3 an answer of the right form, but without content
+ * - L3 the right form, but no content
  * - L4 refused at once
  */
 export const LEVELS = ['L0', 'L1', 'L2', 'L3', 'L4'] as const;
@@ -90,7 +90,6 @@ export const degradeRules = z.strictObject({
 
 export type DegradeRules = z.infer<typeof degradeRules>;
 
-/** The level of the answer to a request. */
 export interface Ruling {
   readonly level: Level;
   /** True if a breaker requires the level, so that the source of the answer must not be called. */
@@ -104,8 +103,8 @@ const BY_SWITCH = rulingsOf(false);
 const BY_BREAKER = rulingsOf(true);
 
 /**
- * Returns the level of one request: that of the operator's switch for this user, or that of an open breaker if it is
- * lower. Breakers are called only where they matter, because a call may use up a place in a trial.
+ * Returns the level of the switch for this user, or of an open breaker if it is lower. Asks breakers only where they
+ * matter, because asking may use up a place in a trial.
  * @param who the user, or the client address where no token is needed
  */
 export function rulingFor(
@@ -135,8 +134,8 @@ function switchedFor({ level, percent }: DegradeRules['switches'][Endpoint], who
 const TWO_TO_32 = 2 ** 32;
 
 /**
- * Returns a number from 0 to just below 100 for a user, at any time and in every process the same. The hash is mixed
- * once more (the last steps of MurmurHash3), or the choice would depend on the bucket of the user.
+ * Returns 0 to just below 100 for a user, always and in every process the same. Without the last steps of MurmurHash3,
+ * the choice would depend on the bucket of the user.
  * @param salt another salt gives other numbers
  */
 export function percentileOf(who: string, salt = 0): number {
@@ -147,14 +146,12 @@ export function percentileOf(who: string, salt = 0): number {
 }
 
 interface DegradeParts {
-  /** Called each time the rules are needed. */
   readonly rules: RulesOf<DegradeRules>;
   /** Whether the breaker of this dependency is open for this request. */
   readonly refuses: (dependency: Dependency) => boolean;
   readonly metrics: AdmissionMetrics;
 }
 
-/** Decides how complete the answer to each request is. */
 export class Degrade {
   readonly #parts: DegradeParts;
 
@@ -172,9 +169,9 @@ export class Degrade {
   }
 
   /**
-   * Returns the ruling for a request. Call it once for each request.
+   * Call it once per request.
    * @param who the user, or the client address where no token is needed
-   * @returns null if the layer is off or only counts; the request is then answered as if the layer did not exist
+   * @returns null if the layer is off or only counts
    */
   rulingOf(endpoint: Endpoint, who: string): Ruling | null {
     const now = this.#parts.rules(userIdOf(endpoint, who));
@@ -200,18 +197,15 @@ export class Degrade {
 /** A sale page needs no token. */
 const userIdOf = (endpoint: Endpoint, who: string): string | null => (endpoint === 'sale' ? null : who);
 
-/**
- * Whether a purchase, a payment or a cancellation is refused. A change is made completely or not at all, so at every
- * level below L4 it is made.
- */
+/** A purchase, payment or cancellation is made completely or not at all: at every level below L4. */
 export const refusesChange = (ruling: Ruling | null): boolean => ruling?.level === 'L4';
 
 /** Sets no time of its own, because the table of codes says when to try again. */
 const DEGRADED: Refused = { word: 'degraded', retryAfterMs: null };
 
 /**
- * Refuses purchases before any of their work has begun. Reads are not refused here, because they have reduced answers
- * (`DegradedReads`). The routes for payment and cancellation refuse by themselves.
+ * Refuses purchases before any work. Reads get reduced answers instead (`DegradedReads`); the routes of payments and
+ * cancellations refuse by themselves.
  */
 export class DegradeLayer implements Layer {
   readonly name = 'degrade';
@@ -225,7 +219,7 @@ export class DegradeLayer implements Layer {
     return this.#degrade.modeOf(userId);
   }
 
-  /** Never refuses, because a switch applies to a fraction of the users, so the user must be known. */
+  /** Never refuses: a switch for a share of users needs the user. */
   anonymous(): null {
     return null;
   }

@@ -29,13 +29,10 @@ const NOTHING_KNOWN: Readonly<Record<ReadEndpoint, Body>> = {
   order: { state: 'unknown' },
 };
 
-/** @param ids the ids from the address */
+/** @param ids from the address */
 const emptyOf = (endpoint: ReadEndpoint, ids: Body): Body => ({ ...ids, ...NOTHING_KNOWN[endpoint] });
 
-/**
- * The answer at L4. A page can do without its content. A buyer who waits for a purchase, its status or an order must
- * try again.
- */
+/** At L4, a page can do without content. A buyer who waits for a purchase, its status or an order must try again. */
 const REFUSAL: Readonly<Record<Endpoint, 'degraded' | 'no_content'>> = {
   purchase: 'degraded',
   status: 'degraded',
@@ -43,7 +40,6 @@ const REFUSAL: Readonly<Record<Endpoint, 'degraded' | 'no_content'>> = {
   order: 'degraded',
 };
 
-/** The answer to one request. */
 export type Served =
   /** The answer as it would be without this layer. Null if there is nothing to show. */
   | { readonly served: 'full'; readonly body: Body | null }
@@ -51,7 +47,6 @@ export type Served =
   | { readonly served: 'stale' | 'essential' | 'empty'; readonly body: Body }
   | { readonly served: 'degraded' | 'no_content' };
 
-/** Adds to the body that it is not the full answer, and how old it is. */
 const marked = (body: Body, degraded: Level, ageMs: number): Body => ({
   ...body,
   degraded,
@@ -64,17 +59,13 @@ export interface CachedAnswer<T> {
 }
 
 interface FallbackCacheParts {
-  /** Called each time the rules are needed. */
   readonly rules: () => DegradeRules['cache'];
   readonly clock: Clock;
-  /** Maximum number of answers. Beyond it, the least recently used answer is dropped. */
+  /** Maximum number of answers. The least recently used makes room. */
   readonly max: number;
 }
 
-/**
- * Keeps the last good answers of a source, for use while the source fails. Each failure in a row shortens their
- * validity, and the first success restores it.
- */
+/** Keeps a source's good answers for its failures. Failures in a row shorten their validity; a success restores it. */
 export class FallbackCache<T extends object> {
   readonly #parts: FallbackCacheParts;
   readonly #answers: LRUCache<string, { readonly value: T; readonly atMs: number }>;
@@ -91,7 +82,6 @@ export class FallbackCache<T extends object> {
     return Math.max(ttlMinMs, ttlMs * factor ** this.#failures);
   }
 
-  /** Stores an answer of the source. */
   put(key: string, value: T): void {
     this.worked();
     this.#answers.set(key, { value, atMs: this.#parts.clock.monotonicMs() });
@@ -102,7 +92,6 @@ export class FallbackCache<T extends object> {
     this.#failures = 0;
   }
 
-  /** Records a failure of the source. */
   failed(): void {
     this.#failures++;
   }
@@ -120,19 +109,12 @@ export interface ReadRequest {
   readonly key: string;
   /** The ids from the address, which the empty answer repeats. */
   readonly ids: Body;
-  /**
-   * Reads the full answer. Null if there is nothing to show.
-   * @throws OperationalError
-   */
+  /** Returns null if there is nothing to show. @throws OperationalError */
   readonly source: () => Promise<Body | null>;
-  /**
-   * Whether an answer may be reused later. If omitted, all answers may. An answer that says "not yet" must not be,
-   * because it would hide the result.
-   */
+  /** Whether an answer may be reused; default: all. "Not yet" must not be, because it would hide the result. */
   readonly keeps?: (body: Body) => boolean;
 }
 
-/** Answers the requests of a reading endpoint according to their level. */
 export class DegradedReads {
   readonly #endpoint: ReadEndpoint;
   readonly #cache: FallbackCache<Body>;
@@ -142,7 +124,7 @@ export class DegradedReads {
     this.#cache = cache;
   }
 
-  /** @throws OperationalError of the source, if there is no earlier answer */
+  /** @throws OperationalError of the source, without an earlier answer */
   async serve(ruling: Ruling | null, request: ReadRequest): Promise<Served> {
     if (ruling === null) return { served: 'full', body: await request.source() };
     switch (ruling.level) {
@@ -160,7 +142,7 @@ export class DegradedReads {
     }
   }
 
-  /** Reads the full answer. While the source fails, returns its last answer. */
+  /** While the source fails, returns its last answer. */
   async #full(request: ReadRequest): Promise<Served> {
     try {
       return { served: 'full', body: await this.#read(request) };
@@ -171,7 +153,7 @@ export class DegradedReads {
     }
   }
 
-  /** Returns an earlier answer. If there is none, reads the source, but only if the ruling allows it. */
+  /** Without an earlier answer, reads the source if the ruling allows it. */
   async #spared({ level, sparesSource }: Ruling, request: ReadRequest): Promise<Served> {
     const kept = this.#cache.get(request.key);
     if (kept !== null) return this.#reduced(level, kept.value, kept.ageMs);

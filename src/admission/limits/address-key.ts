@@ -1,10 +1,6 @@
 import { readAddress } from '../../core/ip-address.js';
 
-/**
- * Returns the key under which an address is counted: the address itself, or its /64 network for IPv6, since a client
- * usually has a whole /64.
- * @param address IPv4 or IPv6; IPv4-mapped IPv6 addresses are normalised to IPv4
- */
+/** IPv6 counts by /64, which one client usually has whole. @param address IPv4-mapped IPv6 is normalised to IPv4 */
 export function addressKey(address: string): string {
   const read = address.includes(':') ? readAddress(address) : null;
   if (read === null) return address;

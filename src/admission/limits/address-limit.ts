@@ -13,30 +13,25 @@ interface Counter {
 }
 
 const WINDOW_MS = 10_000;
-/**
- * Maximum number of addresses counted in one window; they take some MB. Further addresses pass uncounted, so that a
- * client cannot lock others out.
- */
+/** Maximum number of addresses per window (some MB). Others pass uncounted, so a client cannot lock them out. */
 const ADDRESSES_MAX = 50_000;
 
 /**
- * A limit that applies even without rules. It counts the requests of each address to this process in memory, which
- * costs less than any other step and keeps a single client from making the other steps expensive. The rules set the
- * limits for all processes together.
+ * Applies even without rules, which set the limits for all processes together. Counts the requests of each address to
+ * this process in memory: cheaper than any other step, and a single client cannot make the others expensive.
  */
 export class AddressLimit {
   readonly #max: number;
   readonly #limited: LimitedAddress;
   readonly #clock: Clock;
   readonly #metrics: AdmissionMetrics;
-  /** Counters by limited address. */
   #counters = new Map<string, Counter>();
   /** Counters by address as it is written, because a client may write one network in many ways. */
   #byAddress = new Map<string, readonly Counter[]>();
   #earlier: ReadonlyMap<string, Counter> = new Map();
   #startedMs: number;
 
-  /** @param max number of requests of one address in ten seconds; 0 disables the limit */
+  /** @param max requests of one address in ten seconds; 0: no limit */
   constructor(
     max: number,
     {
@@ -61,15 +56,14 @@ export class AddressLimit {
   }
 
   /**
-   * Counts a request, unless it exceeds the limit.
+   * Counts a request unless it exceeds the limit.
    * @param endpoint for the metric; `other` for endpoints that no rule names
-   * @returns whether the request exceeds the limit
+   * @returns whether it exceeds the limit
    */
   refuses(address: string, endpoint: Endpoint | 'other'): boolean {
     const elapsedMs = this.#turn();
     const counters = this.#byAddress.get(address) ?? this.#open(address);
-    // The window slides: requests of the previous window count in proportion to how much of that window is less than
-    // one window ago.
+    // The window slides: the previous window counts by the share of it that is less than a window ago.
     const restOfBefore = 1 - elapsedMs / WINDOW_MS;
     for (const { max, before, count } of counters) {
       if (before * restOfBefore + count < max) continue;
@@ -80,10 +74,7 @@ export class AddressLimit {
     return false;
   }
 
-  /**
-   * Begins a new window if it is time.
-   * @returns the age of the current window
-   */
+  /** Begins a new window if it is time. @returns the age of the window */
   #turn(): number {
     const elapsedMs = this.#clock.monotonicMs() - this.#startedMs;
     if (elapsedMs < WINDOW_MS) return elapsedMs;

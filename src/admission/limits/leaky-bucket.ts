@@ -9,10 +9,7 @@ export interface LeakyLimit {
 /** The resolution of a timer. A request that is due within this time proceeds at once. */
 const TIMER_STEP_MS = 1;
 
-/**
- * Maximum number of admitted requests that stay in the array, because moving up all others after each request would
- * cost more.
- */
+/** Admitted requests that stay in the array, because moving up the others after each would cost more. */
 const LEFT_KEPT_MAX = 1000;
 
 interface Waiting {
@@ -20,10 +17,7 @@ interface Waiting {
   readonly leave: () => void;
 }
 
-/**
- * Admits the requests of a process at a steady rate, in order of arrival. Uses a single timer, no matter how many are
- * waiting.
- */
+/** Admits the requests of a process at a steady rate, in order of arrival, with a single timer. */
 export class LeakyBucket {
   readonly #clock: Clock;
   #nextMs = -Infinity;
@@ -40,10 +34,7 @@ export class LeakyBucket {
     return this.#queue.length - this.#head;
   }
 
-  /**
-   * @returns null to proceed at once; a promise to proceed when it resolves; otherwise the request is refused, with the
-   * time after which to retry
-   */
+  /** @returns null to proceed, a promise to wait for, or a refusal */
   enter({ ratePerSecond, waitMaxMs }: LeakyLimit): null | Promise<void> | { readonly retryAfterMs: number } {
     const nowMs = this.#clock.monotonicMs();
     const dueMs = Math.max(nowMs, this.#nextMs);

@@ -7,14 +7,12 @@ import { addressKey } from './address-key.js';
 export type LimitedAddress = (address: string) => readonly AddressShare[];
 
 /**
- * A whole /56 may use this many times the limit of an address. A customer may have a /56 network, which contains 256
- * networks of size /64. A mobile carrier gives each phone a /64, so a whole /56 may use more than one address may.
+ * A /56 may use this many times the limit of an address. It is 256 networks of size /64: of one customer, or of as many
+ * phones, to which a carrier gives a /64 each.
  */
 const TIMES_OF_56 = 4;
 
-/**
- * @param unlimited networks whose addresses are not counted: our own, and those of proxies, which serve many clients
- */
+/** @param unlimited networks that are not counted: ours, and networks of proxies, which serve many clients */
 export function createLimitedAddress(...unlimited: readonly NetworkSet[]): LimitedAddress {
   return (text) => {
     const address = readAddress(text);

@@ -19,7 +19,7 @@ import { LeakyBucket } from './leaky-bucket.js';
 import { FallbackLimitStore, LimitBatcher } from './shared-limits.js';
 import { LocalLimitStore } from './local-limit-store.js';
 
-/** A day. Counting over a longer time would not protect anything. */
+/** A longer window would protect nothing. */
 const WINDOW_MAX_MS = 86_400_000;
 /** The highest possible limit. A higher one would not protect anything. */
 const WINDOW_LIMIT_MAX = 1_000_000;
@@ -40,10 +40,7 @@ const endpointLimits = z.strictObject({
   global: bucket.nullable().default(null),
   user: window.nullable().default(null),
   ip: window.nullable().default(null),
-  /**
-   * Maximum number of users, and of addresses, in one generation. 100,000 take 7 to 13 MB of Redis, and there are two
-   * generations.
-   */
+  /** Maximum number of users, and of addresses, in one of two generations. 100,000 take 7 to 13 MB of Redis. */
   subjectsMax: z.int().min(100).max(1_000_000).default(100_000),
 });
 
@@ -53,10 +50,7 @@ const leaky = z.strictObject({
   waitMaxMs: z.int().min(0).max(5000),
 });
 
-/**
- * Limits the requests of all buyers together, of each user and of each address, and the purchases that reach the
- * batcher of a process.
- */
+/** Limits on requests in total, by user and by address, and on purchases that reach the batcher of a process. */
 export const limitsRules = z.strictObject({
   mode: mode.default('off'),
   purchase: endpointLimits.prefault({}),
@@ -65,22 +59,16 @@ export const limitsRules = z.strictObject({
   order: endpointLimits.prefault({}),
   /** Smooths the purchases of each process. Null disables it. */
   leaky: leaky.nullable().default(null),
-  /**
-   * How long Redis may take to answer, ms. After that, the process counts by itself. A healthy Redis needs a few ms.
-   */
+  /** If Redis takes longer, the process counts by itself, ms. A healthy Redis answers in a few ms. */
   replyTimeoutMs: z.int().min(5).max(5000).default(100),
   /** Interval between attempts while Redis is down, ms. */
   retryEveryMs: z.int().min(50).max(60_000).default(500),
-  /**
-   * Number of api processes that share the traffic while Redis is down. If 0, the number is unknown, and each process
-   * allows the whole limit.
-   */
+  /** Number of apis that share the traffic while Redis is down. 0: unknown, so each allows the whole limit. */
   processes: z.int().min(0).max(1000).default(0),
 });
 export type LimitsRules = z.infer<typeof limitsRules>;
 
 interface LimitsParts {
-  /** Called each time the rules are needed. */
   readonly rules: RulesOf<LimitsRules>;
   /** The store shared by all processes. */
   readonly store: LimitStore;
@@ -95,7 +83,6 @@ interface LimitsByStep {
   readonly buyer: LimitSet;
 }
 
-/** Limits the rate of requests: in total, by user and by address. */
 export class Limits implements Layer {
   readonly name = 'limits';
   readonly #rules: RulesOf<LimitsRules>;
@@ -135,10 +122,7 @@ export class Limits implements Layer {
     return this.#take(this.#buyers, endpoint, limits, { address: null, userId });
   }
 
-  /**
-   * Smooths purchases; called before the batcher. Returns null to proceed, or a promise to proceed when it resolves;
-   * otherwise the purchase is refused.
-   */
+  /** Smooths purchases before the batcher. Returns null to proceed, a promise to wait for, or a refusal. */
   smooth(): null | Promise<void> | 'rate_limited' {
     const { mode, leaky } = this.#rules(null);
     if (mode === 'off' || leaky === null) return null;
@@ -162,9 +146,7 @@ export class Limits implements Layer {
     return { word, retryAfterMs, headers: rateLimitHeaders(limits, verdict) };
   }
 
-  /**
-   * Returns the limits of each step. A sale page needs no token, so all of its limits are counted in the first step.
-   */
+  /** A sale page needs no token, so the first step counts all its limits. */
   #limitsOf(endpoint: Endpoint, userId: string | null): LimitsByStep {
     const limits = this.#rules(userId)[endpoint];
     let steps = this.#byStep.get(limits);
@@ -187,10 +169,7 @@ const MS_PER_S = 1000;
 /** Converts to whole seconds, rounded up, so that a client never returns too soon, and 0 means no wait. */
 const seconds = (ms: number): number => Math.ceil(ms / MS_PER_S);
 
-/**
- * Returns the header `RateLimit-Policy`: every limit with its quota `q` and window `w` in seconds. For a bucket, these
- * are its burst and the time that an empty bucket takes to fill.
- */
+/** `RateLimit-Policy`: quota `q` and window `w` (s) of every limit; of a bucket, its burst and the time to fill it. */
 export function rateLimitPolicy({ ip, user, global }: LimitSet): string {
   const ofWindow = (name: string, window: WindowLimit | null): string[] =>
     window === null ? [] : [policy(name, window.limit, seconds(window.windowMs))];
@@ -202,9 +181,8 @@ export function rateLimitPolicy({ ip, user, global }: LimitSet): string {
 const policy = (name: string, quota: number, windowS: number): string => `"${name}";q=${quota};w=${windowS}`;
 
 /**
- * Returns the headers of an answer as a flat list of names and values, following the IETF draft `RateLimit`: the
- * tightest limit with its remaining quota (`r`) and the seconds until there is more (`t`). Empty if no limit counts the
- * request.
+ * `RateLimit` of the IETF draft, as a flat list of names and values: the tightest limit with its remaining quota (`r`)
+ * and the seconds until there is more (`t`). Empty if no limit counts the request.
  */
 export function rateLimitHeaders(limits: LimitSet, verdict: LimitVerdict): string[] {
   const { outcome, limit, remaining, resetMs, retryAfterMs } = verdict;

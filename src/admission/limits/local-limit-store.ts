@@ -12,7 +12,7 @@ import {
 import type { Clock } from '../../core/ports/clock.js';
 import type { LimitAnswers, LimitCall, LimitCaller, LimitStore } from '../../core/ports/admission-stores.js';
 
-/** Counts in the memory of one process while Redis is down, in the same way as lua/take-permits-5.lua. */
+/** Counts in one process while Redis is down, like lua/take-permits-5.lua. */
 export class LocalLimitStore implements LimitStore {
   readonly #clock: Clock;
   readonly #endpoints = new Map<string, EndpointCounts>();
@@ -36,7 +36,6 @@ export class LocalLimitStore implements LimitStore {
   }
 }
 
-/** The bucket and the windows of one endpoint. */
 class EndpointCounts {
   readonly #bucket = new TokenBucket();
   #ip = new SlidingWindow(0);
@@ -75,16 +74,15 @@ const inLength = (window: SlidingWindow, limit: WindowLimit | null): SlidingWind
 
 /** The requests of one subject, slice by slice. */
 export interface Counts {
-  /** The slice of `bySlice[0]`. Each following entry is one slice earlier. */
+  /** The slice of `bySlice[0]`; each entry is one slice earlier. */
   readonly slice: number;
   readonly bySlice: number[];
   total: number;
 }
 
 /**
- * The sliding window of lua/take-permits-5.lua in one process. It counts every request of the last `windowMs`, and some
- * that are up to a tenth of it older. There are two generations of subjects, each as long as the window. A subject
- * without a request in either generation is dropped with its generation.
+ * The sliding window of lua/take-permits-5.lua. Counts the requests of the last `windowMs`, and some up to a tenth of
+ * it older. A subject without a request in two generations, each as long as the window, is dropped.
  */
 export class SlidingWindow {
   readonly windowMs: number;
@@ -96,15 +94,11 @@ export class SlidingWindow {
     this.windowMs = windowMs;
   }
 
-  /** Number of subjects kept. */
   get size(): number {
     return this.#current.size + this.#previous.size;
   }
 
-  /**
-   * Returns the counts of a subject. Null if the subject is not counted because `subjectsMax` others are.
-   * @param nowUs whole microseconds
-   */
+  /** Returns null if the subject is not counted, because `subjectsMax` others are. @param nowUs whole microseconds */
   find(subject: string, subjectsMax: number, nowUs: number): Counts | null {
     const slice = sliceAt(nowUs, this.windowMs);
     this.#turn(Math.floor(slice / WINDOW_SLICES));
@@ -147,9 +141,7 @@ function countsAt(slice: number, known: Counts | undefined): Counts {
   return { slice, bySlice, total };
 }
 
-/**
- * The token bucket of lua/take-permits-5.lua in one process. It starts full. Times are whole microseconds of one clock.
- */
+/** The token bucket of lua/take-permits-5.lua. Starts full. Times are whole microseconds of one clock. */
 export class TokenBucket {
   #left = Infinity;
   #atUs = 0;

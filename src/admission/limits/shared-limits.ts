@@ -26,10 +26,7 @@ interface Lane {
   isUnderWay: boolean;
 }
 
-/**
- * Counts many requests with one call: requests that arrive during a call join the next one. A lone request does not
- * wait for others: its call is sent at the end of the current turn of the event loop.
- */
+/** Requests during a call join the next one. A lone request is sent at the end of this turn of the event loop. */
 export class LimitBatcher {
   readonly #store: FallbackLimitStore;
   readonly #clock: Clock;
@@ -102,12 +99,12 @@ interface FallbackOptions {
   readonly processes: number;
 }
 
-/** An explicit reason for the abort. Without it, each call would pay for an exception and its stack. */
+/** Without a reason for the abort, each call would pay for an exception and its stack. */
 const ANSWERED = 'answered';
 
 /**
- * Counts in the shared store, or in the local store while the shared store does not answer in time. Buyers notice
- * nothing, and the log reports it once per outage. One call at a time checks whether the shared store is back.
+ * Counts locally while the shared store does not answer in time. Buyers notice nothing; the log reports it once per
+ * outage. One call at a time checks whether the shared store is back.
  */
 export class FallbackLimitStore implements LimitStore {
   readonly #parts: FallbackParts;
@@ -122,9 +119,9 @@ export class FallbackLimitStore implements LimitStore {
   }
 
   /**
-   * Counts requests. Rejects only for a bug.
-   * @param waitedMs how long the oldest request has already waited. It is part of the time limit: if Redis falls
-   * behind the requests, those that have waited too long are counted locally, without a call.
+   * Rejects only for a bug.
+   * @param waitedMs age of the oldest request, part of the time limit: if Redis falls behind, requests that have waited
+   * too long are counted locally, without a call
    */
   async take(call: LimitCall, waitedMs = 0): Promise<LimitAnswers> {
     const { clock, metrics } = this.#parts;
@@ -180,10 +177,7 @@ export class FallbackLimitStore implements LimitStore {
   }
 }
 
-/**
- * Resolves after sockets have been read. If the whole process was paused, timers run first although an answer may
- * already be there.
- */
+/** If the whole process was paused, timers run first although an answer may already be there. */
 const afterSockets = (): Promise<null> => new Promise((resolve) => setImmediate(() => resolve(null)));
 
 /** Returns the limits for a single process out of several. Each limit allows at least one request. */

@@ -4,9 +4,9 @@ import { isUserId } from '../../core/ids.js';
 import { mode, type Layer, type Refused, type RulesOf, type Mode, type AdmissionRequest } from '../layer.js';
 import { NetworkSet } from './network-set.js';
 
-/** Limits the size of the rules. Look-ups use hashes, so their cost does not depend on the number. */
+/** Limits the size of the rules. Look-ups use hashes. */
 const LISTED_MAX = 10_000;
-/** Limits the work per request, which searches the user agent for one part after the other. */
+/** Limits the work per request, which searches the user agent for each part. */
 const AGENTS_MAX = 100;
 const AGENT_PART_LENGTH_MAX = 200;
 
@@ -25,7 +25,6 @@ const allowAndDeny = <T extends z.ZodType>(item: T, max: number) =>
 /** The rules for permanent refusals. In each list, `allow` beats `deny`. A request in neither list proceeds. */
 export const listsRules = z.strictObject({
   mode: mode.default('off'),
-  /** IP addresses and networks. */
   addresses: allowAndDeny(network, LISTED_MAX),
   /** Parts of a user agent, in any case. */
   agents: allowAndDeny(agent, AGENTS_MAX),
@@ -39,7 +38,6 @@ const AGENT_LENGTH_MAX = 1000;
 
 const DENIED: Refused = { word: 'denied', retryAfterMs: null };
 
-/** Refuses addresses, user agents and users that a list denies. */
 export class Lists implements Layer {
   readonly name = 'lists';
   readonly #rules: RulesOf<ListsRules>;

@@ -18,10 +18,7 @@ export class CancelLimit {
     return modeFor(rules, saleId) === 'off' ? null : rules.cancelsMax;
   }
 
-  /**
-   * Counts a buyer who has reached the limit.
-   * @returns whether the buyer is refused
-   */
+  /** Counts a buyer who has reached the limit. @returns whether the buyer is refused */
   refuses(): boolean {
     const { mode } = this.#rules();
     if (mode === 'off') return false;

@@ -7,24 +7,16 @@ const pauseMs = z.int().min(1000).max(DAY_MS);
 /** Limits how much an account can hold up the stock of a sale without paying. */
 export const orderRules = z
   .strictObject({
-    /**
-     * On by default, because a single account could keep the last unit from others by repeatedly buying and cancelling.
-     */
+    /** On by default: one account could keep the last unit from others by buying and cancelling repeatedly. */
     mode: mode.default('on'),
     sales: saleScope.default('all'),
     /** Maximum number of orders of a sale that a buyer may cancel. */
     cancelsMax: z.int().min(0).max(1000).default(10),
-    /**
-     * How long a buyer must wait after their first unpaid order of a sale has expired, ms. Doubles with each further
-     * expired order. Null disables it.
-     */
+    /** Wait after a buyer's first expired unpaid order of a sale, ms. Doubles with each further one. Null: no wait. */
     unpaidPauseMs: pauseMs.nullable().default(null),
-    /**
-     * Maximum pause, ms. An hour by default: a buyer can return to a sale that lasts a day, and a buyer who never pays
-     * holds units only a few times.
-     */
+    /** Maximum pause, ms. A buyer can return to a sale of a day, but a buyer who never pays rarely holds units. */
     unpaidPauseMaxMs: pauseMs.default(3_600_000),
-    /** Limits declined charges. On by default, because where declines are not counted, criminals test stolen cards. */
+    /** On by default: where declines are not counted, criminals test stolen cards. */
     declines: z
       .strictObject({
         mode: mode.default('on'),

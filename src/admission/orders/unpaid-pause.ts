@@ -12,7 +12,7 @@ const BUYERS_PER_QUERY = 500;
 const WAITING_MAX = 5000;
 /** Maximum wait of a purchase. After that it is admitted, because a sale must not stop when MySQL does. */
 const ANSWER_WITHIN_MS = 500;
-/** No queries are sent for this long after a failure. Otherwise, each purchase during an outage would wait. */
+/** No query for this long after a failure. Otherwise each purchase in an outage would wait. */
 const REST_MS = 1000;
 
 interface Group {
@@ -21,9 +21,8 @@ interface Group {
 }
 
 /**
- * Delays the purchases of buyers who let orders of a sale expire unpaid. Each such order doubles the pause. MySQL
- * counts the orders. Purchases that arrive during a query share the next one. While the rule is off, no queries are
- * sent.
+ * Delays buyers who let orders of a sale expire unpaid. Each such order, counted by MySQL, doubles the pause. Purchases
+ * during a query share the next one. While the rule is off, no queries are sent.
  */
 export class UnpaidPause {
   readonly #rules: RulesOf<OrderRules>;
@@ -55,8 +54,8 @@ export class UnpaidPause {
   }
 
   /**
-   * Returns how long the buyer must wait, in ms. Null to proceed. A purchase that already has an order proceeds,
-   * because it only gets the same answer again. Never rejects for a fault of MySQL.
+   * Returns the buyer's wait, ms. Null to proceed, also for a purchase that has an order: it gets the same answer
+   * again. Never rejects for a fault of MySQL.
    */
   check(purchase: RequestRef): null | Promise<number | null> {
     const rules = this.#rules(purchase.userId);
@@ -99,10 +98,7 @@ export class UnpaidPause {
     return own.length > 0 ? null : restMs;
   }
 
-  /**
-   * Reads a buyer's expired orders. The query is sent when the previous one has ended, and includes all buyers that
-   * have come by then.
-   */
+  /** The query is sent when the previous one has ended, for all buyers that have come by then. */
   #expiredOf(saleId: string, userId: string): Group['expired'] {
     const waiting = this.#next.get(saleId);
     if (waiting !== undefined && (waiting.userIds.size < BUYERS_PER_QUERY || waiting.userIds.has(userId))) {
@@ -126,7 +122,7 @@ export class UnpaidPause {
   }
 }
 
-/** Returns the pause after this number of unpaid orders, ms. */
+/** @returns ms */
 function pauseAfter(count: number, { unpaidPauseMs, unpaidPauseMaxMs }: OrderRules): number {
   return unpaidPauseMs === null ? 0 : Math.min(unpaidPauseMaxMs, unpaidPauseMs * 2 ** (count - 1));
 }

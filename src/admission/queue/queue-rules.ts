@@ -18,7 +18,6 @@ export function readClass(text: string | undefined): PriorityClass | null {
   return text === '2' ? 2 : null;
 }
 
-/** The waiting room in front of a sale. */
 export const queueRules = z.strictObject({
   mode: mode.default('off'),
   sales: saleScope.default('all'),
@@ -30,14 +29,11 @@ export const queueRules = z.strictObject({
   processes: z.int().min(1).max(1000).default(1),
   /** Maximum number of buyers who wait for one sale. Any further buyer gets `overloaded`. */
   ticketsMax: z.int().min(1).max(1_000_000).default(200_000),
-  /**
-   * A ticket ends if its buyer does not poll for this long, ms. A buyer whose turn has come keeps it at least this
-   * long.
-   */
+  /** A ticket ends without a poll for this long, ms. An admitted buyer keeps the turn at least this long. */
   idleMs: z.int().min(1000).max(3_600_000).default(60_000),
   /** How long an admitted buyer has to buy, ms. */
   passMs: z.int().min(1000).max(3_600_000).default(120_000),
-  /** Shortest interval at which buyers should poll, ms. Buyers further back poll less often. */
+  /** Shortest poll interval, ms. Buyers further back poll less often. */
   pollMs: z.int().min(100).max(60_000).default(2000),
 });
 

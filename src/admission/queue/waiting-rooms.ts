@@ -19,10 +19,10 @@ export interface QueueBuyer {
 }
 
 /**
- * - `no_queue`: nobody has to wait for this sale, so buy
- * - `waiting`: poll again after `pollMs` and show the ticket, which is new each time
+ * - `no_queue`: buyers of this sale need not wait; buy
+ * - `waiting`: poll again after `pollMs` with the ticket, which is new each time
  * - `admitted`: buy with this pass until it expires
- * - `overloaded`: too many buyers are waiting for this sale
+ * - `overloaded`: too many buyers wait for this sale
  */
 export type QueueAnswer =
   | {
@@ -43,11 +43,11 @@ export type TicketAnswer = QueueAnswer | { readonly outcome: 'ticket_not_found' 
 
 /** Interval at which a process reads the lines in use. A buyer is admitted at most this much too late. */
 const TICK_MS = 200;
-/** The same interval while there is no room. The first buyers of a new room may be admitted this much too late. */
+/** The same without a room: the longest delay of the first buyers of a room. */
 const IDLE_TICK_MS = 1000;
 /** A line that was read longer ago than this is read again before it is shown. */
 const FRESH_MS = 1000;
-/** If nobody polls a line for this long, its buyers will not poll again, or will join it anew. */
+/** If nobody polls a line for this long, its buyers will not poll again, or join anew. */
 const UNUSED_MS = 2 * INTERVAL_MAX_MS;
 
 /** The state of a room as this process last read it. The room itself is in the store. */
@@ -63,9 +63,9 @@ interface KnownRoom {
 }
 
 /**
- * The waiting rooms of all sales. The store holds one line per sale for all processes and admits buyers at the rate
- * that the rules set. A ticket contains the number of a place, under our seal. A buyer whose number is higher than the
- * last admitted one has to wait. Every process can tell so without a call, from the line that it read last.
+ * The store holds one line per sale for all processes and admits buyers at the rate of the rules. A ticket contains the
+ * number of a place, under our seal. A buyer whose number is above the last admitted one waits. Every process can tell
+ * so without a call, from the line that it read last.
  */
 export class WaitingRooms {
   readonly #rules: () => QueueRules;
@@ -115,10 +115,7 @@ export class WaitingRooms {
     return modeFor(this.#rules(), saleId) !== 'off';
   }
 
-  /**
-   * Returns the buyer's place, or gives the buyer a new one at the end.
-   * @throws OperationalError redis
-   */
+  /** Returns the buyer's place, or a new one at the end. @throws OperationalError redis */
   async join(sale: QueueSale, { userId, roles }: QueueBuyer): Promise<QueueAnswer> {
     const closed = this.#closed(sale.saleId);
     if (closed !== null) return closed;
@@ -127,11 +124,7 @@ export class WaitingRooms {
     return answer;
   }
 
-  /**
-   * Returns the state of the place that a ticket stands for. Calls the store only if the line is old, or if the buyer's
-   * turn may have come.
-   * @throws OperationalError redis
-   */
+  /** Calls the store only if the line is old, or the buyer's turn may have come. @throws OperationalError redis */
   async read(sale: QueueSale, { userId }: Pick<QueueBuyer, 'userId'>, ticket: string): Promise<TicketAnswer> {
     const closed = this.#closed(sale.saleId);
     if (closed !== null) return closed;
@@ -152,8 +145,7 @@ export class WaitingRooms {
 
   /**
    * Reads the lines in use, and forgets the others. Never rejects because the store is down.
-   * @returns how long to wait before the next run, ms; long while there is no room, because the first buyer of a room
-   * has its line read
+   * @returns ms until the next run: long without a room, because the first buyer of a room has its line read
    */
   async runOnce(): Promise<number> {
     const unusedSinceMs = this.#clock.monotonicMs() - UNUSED_MS;
@@ -184,10 +176,7 @@ export class WaitingRooms {
     return room;
   }
 
-  /**
-   * Returns the line if it was read recently, otherwise reads it. While the store is down, returns the line as it was
-   * last read.
-   */
+  /** Reads the line unless it was read recently. While the store is down, returns the last reading. */
   async #lineOf(sale: QueueSale): Promise<Line> {
     const room = this.#roomOf(sale);
     if (room.line === null || this.#clock.monotonicMs() - room.readMs > FRESH_MS) {
@@ -249,7 +238,7 @@ export class WaitingRooms {
   #waiting({ saleId, opensAtMs }: QueueSale, userId: string, place: Place, line: Line): QueueAnswer {
     const { priority, epoch, number } = place;
     const { idleMs, pollMs: shortestMs, admitPerSecond } = this.#rules();
-    // Another process may have shown a newer line to this buyer.
+    // Another process may have shown this buyer a newer line.
     const admitted = Math.max(line.admitted[priority], place.admitted);
     const before = CLASSES.slice(0, priority).reduce(
       (sum, _, ahead) => sum + line.joined[ahead as PriorityClass] - line.admitted[ahead as PriorityClass],
@@ -282,7 +271,6 @@ interface Place extends TicketPlace {
   readonly priority: PriorityClass;
 }
 
-/** Returns the number of buyers who wait in a line. */
 export const waitingIn = (line: Line | null): number => (line === null ? 0 : sumOf(line.joined) - sumOf(line.admitted));
 
 export const sumOf = ([first, second, third]: PerClass): number => first + second + third;
@@ -290,7 +278,7 @@ export const sumOf = ([first, second, third]: PerClass): number => first + secon
 const isOlder = (line: Line, known: Line): boolean =>
   line.epoch < known.epoch || (line.epoch === known.epoch && sumOf(line.admitted) < sumOf(known.admitted));
 
-/** @throws any error that is not an outage */
+/** @throws unless it is an outage */
 function ignoreOutage(error: unknown): void {
   if (!(error instanceof OperationalError)) throw error;
 }
@@ -302,10 +290,7 @@ interface QueuePassesParts {
   readonly metrics: AdmissionMetrics;
 }
 
-/**
- * Checks the pass of a purchase, because a buyer without a pass must first go to the waiting room. Calls no server,
- * stores nothing.
- */
+/** A buyer without a pass must first go to the waiting room. Calls no server, stores nothing. */
 export class QueuePasses {
   readonly #parts: QueuePassesParts;
 

@@ -6,9 +6,9 @@ import { percentileOf, type Level } from '../degrade/degrade.js';
 import { ENDPOINTS } from '../layer.js';
 import { parseRules, reasonsOf, ruleSet, type Fitness, type RuleReason, type RuleSet } from './rule-set.js';
 
-/** How new rules are tried by a share of users. */
+/** How a share of users tries new rules. */
 export const canaryTerms = z.strictObject({
-  /** Share of users to whom the new rules apply, in percent. */
+  /** Share of users, in percent. */
   percent: z.number().gt(0).max(50),
   minutes: z.int().min(1).max(1440).default(10),
   /** Maximum number of percentage points by which its share of refused purchases may exceed that of the other users. */
@@ -30,17 +30,14 @@ export interface RulesInForce {
   readonly canary: Canary | null;
 }
 
-/**
- * Reads a stored canary. Whether a process has the secrets that rules need is checked for the rules in force alone: no
- * canary changes those parts.
- */
+/** Secrets are checked only for the rules in force: no canary changes the parts that need them. */
 export function parseCanary(json: unknown): Pick<RulesInForce, 'canary'> | { readonly reasons: readonly RuleReason[] } {
   const read = canary.nullable().safeParse(json, { error: plainError });
   if (read.success) return { canary: read.data };
   return { reasons: reasonsOf(read.error).map((one) => ({ ...one, path: `canary.${one.path}` })) };
 }
 
-/** Reads what is stored. @param unfit if omitted, all well-formed rules can be used */
+/** @param unfit if omitted, all well-formed rules can be used */
 export function parseStored(
   { rules, canary }: Omit<StoredInForce, 'version'>,
   unfit?: Fitness,
@@ -51,8 +48,8 @@ export function parseStored(
 }
 
 /**
- * Returns whether the canary applies to this user. Every process gives the same answer. Each canary picks different
- * users, and so does a switch for a share of users. Allocates nothing, because it is called for each request.
+ * Every process gives the same answer. Each canary, and each switch for a share of users, picks different ones.
+ * Allocates nothing, because every request calls it.
  */
 export const judges = ({ since, percent }: Pick<Canary, 'since' | 'percent'>, userId: string): boolean =>
   percentileOf(userId, since) < percent;
@@ -65,10 +62,7 @@ export function untriable(before: RuleSet, after: RuleSet): RuleReason[] {
     .map((path) => ({ path, message: 'cannot be tried on a share of users: change it without a canary' }));
 }
 
-/**
- * The parts of the rules that judge a request without its user, all users together, or requests other than purchases. A
- * part without effect is null.
- */
+/** Parts that judge requests without users, all users together, or other requests than purchases. Null: no effect. */
 function untriedParts({ lists, limits, breaker, degrade, sign, queue, orders }: RuleSet): Record<string, unknown> {
   const list = (part: { readonly deny: readonly string[] }) => (part.deny.length > 0 ? [lists.mode, part] : null);
   const limit = (part: object | null) => part && [limits.mode, part];
@@ -104,10 +98,7 @@ function untriedParts({ lists, limits, breaker, degrade, sign, queue, orders }: 
 
 /** Minimum number of purchases on each side before a canary is judged. Fewer say too little about a share. */
 const JUDGED_MIN = 200;
-/**
- * Before its time is over, a canary ends only for a difference of this many standard errors: few answers vary by
- * chance.
- */
+/** A canary ends early only for a difference of this many standard errors, because few answers vary by chance. */
 const SURE_ERRORS = 3;
 
 /** The verdict on a canary: it continues, or the reason why it ends. */

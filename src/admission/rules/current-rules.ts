@@ -19,11 +19,9 @@ import { DEFAULT_RULES, isAnyOn, parseRules, type Fitness, type RuleSet } from '
 const BROADCAST_POLL_MS = 500;
 /** Interval between two reads of MySQL, for rules that were stored but could not be announced. */
 const REPOSITORY_POLL_MS = 10_000;
-/** The same interval while Redis is down or has lost its data. */
+/** The same while Redis is down or has lost its data. */
 const REPOSITORY_POLL_INSTEAD_MS = 1000;
-/**
- * Interval between two reports, which are also sent at every change. An api that misses three reports no longer counts.
- */
+/** Pause between reports, which every change sends too. An api that misses three reports no longer counts. */
 const REPORT_EVERY_MS = 1000;
 const REPORT_LIFE_MS = 3500;
 /** Maximum number of reasons in a report, which is kept in Redis, and in `/readyz`. */
@@ -46,9 +44,9 @@ interface CurrentRulesParts {
 export type RulesStanding = Pick<RuleReport, 'version' | 'refused'>;
 
 /**
- * The rules that this process follows. They only move forward: a newer version replaces an older version if this
- * process can use it, wherever it was read. The present rules stay through any failure. A process that cannot use the
- * newest rules at its start has no rules: it is not ready and admits no buyer until it reads usable rules.
+ * The rules that this process follows. They only move forward: a newer version replaces an older one if this process
+ * can use it, wherever it was read. They stay through any failure. A process that cannot use the newest rules at its
+ * start is not ready and admits no buyer until it reads usable rules.
  */
 export class CurrentRules {
   readonly #parts: CurrentRulesParts;
@@ -82,7 +80,6 @@ export class CurrentRules {
     });
   }
 
-  /** The rules in force. */
   get rules(): RuleSet {
     return this.#rules;
   }
@@ -93,7 +90,6 @@ export class CurrentRules {
     return canary !== null && userId !== null && judges(canary, userId) ? canary.rules : this.#rules;
   }
 
-  /** Counts the answer to a purchase of a user while a canary runs. */
   count(userId: string, answer: 'accepted' | 'refused'): void {
     if (this.#canary === null || this.#counts === null) return;
     const side = judges(this.#canary, userId) ? 'tried' : 'others';
@@ -101,7 +97,7 @@ export class CurrentRules {
     this.#parts.metrics.canaryAnswered(side, answer);
   }
 
-  /** False if every layer is off and none needs to be called. True while a canary runs or no rules are in force. */
+  /** False if every layer is off. True during a canary or without rules in force. */
   get isAnyOn(): boolean {
     return this.#isAnyOn;
   }
@@ -111,10 +107,7 @@ export class CurrentRules {
     return this.#standing;
   }
 
-  /**
-   * Reads the rules once, before buyers come.
-   * @throws OperationalError mysql
-   */
+  /** Reads the rules once, before buyers come. @throws OperationalError mysql */
   async start(): Promise<void> {
     this.#take(await this.#parts.repository.current());
   }
@@ -134,8 +127,8 @@ export class CurrentRules {
   }
 
   /**
-   * Reads Redis. MySQL may be slow, so when it is due, it is read in the background. Rejects only for a bug, including
-   * a bug of the background work that an earlier run began.
+   * Reads Redis, and MySQL in the background when due, because it may be slow. Rejects only for a bug, also of
+   * background work that an earlier run began.
    */
   async runOnce(): Promise<void> {
     this.#throwBug();
@@ -170,7 +163,7 @@ export class CurrentRules {
     }
   }
 
-  /** Reads MySQL, and announces the rules again if Redis has missed or lost them. */
+  /** Also announces the rules again if Redis has missed or lost them. */
   async #readRepository(update: RuleUpdate | null): Promise<void> {
     try {
       const stored = await this.#parts.repository.current();
@@ -242,7 +235,7 @@ export class CurrentRules {
 
 const NOBODY: Refused = { word: 'unavailable', retryAfterMs: null };
 
-/** Admits no buyer while no rules are in force: unreadable rules may deny the very buyer who asks. */
+/** Admits no buyer without rules in force: unreadable rules may deny this very buyer. */
 export class RulesLayer implements Layer {
   readonly name = 'rules';
   readonly #current: CurrentRules;
@@ -264,10 +257,7 @@ export class RulesLayer implements Layer {
   }
 }
 
-/**
- * Returns the check for `/readyz`. A process without rules in force is not ready. A process that keeps older rules is
- * ready and says so.
- */
+/** The check for `/readyz`. A process without rules is not ready; a process with older rules is, and says so. */
 export function rulesReadiness({ version, refused }: RulesStanding): { readonly ok: boolean; readonly detail: string } {
   const kept = version === null ? 'no version is in force, and no buyer is admitted' : `version ${version} is in force`;
   if (refused === null) return { ok: version !== null, detail: kept };

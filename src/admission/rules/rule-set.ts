@@ -25,10 +25,7 @@ export type RuleSet = z.infer<typeof ruleSet>;
 /** The rules before the first were published. */
 export const DEFAULT_RULES: RuleSet = ruleSet.parse({});
 
-/**
- * Returns rules as they are stored. The previous release does not know `orders.declines` and refuses rules that contain
- * it, so its defaults are left out.
- */
+/** Returns rules as stored. The previous release refuses `orders.declines`, so its defaults are left out. */
 export function storedRules(rules: RuleSet): object {
   const { declines, ...orders } = rules.orders;
   return isDeepStrictEqual(declines, DEFAULT_RULES.orders.declines) ? { ...rules, orders } : rules;
@@ -45,14 +42,11 @@ export type ParsedRules = { readonly rules: RuleSet } | { readonly reasons: read
 /** Returns why this process cannot use well-formed rules. Empty if it can. */
 export type Fitness = (rules: RuleSet) => readonly RuleReason[];
 
-/** Maximum number of reasons shown. A list of ten thousand mistakes is of no use. */
+/** Longer lists of mistakes are of no use. */
 const REASONS_MAX = 20;
 const WORD_MAX = 60;
 
-/**
- * Reads rules, with every default filled in, or returns their problems.
- * @param unfit if omitted, all well-formed rules can be used
- */
+/** Fills in every default, or returns the problems. @param unfit if omitted, all well-formed rules can be used */
 export function parseRules(json: unknown, unfit: Fitness = () => []): ParsedRules {
   const read = ruleSet.safeParse(json, { error: plainError });
   if (read.success) {
@@ -62,7 +56,6 @@ export function parseRules(json: unknown, unfit: Fitness = () => []): ParsedRule
   return { reasons: reasonsOf(read.error) };
 }
 
-/** Returns the problems of a document with their places. */
 export function reasonsOf({ issues }: z.ZodError): readonly RuleReason[] {
   const reasons = issues.flatMap((issue) =>
     issue.code === 'unrecognized_keys'
@@ -72,9 +65,7 @@ export function reasonsOf({ issues }: z.ZodError): readonly RuleReason[] {
   return reasons.slice(0, REASONS_MAX);
 }
 
-/**
- * Whether any layer is on. Purchase tokens have their own mode inside another layer. `orders` is not a layer.
- */
+/** Purchase tokens have their own mode inside a layer. `orders` is not a layer. */
 export const isAnyOn = ({ orders: _orders, ...layers }: RuleSet): boolean =>
   [...Object.values(layers), layers.sign.tokens].some(({ mode }) => mode !== 'off');
 

@@ -17,10 +17,10 @@ export interface TokenSale {
 
 /**
  * - `not_needed`: this sale requires no token
- * - `issued`: the token, for the first time or again
+ * - `issued`: for the first time or again
  * - `not_open`, `closed`: too early, or too late
  * - `token_limit_reached`: the buyer has let the permitted number of tokens lapse
- * - `tokens_gone`, `rate_limited`: all the tokens that the sale, or this address, may have are in use
+ * - `tokens_gone`, `rate_limited`: all tokens of the sale, or of this address, are in use
  */
 export type TokenAnswer =
   | { readonly outcome: 'issued'; readonly token: string; /** Unix ms. */ readonly untilMs: number }
@@ -41,17 +41,16 @@ export interface TokenPurchase {
   readonly address: string;
 }
 
-/** Spreads the retries of waiting buyers, so that they do not all ask for a free token at the same moment. */
+/** Spreads the retries of buyers who wait for a free token. */
 const RETRY_JITTER_MS = 2000;
 
 /** Why a purchase was refused because of its token: a label of the metric. */
 type Flaw = 'no_token' | 'bad_token' | Exclude<Redeemed, 'redeemed' | 'redeemed_before'> | 'unavailable';
 
 /**
- * One-time purchase tokens: shortly before a sale opens, a signed-in buyer fetches a token, and shows it with their
- * purchase. Each buyer has one token, and the number of valid tokens is limited. Only a token with a valid seal costs a
- * call to Redis: an invented one costs an HMAC, and a missing one costs nothing. A purchase passes `begin`, `open` and
- * `redeem` in turn.
+ * One-time tokens: shortly before a sale opens, a signed-in buyer fetches a token, and shows it with the purchase. Each
+ * buyer has one, and valid tokens are limited. Only a valid seal costs a call to Redis; an invented one costs an HMAC,
+ * a missing one nothing. A purchase passes `begin`, `open` and `redeem` in turn.
  */
 export class PurchaseTokens {
   readonly #rules: () => TokenRules;
@@ -91,7 +90,7 @@ export class PurchaseTokens {
   }
 
   /**
-   * @param address address of the client, or empty if unknown
+   * @param address of the client, or empty if unknown
    * @throws OperationalError redis
    */
   async issue(
@@ -129,7 +128,7 @@ export class PurchaseTokens {
   }
 
   /**
-   * Checks whether a purchase shows a token at all. The buyer need not be known yet.
+   * Whether a purchase shows a token at all. The buyer may be unknown.
    * @param token the header `Seckill-Purchase-Token`
    * @returns null to proceed
    */
@@ -141,10 +140,7 @@ export class PurchaseTokens {
     return mode === 'on' ? 'forbidden' : null;
   }
 
-  /**
-   * Checks whether the token is ours and belongs to this buyer.
-   * @returns when it expires, Unix ms, to pass to `redeem`; null if no token is needed
-   */
+  /** Whether the token is ours and this buyer's. @returns its end for `redeem`, Unix ms; null if no token is needed */
   open(saleId: string, userId: string, token: string | string[] | undefined): number | 'forbidden' | null {
     if (token === undefined) return null;
     const mode = modeFor(this.#rules(), saleId);
@@ -154,10 +150,7 @@ export class PurchaseTokens {
     return this.#refuse('bad_token', mode) === null ? null : 'forbidden';
   }
 
-  /**
-   * Binds the token to this purchase. Never rejects for a fault of Redis.
-   * @returns null to proceed
-   */
+  /** Binds the token to this purchase. Never rejects for a fault of Redis. @returns null to proceed */
   async redeem({ address, ...purchase }: TokenPurchase, endsAtMs: number): Promise<TokenRefusal | null> {
     const isGood = endsAtMs > this.#clock.nowMs();
     const flaw = await this.#redeem({ ...purchase, address: keyOf(address) }, isGood);

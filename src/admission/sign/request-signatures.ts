@@ -11,7 +11,6 @@ import type { AdmissionMetrics } from '../metrics.js';
 /** How to treat buyers while Redis, which remembers nonces and tokens, does not answer. */
 const whenDown = z.enum(['refuse', 'allow']);
 
-/** One-time purchase tokens. */
 const tokenRules = z.strictObject({
   mode: mode.default('off'),
   sales: saleScope.default('all'),
@@ -21,16 +20,13 @@ const tokenRules = z.strictObject({
   lifeMs: z.int().min(1000).max(86_400_000).default(900_000),
   /** Number of valid tokens, as a multiple of the stock: enough for the winners, too few for most scripts. */
   perUnit: z.number().min(1).max(1000).default(3),
-  /**
-   * Maximum number of tokens that a buyer gets, one after the other. A buyer who lets all of them lapse gets no more.
-   */
+  /** Maximum number of tokens per buyer, one after the other. A buyer who lets all lapse gets no more. */
   perBuyer: z.int().min(1).max(1000).default(3),
   /** Maximum number of unredeemed tokens of one address. Null: no limit. */
   perAddress: z.int().min(1).max(100_000).nullable().default(100),
   down: whenDown.default('refuse'),
 });
 
-/** Signed requests, and purchase tokens. */
 export const signRules = z
   .strictObject({
     mode: mode.default('off'),
@@ -58,7 +54,6 @@ export type TokenRules = SignRules['tokens'];
 
 type SignatureVersion = 1 | 2;
 
-/** The properties of a request that are signed. */
 export interface CanonicalRequest {
   readonly version: SignatureVersion;
   readonly method: string;
@@ -66,12 +61,12 @@ export interface CanonicalRequest {
   readonly path: string;
   /** The body as it was sent. */
   readonly body: string;
-  /** Unix time in seconds, as in the header. */
+  /** Unix seconds, as in the header. */
   readonly timestamp: string;
   readonly nonce: string;
   /** The user in the token. Signed since version 2. */
   readonly userId: string;
-  /** The header `Idempotency-Key` as it was sent, or empty. Signed since version 2. */
+  /** The header as sent, or empty. Signed since version 2. */
   readonly idempotencyKey: string;
 }
 
@@ -81,8 +76,8 @@ type SentRequest = Pick<CanonicalRequest, 'method' | 'path' | 'body' | 'userId' 
 const PATH_LENGTH_MAX = 1024;
 
 /**
- * Returns the text that is signed: six lines, or eight in version 2, all but the last with a newline at the end. No
- * part can contain a newline, so different requests never have the same text.
+ * The signed text: six lines, or eight in version 2, all but the last with a newline. No part can contain a newline, so
+ * different requests have different texts.
  */
 export function canonicalText(request: CanonicalRequest): string {
   const { version, method, path, body, timestamp, nonce, userId, idempotencyKey } = request;
@@ -91,9 +86,7 @@ export function canonicalText(request: CanonicalRequest): string {
   return `SECKILL-HMAC-SHA256-V2\n${lines}\n${userId}\n${idempotencyKey}`;
 }
 
-/**
- * The headers of a signature, well-formed and recent. The signature itself can be checked once the body has arrived.
- */
+/** The headers of a signature, well-formed and recent. The signature is checked once the body has arrived. */
 export interface SignatureHead {
   readonly version: SignatureVersion;
   readonly keyId: string;
@@ -124,15 +117,12 @@ export const TIMESTAMP = /^[0-9]{1,12}$/;
 export const NONCE = /^[A-Za-z0-9_-]{16,64}$/;
 /** HMAC-SHA-256 in base64url. */
 export const SIGNATURE = /^[A-Za-z0-9_-]{43}$/;
-/**
- * The largest expected clock difference between our own processes. A request that is stale for one process must not be
- * fresh for another.
- */
+/** Largest difference between our own processes. A request that is stale for one must not be fresh for another. */
 const CLOCK_SKEW_MS = 5000;
 
 /**
- * Accepts a request only if it was signed recently, with the secret of a key, and has not been used before. `begin` is
- * cheap and needs no body. `finish` computes the HMAC, and calls Redis only for valid signatures.
+ * Accepts a request only if it was signed recently, with the secret of a key, and not used before. `begin` is cheap and
+ * needs no body. `finish` computes the HMAC, and calls Redis only for valid signatures.
  */
 export class RequestSignatures {
   readonly #rules: () => SignRules;
@@ -141,7 +131,7 @@ export class RequestSignatures {
   readonly #clock: Clock;
   readonly #metrics: AdmissionMetrics;
 
-  /** @param keys keys of all permitted signers; the rules say which of them are accepted now */
+  /** @param keys of all permitted signers; the rules say which are accepted now */
   constructor({
     rules,
     keys,
@@ -167,7 +157,7 @@ export class RequestSignatures {
     return modeFor(this.#rules(), saleId) === 'on';
   }
 
-  /** @returns the value to pass to `finish`, or a refusal, or null if this request needs no signature */
+  /** @returns the value for `finish`, a refusal, or null if no signature is needed */
   begin(saleId: string, headers: SignatureHeaders): SignatureHead | 'bad_signature' | null {
     const rules = this.#rules();
     const mode = modeFor(rules, saleId);
@@ -177,7 +167,7 @@ export class RequestSignatures {
     return this.#refuses(head, mode) ? 'bad_signature' : null;
   }
 
-  /** Checks the signature and uses up its nonce. Returns null to proceed. Never rejects for a fault of Redis. */
+  /** Checks the signature and uses up its nonce. Null to proceed. Never rejects for a fault of Redis. */
   async finish(head: SignatureHead, request: SentRequest): Promise<SignatureRefusal | null> {
     const rules = this.#rules();
     if (rules.mode === 'off') return null; // switched off while the body arrived

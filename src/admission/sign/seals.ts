@@ -3,13 +3,10 @@ import { sameText, type Keyring } from '../../core/hmac.js';
 /** Maximum length of a sealed text. The id of a key has at most 64 characters, and the rest is numbers. */
 const SEALED_LENGTH_MAX = 512;
 
-/**
- * Length of a lot (the random value that decides a draw) in bytes. With 100,000 buyers, two get the same lot in about
- * one sale out of 50,000.
- */
+/** Length of the random value that decides a draw. 100,000 buyers have two equal lots in one sale out of 50,000. */
 const LOT_BYTES = 6;
 
-/** The purpose of a seal, so that it is valid for nothing else, and the facts that both sides know anyway. */
+/** The purpose, so a seal is valid for nothing else, and facts that both sides know anyway. */
 export interface SealOf {
   readonly kind: 'purchase-token' | 'queue-place' | 'queue-pass' | 'queue-lot';
   readonly saleId: string;
@@ -17,26 +14,22 @@ export interface SealOf {
 }
 
 /**
- * Issues short texts that we accept when they are shown again: `<keyId>.<field>.<field>.<HMAC>`. Buyer and sale are
- * part of the HMAC but not of the text, so the text is worthless to any other buyer. Nothing is stored, and every
- * process that has the keys accepts the text.
+ * Issues short texts that we accept when shown again: `<keyId>.<field>.<field>.<HMAC>`. Buyer and sale are in the HMAC
+ * but not in the text, which is worthless to other buyers. Nothing is stored; every process with the keys accepts it.
  */
 export class Seals {
   readonly #keys: Keyring;
   readonly #first: string | undefined;
 
-  /**
-   * @param keys the first key seals, and all keys are accepted, so that keys can be changed. Without a key, nothing is
-   * accepted, and rules that need a seal are refused.
-   */
+  /** @param keys the first seals, all are accepted, so keys can change. Without any, rules with seals are refused */
   constructor(keys: Keyring) {
     this.#keys = keys;
     [this.#first] = keys.keys();
   }
 
   /**
-   * @param fields must not contain a dot
-   * @throws RangeError if there is no key, or if the fields are too long
+   * @param fields without dots
+   * @throws RangeError without a key, or if the fields are too long
    */
   seal(what: SealOf, fields: readonly (string | number)[]): string {
     if (this.#first === undefined) throw new RangeError('no sealing key is set');
@@ -58,9 +51,9 @@ export class Seals {
   }
 
   /**
-   * Returns the lot of a buyer in the waiting room of a sale, from 0 to below 1. The lot cannot be guessed and is the
+   * Returns the lot of a buyer in the waiting room of a sale, from 0 to below 1. The lot cannot be guessed, and is the
    * same in every process with the same first key.
-   * @throws RangeError if there is no key
+   * @throws RangeError without a key
    */
   lot(saleId: string, userId: string): number {
     const mac = this.#mac(this.#first ?? '', { kind: 'queue-lot', saleId, userId }, '');
@@ -68,10 +61,10 @@ export class Seals {
     return Buffer.from(mac, 'base64url').readUIntBE(0, LOT_BYTES) / 2 ** (8 * LOT_BYTES);
   }
 
-  /** Returns null if the key does not exist. */
+  /** Null if the key does not exist. */
   #mac(keyId: string, { kind, saleId, userId }: SealOf, shown: string): string | null {
     const key = this.#keys.get(keyId);
-    // No part contains a dot, so text cannot move from one part to another.
+    // No part contains a dot, so text cannot move between parts.
     return key === undefined ? null : key.sign(`${kind}.${saleId}.${withoutDots(userId)}.${shown}`);
   }
 }

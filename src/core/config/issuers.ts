@@ -5,7 +5,7 @@ import { parseJson } from '../parse-json.js';
 import { PUBLIC_ALGORITHMS, readPublicKey, type Jwk } from '../public-key.js';
 import { ROLES } from '../roles.js';
 
-/** A shop has one identity provider, or two while it changes providers. */
+/** A shop has one identity provider, or two while it changes. */
 const ISSUERS_MAX = 16;
 const NAMES_MAX = 100;
 
@@ -75,7 +75,7 @@ const issuers = z
   });
 
 /**
- * Reads a JSON list of issuers. An empty text is an empty list.
+ * @param text a JSON list, or empty
  * @throws Error with one sentence for each mistake
  */
 export function readIssuers(text: string): readonly Issuer[] {

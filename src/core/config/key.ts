@@ -4,7 +4,6 @@ import { readKeyList } from '../hmac.js';
 import { liveText, type Live } from '../live.js';
 import { readIssuers } from './issuers.js';
 
-/** Describes one configuration key: its meaning, its variable, and the values it accepts. */
 export interface Key<T> {
   readonly env: string;
   readonly doc: string;
@@ -74,10 +73,7 @@ export function integer<const O extends Common<number> & { unit: string; min: nu
   };
 }
 
-/**
- * A value that no operator has a reason to change. Tests of whole programs replace it with `TEST_OVERRIDES`, because
- * they cannot wait a minute for each retry.
- */
+/** No operator has a reason to change this. Tests set `TEST_OVERRIDES`: they cannot wait a minute for each retry. */
 export const fixed = (env: string, value: number): Key<number> & { readonly isFixed: true } => ({
   ...integer({
     env,
@@ -175,9 +171,7 @@ export function text<const O extends Common<string> & { minLength: number; range
   };
 }
 
-/**
- * Describes the password of a connection. Its file is read again, so that the password can change without a restart.
- */
+/** Describes a password whose file is read again, so it can change without a restart. */
 export function password<const O extends Omit<Common<string>, 'secret' | 'fallback' | 'optional'>>(
   options: O,
 ): Named<Live, O, true> {
@@ -234,7 +228,7 @@ const CHECK_PEM = {
   },
 };
 
-/** @param endOf receives the expiry of each certificate in file order, and returns the expiry that counts, Unix ms */
+/** @param endOf receives the expiries in file order, and returns the expiry that counts, Unix ms */
 function checkCertificates(text: string, endOf: (ends: readonly number[]) => number): void {
   const found = text.match(CERTIFICATE) ?? [];
   if (found.length === 0) throw new Error('must contain certificates in PEM, but contains none');
@@ -290,10 +284,7 @@ export function networks<const O extends Common<string>>(options: O): Named<stri
   };
 }
 
-/**
- * Describes origins of pages, separated by commas. The parsed value has no blanks. An origin needs TLS unless it is on
- * this machine.
- */
+/** Describes origins of pages, separated by commas, parsed without blanks. They need TLS unless on this machine. */
 export function origins<const O extends Common<string>>(options: O): Named<string, O> {
   return {
     ...common(options),

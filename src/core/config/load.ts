@@ -12,7 +12,7 @@ import { fileVariable, type Key } from './key.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Names every bad key at once, with the values that it accepts. */
+/** Names every bad key at once, with its accepted values. */
 export class ConfigError extends Error {
   readonly problems: readonly string[];
 
@@ -23,10 +23,7 @@ export class ConfigError extends Error {
   }
 }
 
-/**
- * Rules that involve several keys. Each receives the sections that have no bad key, and returns a sentence that
- * describes the problem, or null.
- */
+/** Rules between keys. Each gets the sections without a bad key, and returns a sentence about the problem, or null. */
 const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
   ({ worker, mysql }) =>
     worker && mysql && mysql.poolMax < 2 * worker.loops
@@ -95,8 +92,8 @@ interface TlsFiles {
 }
 
 /**
- * Returns what is wrong with the certificates and the key, or null.
- * @param off the beginning of a sentence that says how to switch TLS on; null if TLS is on
+ * @param off starts a sentence that says how to switch TLS on; null if it is on
+ * @returns what is wrong, or null
  */
 function flawOfTls(prefix: string, { tlsCa, tlsCert, tlsKey, tlsServerName }: TlsFiles, off: string | null) {
   const [ca, cert, key] = [tlsCa(), tlsCert(), tlsKey()];
@@ -120,7 +117,7 @@ function flawOfTls(prefix: string, { tlsCa, tlsCert, tlsKey, tlsServerName }: Tl
   }
 }
 
-/** Refuses two passwords, because it would be unclear which of them to use. */
+/** Refuses two passwords, because it would be unclear which to use. */
 const flawOfPassword = (name: string, url: string): string | null =>
   /^[^/]+:\/\/[^/@]*:[^/@]+@/.test(url)
     ? `${name}_URL must have no password if ${name}_PASSWORD is set; keep only one of them`
@@ -161,11 +158,7 @@ function flawOfTokenKeys({ algorithm, key, keys, issuers }: Section<'auth'>): st
   return read.algorithm === algorithm ? null : `JWT_SECRET is a key for ${read.algorithm}, not for ${algorithm}`;
 }
 
-/**
- * Reads the given sections from the environment, validates each value and the rules between them, and freezes the
- * result.
- * @throws ConfigError with every problem found
- */
+/** Checks each value and the rules between them. Freezes the result. @throws ConfigError with every problem found */
 export function loadConfig<const S extends readonly SectionName[]>(
   sections: S,
   env: Environment = process.env,
@@ -189,12 +182,9 @@ export function loadConfig<const S extends readonly SectionName[]>(
   return Object.freeze({ ...config, ...derivedFrom(config as Partial<Config>) }) as Config<S[number]>;
 }
 
-/**
- * Derives fixed values from the settings that they depend on, so that an operator never has to change two settings
- * together.
- */
+/** Derives values from settings, so an operator never has to change two together. */
 function derivedFrom({ reconcile, redis, repair, mysql }: Partial<Config>): Partial<Config> {
-  // If the life of a marker is not known, no marker may count as stale.
+  // If the life of a marker is unknown, no marker is stale.
   const markerAgeMs = reconcile?.markerAgeMs || (redis?.markerLifeMs ?? Infinity);
   // If a lease expired during a statement, two keepers could rebuild the same sale.
   const leaseMs = Math.max(repair?.leaseMs ?? 0, Math.ceil(1.25 * (mysql?.queryTimeoutMs ?? 0)));
@@ -205,9 +195,9 @@ function derivedFrom({ reconcile, redis, repair, mysql }: Partial<Config>): Part
 }
 
 /**
- * Returns the environment of an app that runs Seckill as a library. A setting takes precedence over a variable of the
- * app's environment, even if one of the two names a file.
- * @param settings values by variable name; undefined values are not set
+ * Returns the environment of an app that runs Seckill as a library. A setting beats a variable of the app, even if one
+ * of them names a file.
+ * @param settings by variable name; undefined: not set
  */
 export function withSettings(
   settings: Readonly<Record<string, string | number | boolean | undefined>>,
@@ -229,10 +219,7 @@ const OTHER_WAY: ReadonlyMap<string, string> = new Map(
     ]),
 );
 
-/**
- * Returns the text of a setting, or the content of its file. Empty if the setting is not set or the file cannot be
- * read.
- */
+/** Returns the text, or the content of its file. Empty if not set or unreadable. */
 export function settingText({ env: name, fromFile }: Pick<Key<unknown>, 'env' | 'fromFile'>, env: Environment): string {
   const path = fromFile ? (env[fileVariable(name)] ?? '') : '';
   if (path === '') return env[name] ?? '';
@@ -257,10 +244,7 @@ const REMOVED_NAMES: ReadonlyMap<string, string> = new Map([
 /** Returns whether a variable was a setting of an earlier release. */
 export const isRemoved = (name: string): boolean => REMOVED_NAMES.has(name);
 
-/**
- * Returns a sentence for each variable in the environment that was a setting of an earlier release and no longer has
- * any effect.
- */
+/** Returns a sentence for each setting of an earlier release that no longer has any effect. */
 export function removedSettings(env: Environment): string[] {
   const inForce = new Set(takesOverrides(env) ? FIXED.map((key) => key.env) : []);
   return [...REMOVED_NAMES]

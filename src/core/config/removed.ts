@@ -2,10 +2,7 @@
 export const fixedAt = (value: number, unit: string): string =>
   `its value is fixed at ${value}${unit === '' ? '' : ` ${unit}`}`;
 
-/**
- * Settings of earlier releases, each with what applies now. An old environment file may still name them, so programs
- * start and only warn. `load.ts` adds the fixed values that tests may replace.
- */
+/** Settings of earlier releases. Old environment files may name them, so programs only warn. `load.ts` adds more. */
 export const REMOVED: Readonly<Record<string, string>> = {
   OPERATORS_CONNECTIONS_MAX: fixedAt(400, 'connections'),
   CONSOLE_STREAMS_MAX: fixedAt(100, 'streams'),

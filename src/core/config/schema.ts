@@ -6,10 +6,7 @@ import { workerMetrics, keeperMetrics, metrics, tracing, environment, log } from
 import { repair } from './sections/repair.js';
 import { brokerAccess, messages, mysql, redis, rocketmq } from './sections/servers.js';
 
-/**
- * Every key of the configuration. Sections are in the order in which a purchase passes through them. A program reads
- * only the sections that it uses.
- */
+/** Sections are in the order in which a purchase passes them. A program reads only the sections that it uses. */
 export const SCHEMA = {
   http,
   shop,
@@ -57,9 +54,8 @@ export const allKeys = (): Key<unknown>[] => keysOf(Object.keys(SCHEMA) as Secti
 export const settingsOf = (sections: readonly SectionName[]): Key<unknown>[] =>
   keysOf(sections).filter(({ isFixed }) => !isFixed);
 
-/** Sections that each program reads. */
 export const PROGRAM_SECTIONS = {
-  // The api reads the sections of the keeper, so that a trace can say what the keeper will do.
+  // The api reads the sections of the keeper: a trace says what the keeper will do.
   api: [
     'http',
     'shop',

@@ -12,19 +12,19 @@ export const unknown = (says: string): Judged => ({ verdict: 'unknown', says });
 export const risky = (says: string, todo: string): Judged => ({ verdict: 'risky', says, todo });
 export const wrong = (says: string, todo: string): Judged => ({ verdict: 'wrong', says, todo });
 
-/** A line of `seckill doctor`. It judges facts and makes no calls. */
+/** A line of `seckill doctor`. Judges facts and makes no calls. */
 export interface Check<F> {
   /** `<server>.<subject>`. Scripts rely on the id, so it must never change. */
   readonly id: string;
   /** Text for the documentation, like the next two fields. */
   readonly looksAt: string;
-  /** Absent if the check never returns `wrong`. */
+  /** Absent if never `wrong`. */
   readonly wrongIf?: string;
-  /** Absent if the check never returns `risky`. */
+  /** Absent if never `risky`. */
   readonly riskyIf?: string;
   /** Set if no program may start while this check is wrong, because it would work wrongly, not merely slowly. */
   readonly stopsPrograms?: true;
-  /** Returns null if the facts hold nothing to judge. */
+  /** Null if the facts hold nothing to judge. */
   readonly judge: (facts: F) => Judged | null;
 }
 
@@ -33,7 +33,7 @@ export interface Finding {
   readonly id: string;
   readonly verdict: Verdict;
   readonly says: string;
-  /** The remedy. Null if there is nothing to do. */
+  /** Null if there is nothing to do. */
   readonly todo: string | null;
 }
 
@@ -48,7 +48,7 @@ export interface Silent {
 
 export const isSilent = (asked: object): asked is Silent => 'down' in asked;
 
-/** The check that tells whether a server answers. If it does not, this check is its only line. */
+/** The only line of a server that does not answer. */
 export const answers = (server: string, looksAt: string): Check<Asked<object>> => ({
   id: `${server}.answers`,
   looksAt,
@@ -80,10 +80,7 @@ export const worstOf = (all: readonly (Judged | null)[]): Judged | null =>
     null,
   );
 
-/**
- * Judges each of several servers separately.
- * @returns the worst verdict, with all its findings; names the servers if there are several
- */
+/** Judges each server separately. @returns the worst verdict with its findings; names servers if there are several */
 export function perServer<S extends { readonly server: string }>(
   servers: readonly S[],
   judge: (server: S) => Judged | null,

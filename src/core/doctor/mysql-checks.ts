@@ -24,17 +24,16 @@ export interface MysqlStartFacts {
   /** Bytes. */
   readonly maxAllowedPacket: number;
   readonly logBin: boolean;
-  /** `ROW`, `MIXED` or `STATEMENT`. Empty if the server no longer has the setting. */
+  /** `ROW`, `MIXED` or `STATEMENT`. Empty if the server lacks the setting. */
   readonly binlogFormat: string;
   /** Those of our columns that do not compare byte by byte, as `table.column collation`. */
   readonly looseCollations: readonly string[];
   /** Those of our tables that have no transactions, as `table engine`. */
   readonly otherEngines: readonly string[];
-  /** Whether SKIP LOCKED skips a row that another session has locked. Null if there is no row to try it on. */
+  /** Whether SKIP LOCKED skips a row locked by another session. Null without a row to try. */
   readonly skipsLocked: boolean | null;
 }
 
-/** How replicas follow this server. */
 export interface ReplicationFacts {
   /** Number of connected replicas. Null if the server does not show it to our user. */
   readonly replicas: number | null;
@@ -59,7 +58,7 @@ export interface MysqlFacts extends MysqlStartFacts {
   readonly user: string;
   /** Rights of the user on every database. */
   readonly globalRights: readonly string[];
-  /** Our clock minus the clock of the server. */
+  /** Our clock minus the server's. */
   readonly skewMs: number;
   readonly readOnly: boolean;
   /** `innodb_flush_log_at_trx_commit`. */
@@ -76,11 +75,9 @@ export interface MysqlFacts extends MysqlStartFacts {
   /** Names of migrations that have not been applied. */
   readonly missingMigrations: readonly string[];
   readonly unknownMigrations: readonly string[];
-  /** The setting WITNESS. */
   readonly witness: 'off' | 'watch' | 'act';
   /** Settings of the binary log by name, in capitals. Undefined for a setting that the server does not have. */
   readonly binlog: Readonly<Record<string, string | undefined>>;
-  /** The setting MYSQL_POOL_MAX. */
   readonly poolMax: number;
   /** Number of processes that report as running. Null if unknown. */
   readonly programs: number | null;
@@ -88,10 +85,7 @@ export interface MysqlFacts extends MysqlStartFacts {
   readonly disk: FreeShare;
 }
 
-/**
- * Minimum packet size. A dead letter has up to 4 MiB (src/mysql/dead-letters.ts), and escaping may double it. Servers
- * count in powers of two.
- */
+/** A dead letter has up to 4 MiB (src/mysql/dead-letters.ts); escaping may double it. Servers use powers of two. */
 const PACKET_MIN = 16 * 1024 * 1024;
 /** Minimum number of programs: an api, a worker and a keeper. */
 const PROGRAMS_LEAST = 3;
@@ -272,7 +266,7 @@ const WITNESS_SETTINGS = {
 
 export type WitnessFacts = Pick<MysqlFacts, 'logBin' | 'binlog' | 'user' | 'globalRights'>;
 
-/** The witness itself asks too, before it follows the log. */
+/** The witness asks too, before it follows the log. */
 export function judgeWitness({ logBin, binlog, user, globalRights }: WitnessFacts): Judged {
   if (!logBin) return wrong('The witness has no binary log to read.', 'Switch it on (log_bin), or set WITNESS to off.');
   const others = Object.entries(WITNESS_SETTINGS).filter(([name, value]) => (binlog[name] ?? value) !== value);

@@ -6,8 +6,8 @@ import { ok, risky, wrong, type Judged } from './check.js';
 export interface Reach {
   readonly at: 'this_machine' | 'private' | 'public';
   /**
-   * How outsiders could reach the server: it has a public address, or it runs on this machine, which has more than
-   * loopback addresses, and listens on all of them. Null if no such way is visible from here.
+   * How outsiders could reach the server: it has a public address, or listens on all addresses of this machine, which
+   * has more than loopback. Null if no way is visible from here.
    */
   readonly open: 'public_address' | 'every_address' | null;
 }
@@ -19,9 +19,7 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8);
 LOOPBACK.addAddress('::1', 'ipv6');
 
-/**
- * Private addresses: RFC 1918, 3927, 4193 and 4291, and the range that carriers and overlay networks share (RFC 6598).
- */
+/** RFC 1918, 3927, 4193 and 4291, and the range that carriers and overlay networks share (RFC 6598). */
 const PRIVATE = new BlockList();
 for (const [network, length] of [
   ['10.0.0.0', 8],
@@ -47,7 +45,7 @@ export function kindOfAddress(text: string): AddressKind {
 }
 
 /**
- * @param cipher of the connection; null if it is not encrypted
+ * @param cipher null: not encrypted
  * @param how the setting to change, as a sentence
  */
 export function judgeTls(cipher: string | null, { at }: Reach, how: string): Judged {
@@ -66,7 +64,7 @@ export const TLS_WRONG_IF = 'it is unencrypted to a public address';
 export const TLS_RISKY_IF = 'it is unencrypted to another machine';
 
 /**
- * @param what names a port of a server
+ * @param what a port of a server
  * @param guarded whether it refuses clients without a login
  */
 export function judgeOpen(what: string, { at, open }: Reach, guarded: boolean): Judged {
@@ -80,13 +78,11 @@ export function judgeOpen(what: string, { at, open }: Reach, guarded: boolean): 
 export const OPEN_WRONG_IF = 'without a login, a port is open on a public address or on every address of this machine';
 export const OPEN_RISKY_IF = 'the same, with a login';
 
-/**
- * If less than this fraction is free, a busy day may fill the disk. Below the second value, a few hours may fill it.
- */
+/** A busy day may fill a disk with less free; below the second value, a few hours may. */
 const FREE_RISKY = 0.15;
 const FREE_WRONG = 0.05;
 
-/** @param whose names the data of a server */
+/** @param whose the data of a server */
 export function judgeDisk(whose: string, free: FreeShare): Judged | null {
   if (free === null) return null;
   const says = `The disk with ${whose} is ${percentUsed(free)} full.`;
@@ -100,7 +96,7 @@ const percentUsed = (free: number): string => `${Math.ceil((1 - free) * 100)} %`
 export const DISK_WRONG_IF = `less than ${FREE_WRONG * 100} % is free`;
 export const DISK_RISKY_IF = `less than ${FREE_RISKY * 100} % is free`;
 
-/** @param skewMs our clock minus the clock of the server */
+/** @param skewMs our clock minus the server's */
 export function judgeClock(skewMs: number): Judged {
   if (Math.abs(skewMs) <= CLOCK_SKEW_MAX_MS) return ok(`${skewMs} ms apart`);
   const says = `Its clock and the clock of this machine differ by ${Math.abs(skewMs)} ms.`;

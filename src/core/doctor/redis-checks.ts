@@ -21,7 +21,7 @@ export interface RedisStartFacts {
   /** The setting `maxmemory-policy`. */
   readonly evictionPolicy: string;
   readonly appendOnly: boolean;
-  /** Our clock minus the clock of the server. */
+  /** Our clock minus the server's. */
   readonly skewMs: number;
 }
 

@@ -1,9 +1,8 @@
 import { ok, risky, wrong, type Judged } from './check.js';
 
 interface Supported {
-  /** Name for people. */
   readonly name: string;
-  /** Oldest supported version. Older versions lack a feature that we need. */
+  /** Older versions lack a feature that we need. */
   readonly least: string;
   /** Versions that this project tests: `11.4` stands for every `11.4.x`. */
   readonly tried: readonly string[];

@@ -12,21 +12,16 @@ export interface LiveReport {
   readonly report: BreakerReport;
 }
 
-/** Collects the breaker states of all processes. */
+/** Collects the breaker states of all processes. Methods throw OperationalError redis. */
 export interface BreakerStore {
   /**
-   * Replaces the report of this process and reads the reports of all live processes, including its own. A report that
-   * cannot be read, because another release wrote it, counts as a live process with closed breakers.
-   * @param lifeMs a process without a new report for this time, on the clock of the store, is no longer live
-   * @returns at most 1000 reports, in no order
-   * @throws OperationalError redis. Source: lua/report-breakers-2.lua
+   * Replaces our report and reads the reports of all live processes, at most 1000, ours included. An unreadable report
+   * of another release means closed breakers. Source: lua/report-breakers-2.lua
+   * @param lifeMs a process is no longer live without a new report for this time, on the clock of the store
    */
   exchange(processId: string, report: BreakerReport, lifeMs: number): Promise<readonly LiveReport[]>;
 
-  /**
-   * Removes the report when the process ends. Does nothing if there is no report.
-   * @throws OperationalError redis
-   */
+  /** Removes the report when the process ends. Does nothing without a report. */
   withdraw(processId: string): Promise<void>;
 }
 
@@ -54,8 +49,7 @@ export interface LimitAnswers {
 export interface LimitStore {
   /**
    * @param call 1 to `LIMIT_CALLERS_MAX` requests, decided one after the other
-   * @throws OperationalError redis; the requests may or may not have been counted
-   * Source: lua/take-permits-5.lua
+   * @throws OperationalError redis; the requests may be counted. Source: lua/take-permits-5.lua
    */
   take(call: LimitCall): Promise<LimitAnswers>;
 }
@@ -63,20 +57,17 @@ export interface LimitStore {
 /** Maximum number of requests in one call. Keeps Redis busy for at most a few milliseconds. */
 export const LIMIT_CALLERS_MAX = 128;
 
-/**
- * `outdated` means that the store may have forgotten nonces since the request was signed, so it is unknown whether this
- * nonce was used.
- */
+/** `outdated`: the store may have forgotten nonces since the request was signed, so this one may have been used. */
 export type NonceTaken = 'fresh' | 'used' | 'outdated';
 
 /** Remembers used nonces for all processes together. */
 export interface NonceStore {
   /**
-   * Takes a nonce for `lifeMs`. If several callers try at once, only the first gets it.
+   * Takes a nonce for `lifeMs`. Only the first of several callers gets `fresh`; the others get `used`. Source:
+   * lua/take-nonce-2.lua
    * @param keyId, nonce 1 to 64 characters of A-Z a-z 0-9 _ -; each key has its own nonces
-   * @param times `signedAtMs`: the signing time that the request states, Unix ms
-   * @returns `fresh` for the first caller, `used` for all later callers
-   * @throws OperationalError redis; the nonce may or may not be taken. Source: lua/take-nonce-2.lua
+   * @param times `signedAtMs`: signing time by the request, Unix ms
+   * @throws OperationalError redis; the nonce may be taken
    */
   take(
     keyId: string,
@@ -88,11 +79,11 @@ export interface NonceStore {
 /** How many tokens a sale issues, and when. Times in Unix ms. */
 export interface TokenIssue {
   readonly saleId: string;
-  /** First moment at which a token may be issued. */
+  /** First moment to issue a token. */
   readonly fromMs: number;
-  /** First moment at which it is too late to issue a token. */
+  /** First moment that is too late. */
   readonly untilMs: number;
-  /** A token's lifetime begins at this time, or when the token is issued if that is later. */
+  /** A token's lifetime begins at this time, or later with its issue. */
   readonly opensAtMs: number;
   readonly lifeMs: number;
   /** Maximum number of tokens whose lifetime has not ended. */
@@ -110,10 +101,9 @@ export interface TokenBuyer {
 }
 
 /**
- * - `issued`, `issued_before`: the buyer has a token, new or from before; names the end of its lifetime, which may be
- *   over for a redeemed token
+ * - `issued`, `issued_before`: with the end of the token's lifetime, which may be over for a redeemed token
  * - `buyer_limit`: the buyer let `perBuyer` tokens lapse
- * - `address_limit`, `none_left`: no token is free; names the time when the first token becomes free
+ * - `address_limit`, `none_left`: with the time when a token becomes free
  * - `too_early`, `too_late`
  */
 export type Issued =
@@ -129,23 +119,23 @@ export type Issued =
 export type Redeemed = 'redeemed_before' | 'redeemed_for_another' | 'ended' | 'redeemed';
 
 /**
- * Records which buyers have a purchase token of a sale, and for which purchase each token was redeemed. It holds at
- * most the valid tokens of the sale, the same number of lapsed tokens, and the redeemed tokens.
+ * The purchase tokens of a sale, and for which purchase each was redeemed. Holds at most the valid tokens, as many
+ * lapsed ones, and the redeemed ones.
  */
 export interface PurchaseTokenStore {
   /**
-   * Records that a buyer gets a token. Safe to repeat: the buyer keeps the same token until its lifetime ends.
-   * @returns the outcome with its time in Unix ms on the clock of Redis, which opens the sale. If the outcome names no
-   * time, the current time
-   * @throws OperationalError redis; the token may have been recorded all the same. Source: lua/issue-token-3.lua
+   * Records that a buyer gets a token. Safe to repeat: a buyer keeps the same token until its lifetime ends. Source:
+   * lua/issue-token-3.lua
+   * @returns the outcome's time (or the current one), Unix ms on the clock of Redis, which opens the sale
+   * @throws OperationalError redis; the token may be recorded
    */
   issue(issue: TokenIssue, buyer: TokenBuyer): Promise<{ readonly outcome: Issued; readonly atMs: number }>;
 
   /**
-   * Binds the token of a buyer to one purchase. Safe to repeat for that purchase. An unknown buyer counts as a token
-   * holder: the caller has checked the seal of the token.
-   * @param isGood false if the lifetime of the token is over; the purchase for which it was redeemed still passes
-   * @throws OperationalError redis; the token may have been bound all the same. Source: lua/redeem-token-2.lua
+   * Binds a token to one purchase. Safe to repeat. An unknown buyer counts as a token holder: the caller has checked
+   * the seal. Source: lua/redeem-token-2.lua
+   * @param isGood false: the lifetime is over, and only the purchase that redeemed the token passes
+   * @throws OperationalError redis; the token may be bound
    */
   redeem(
     purchase: TokenBuyer & { readonly saleId: string; readonly requestId: string },

@@ -1,4 +1,4 @@
-/** How often each code was the answer to a purchase of a sale. */
+/** How often each code was the answer to a purchase. */
 export type AnswerCounts = Readonly<Record<string, number>>;
 
 export interface AnswersOfSecond {
@@ -9,31 +9,23 @@ export interface AnswersOfSecond {
 }
 
 /**
- * Keeps the number of answers to buyers, by sale and second, over all apis. It is kept for a limited time, for people
- * to read, and some answers may be missing.
+ * Counts answers to buyers by sale and second, over all apis, for a limited time. For people; some answers may be
+ * missing. Methods throw OperationalError redis.
  */
 export interface AnswerHistory {
-  /**
-   * Adds the answers of one api in one second to the counts of the other apis.
-   * @param atMs the second: Unix ms, a multiple of 1000
-   * @throws OperationalError redis; the answers may or may not have been added, so do not repeat the call
-   */
+  /** Adds answers of one api. Never repeat a failed call: it may have counted. @param atMs Unix ms, of a full second */
   add(atMs: number, answers: AnswersOfSecond): Promise<void>;
 
   /**
-   * Counts the answers of each sale.
-   * @param fromMs, toMs the first second, and the second after the last: Unix ms, multiples of 1000; some seconds apart
-   * @returns the number of answers by sale, of any code
-   * @throws OperationalError redis
+   * Returns the number of answers by sale, of any code.
+   * @param fromMs, toMs first second and second after the last: Unix ms, multiples of 1000, some seconds apart
    */
   busy(fromMs: number, toMs: number): Promise<ReadonlyMap<string, number>>;
 
   /**
-   * Reads the answers of one sale.
+   * Reads the answers of one sale, in order. Null: a second only has answers of sales that are not counted separately,
+   * which may include this one.
    * @param fromMs, toMs as above, at most an hour apart
-   * @returns the seconds with answers, in order. A second is null if it has no separate answers for this sale, but has
-   * answers of sales that are not counted separately, which may include this sale
-   * @throws OperationalError redis
    */
   read(saleId: string, fromMs: number, toMs: number): Promise<ReadonlyMap<number, AnswerCounts | null>>;
 }

@@ -1,9 +1,6 @@
 /** A change made by a person or by one of our programs. `before` and `after` are stored as JSON. */
 export interface AuditEntry {
-  /**
-   * A user id, the account that ran the command, or the name that the operator gave, followed by the account:
-   * `name (account)`.
-   */
+  /** A user id, the account that ran a command, or the operator's name with the account: `name (account)`. */
   readonly actor: string;
   /** `<kind>.<verb>`, such as `sale.opened`. */
   readonly action: string;
@@ -13,7 +10,6 @@ export interface AuditEntry {
   readonly after: unknown;
 }
 
-/** An entry as the log keeps it. */
 export interface StoredAuditEntry extends AuditEntry {
   /** The row number, in decimal; grows with time. */
   readonly auditId: string;
@@ -37,14 +33,11 @@ export interface AuditPage {
   readonly max: number;
 }
 
-/**
- * Records each change with its actor. Each repository writes the entry in the transaction of the change, so neither can
- * exist without the other.
- */
+/** Each change with its actor. Repositories write the entry in the transaction of the change: neither exists alone. */
 export interface AuditLog {
   /**
-   * Records a change made outside MySQL. Call it before the change: if the process dies in between, the log has
-   * one request too many, but never a change without an entry.
+   * Records a change outside MySQL. Call it before the change: a crash then leaves an entry too many, never a change
+   * without one.
    * @throws OperationalError mysql
    */
   append(entry: AuditEntry): Promise<void>;

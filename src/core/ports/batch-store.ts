@@ -6,16 +6,13 @@ import type { OperationalError } from '../errors.js';
 /** A purchase of a batch, with the live order that came of it. */
 export type LiveOrder = Pick<Order, 'userId' | 'requestId' | 'orderId' | 'state'>;
 
-/**
- * A request whose row has ended, so that its units may go back. `bucket` is the bucket that the request had when the
- * release was written to the outbox.
- */
+/** A request whose row has ended, so its units may go back. `bucket`: when the release went into the outbox. */
 export interface Release extends BucketRef {
   readonly userId: string;
   readonly requestId: string;
   /** The row that ended the request. */
   readonly orderId: string;
-  /** If set, only units held by this batch (or already `ordered`) go back. Empty: any batch. */
+  /** Only units held by this batch (or already `ordered`) go back. Empty: any batch. */
   readonly batchId: string;
   /** False for a purchase that never had units: the request is closed, and no units go back. */
   readonly withUnits: boolean;
@@ -31,10 +28,10 @@ export interface PendingBatch {
 }
 
 /**
- * - `unparked`, `already_pending`: the units of the batch are held and the batch is in `pending`
- * - `recorded`: the batch is in MySQL, and Redis is marked
- * - `aborted`: the units of the batch are not held and never will be
- * - `unknown`: there is no marker, so nobody can tell whether the units are held; nothing was changed
+ * - `unparked`, `already_pending`: its units are held, and it is in `pending`
+ * - `recorded`: in MySQL, and marked in Redis
+ * - `aborted`: its units are not held and never will be
+ * - `unknown`: no marker, so nobody can tell whether the units are held; nothing was changed
  */
 export const UNPARK_WORDS = ['unknown', 'aborted', 'recorded', 'already_pending', 'unparked'] as const;
 export type Unparked = (typeof UNPARK_WORDS)[number];
@@ -55,9 +52,9 @@ export interface PendingBuckets {
 }
 
 /**
- * - `claimed`: every purchase without a row is held in the current epoch. Exceptions: the `lost` keys, and purchases
- *   that another batch holds (perhaps in another quantity) and will record
- * - `unavailable`: the bucket is in repair, needs repair, or belongs to another epoch; nothing was changed, call again
+ * - `claimed`: every purchase without a row is held in the current epoch, except the `lost` keys and those that another
+ *   batch holds (perhaps in another quantity) and will record
+ * - `unavailable`: the bucket is in repair, needs it, or is in another epoch; nothing was changed, call again
  * - `not_warmed`: the bucket is not loaded
  */
 export type Reacquired =
@@ -65,49 +62,42 @@ export type Reacquired =
   | { readonly outcome: 'unavailable' | 'not_warmed' };
 
 /**
- * Batches in Redis after their deduct. Every call is safe to repeat. If the sale has been resharded since a batch was
- * formed, each call finds the buckets in which the requests are now.
+ * Batches in Redis after their deduct. Every call is safe to repeat, and finds the requests after a reshard. Methods
+ * throw OperationalError redis; then call again.
  */
 export interface BatchStore {
   /**
-   * Marks these batches as recorded in MySQL: each leaves `pending`, its marker loses the body, and each request that
-   * it still holds becomes `ordered`. No other request changes. If all orders of a batch change this way, the same
-   * write notifies the buyers who wait for them.
-   * @param recorded the batch and its live orders (a purchase that ended `failed` is absent, because `release` closes
-   * it)
-   * @throws OperationalError redis, including while the bucket is in repair; some may be marked, so call again with all
-   * Source: lua/mark-recorded-4.lua; protocol rules 7 and 8
+   * Marks batches as recorded in MySQL: each leaves `pending`, its marker loses the body, and each request that it
+   * still holds becomes `ordered`. No other request changes. If all orders of a batch change so, the same write
+   * notifies the waiting buyers. Throws also while the bucket is in repair. Source: lua/mark-recorded-4.lua; protocol
+   * rules 7 and 8
+   * @param recorded batches with their live orders: `release` closes a purchase that ended `failed`
    */
   markRecorded(recorded: readonly { readonly batch: Batch; readonly orders: readonly LiveOrder[] }[]): Promise<void>;
 
   /**
-   * Takes units, and room under the limit, for a batch of an older epoch whose deduct may have been lost. The batch now
-   * holds each purchase that has neither a row nor an entry. A purchase that finds no units, or no room under the
-   * limit, is lost: it is closed, so its key cannot be accepted again before its row says that it failed. The batch is
-   * then in `pending`, and its marker, if it had none before, is `claimed`. If the call is not possible at present, it
-   * asks for the repair of the sale. Safe to repeat.
-   * @param epoch the epoch of the sale in MySQL now
+   * Takes units, and room under the limit, for a batch of an older epoch whose deduct may be lost. The batch then holds
+   * each purchase that has neither a row nor an entry. A purchase without units or room is lost: it is closed, so its
+   * key cannot be accepted again before its row says that it failed. The batch is then in `pending`, and its marker, if
+   * it had none, is `claimed`. If impossible now, asks for the repair of the sale. Source: lua/reacquire-6.lua;
+   * protocol rule 13
+   * @param epoch of the sale in MySQL now
    * @param recorded keys (`userId/requestId`) of the purchases that have a row
-   * @throws OperationalError redis; the call may have taken effect, so call again
-   * Source: lua/reacquire-6.lua; protocol rule 13
    */
   reacquire(batch: Batch, epoch: number, recorded: ReadonlySet<string>): Promise<Reacquired>;
 
   /**
-   * Gives back the units of ended requests, each at most once.
-   * @returns one word per release, in order
-   * @throws OperationalError redis, including while the bucket is in repair; some may be released, so call again with
-   * all. Source: lua/release-4.lua; protocol rule 7
+   * Gives back the units of ended requests, each at most once. Returns one word per release, in order. Throws also
+   * while the bucket is in repair. Source: lua/release-4.lua; protocol rule 7
    */
   release(releases: readonly Release[]): Promise<('released' | 'nothing')[]>;
 
   /**
-   * Lists batches that were deducted more than `olderThanMs` ago and are not marked as recorded, oldest first. Of the
-   * first `max`, returns only the wanted ones.
-   * @param wanted selects batches; called once, if there are any batches. The bodies of the others are not read.
-   * Absent: all are wanted
+   * Lists batches that were deducted more than `olderThanMs` ago and are not marked as recorded, oldest first.
+   * @param wanted selects from the first `max`, and bodies of others are not read; called once, if there are any.
+   * Absent: all
    * @param skip number of the oldest batches to skip
-   * @throws OperationalError redis; any error of `wanted`
+   * @throws also any error of `wanted`
    */
   stalePending(
     ref: BucketRef,
@@ -118,11 +108,10 @@ export interface BatchStore {
   ): Promise<PendingBatch[]>;
 
   /**
-   * Leases batches that were deducted more than `olderThanMs` ago and are not marked as recorded, oldest first. Skips
-   * batches that `leaveAlone` has paused. No other caller gets the leased batches for `leaseMs`.
-   * @param fromMs the deduct time at which the search for batches that were never leased starts; each call covers some
-   * hundred batches
-   * @throws OperationalError redis; the batches may be leased. Source: lua/take-due-2.lua
+   * Leases batches, as in `stalePending`, for `leaseMs`. Skips batches that `leaveAlone` has paused. Source:
+   * lua/take-due-2.lua
+   * @param fromMs deduct time at which the search for batches that were never leased starts; a call covers some hundred
+   * batches
    */
   takeDue(
     ref: BucketRef,
@@ -134,50 +123,30 @@ export interface BatchStore {
     },
   ): Promise<DueBatches>;
 
-  /**
-   * Makes `takeDue` skip each batch for `forMs`, because the batch was published or a consumer keeps trying it.
-   * @throws OperationalError redis. Source: lua/leave-alone-1.lua
-   */
+  /** `takeDue` skips each for `forMs`: it was published, or a consumer keeps trying. Source: lua/leave-alone-1.lua */
   leaveAlone(ref: BucketRef, pauses: readonly { readonly batchId: string; readonly forMs: number }[]): Promise<void>;
 
-  /**
-   * Lists the buckets that have a batch that is deducted but not marked as recorded, in order. Never rejects with a
-   * fault.
-   */
+  /** Lists buckets that have a batch deducted but not marked as recorded, in order. Never rejects with a fault. */
   withPending(refs: readonly BucketRef[]): Promise<PendingBuckets>;
 
-  /**
-   * Counts the batches that are deducted but not marked as recorded, and says how long the oldest has waited.
-   * @throws OperationalError redis
-   */
+  /** Counts batches that are deducted but not marked as recorded. `oldestMs` is the age of the oldest. */
   pendingSummary(ref: BucketRef): Promise<{ readonly batches: number; readonly oldestMs: number }>;
 
-  /**
-   * Counts the batches that have waited longer than `afterMs`. `oldestMs` is how much longer than that the oldest has
-   * waited, or 0 if there is none.
-   * @throws OperationalError redis
-   */
+  /** Counts batches that have waited longer than `afterMs`. `oldestMs`: by how much the oldest exceeds it, or 0. */
   overduePending(ref: BucketRef, afterMs: number): Promise<{ readonly batches: number; readonly oldestMs: number }>;
 
   /**
-   * Returns the keys (`userId/requestId`) of the purchases of this batch that another batch holds and will record.
-   * Reads the entries as they are, even if the bucket may have lost later writes.
-   * @throws OperationalError redis
+   * Returns the keys (`userId/requestId`) of the purchases that another batch holds and will record. Reads entries as
+   * they are, even if the bucket may have lost later writes.
    */
   heldElsewhere(batch: Batch): Promise<ReadonlySet<string>>;
 
-  /**
-   * Takes a parked batch out of `pending`. Its units stay held. When the batch returns to `pending`, the re-drive
-   * counts its age from zero.
-   * @throws OperationalError redis
-   */
+  /** Takes a parked batch out of `pending`; its units stay held. Back in `pending`, its age starts at zero. */
   park(batch: Batch): Promise<void>;
 
   /**
-   * Puts a parked batch whose units are held back into `pending`, as if it were deducted now, so that the re-drive
-   * finds the batch if the publishing process dies. For `unknown`, asks for the repair of the sale.
-   * @throws OperationalError redis; the batch may be in `pending`, so call again. Source: lua/unpark-2.lua; protocol
-   * rule 8
+   * Puts a parked batch whose units are held back into `pending`, as if deducted now, so the re-drive finds it if the
+   * publishing process dies. For `unknown`, asks for the repair of the sale. Source: lua/unpark-2.lua; protocol rule 8
    */
   unpark(batch: Batch): Promise<Unparked>;
 }

@@ -13,40 +13,33 @@ export type CheckBack = (half: OpenHalf) => Promise<CheckBackAnswer>;
 
 /** A half message that the broker has stored but does not deliver yet. */
 export interface HalfMessage {
-  /** Makes the message visible to the workers. Never rejects, because the check-back makes up for a lost commit. */
+  /** Makes the message visible to the workers. Never rejects: the check-back makes up for a lost commit. */
   commit(): Promise<void>;
-  /**
-   * Drops the message. Resolves true only if the broker confirmed it; until then no buyer may be refused. Never
-   * rejects.
-   */
+  /** Drops the message. Returns true once the broker confirmed; until then no buyer may be refused. Never rejects. */
   rollback(): Promise<boolean>;
 }
 
 /** The producer side of the purchase topic. */
 export interface PurchaseChannel {
   /**
-   * Stores a batch as a half message, which is the write-ahead record of its deduct. Never throws.
-   * @returns the half message; `unavailable` if the broker certainly does not have it; `outcome_unknown` otherwise
-   * Source: protocol rule 3
+   * Stores a batch as a half message, the write-ahead record of its deduct. Never throws. Source: protocol rule 3
+   * @returns `unavailable` if the broker certainly does not have it, else `outcome_unknown` on an error
    */
   sendHalf(batch: Batch): Promise<HalfMessage | 'unavailable' | 'outcome_unknown'>;
 }
 
 /** The producer side of the re-drive topic. */
 export interface RedriveChannel {
-  /**
-   * Publishes a batch again, as a plain message.
-   * @throws OperationalError rocketmq; the message may have been stored (a duplicate does no harm)
-   */
+  /** Sends a plain message. @throws OperationalError rocketmq; it may be stored (a duplicate does no harm) */
   publish(batch: Batch): Promise<void>;
 }
 
 /** The producer side of the topic of payment deadlines. */
 export interface DeadlineChannel {
   /**
-   * Stores a message that becomes visible at the deadline, or at once if the deadline is over.
-   * @param traceparent of the publishing span, if there is one
-   * @throws OperationalError rocketmq; the message may have been stored (a duplicate does no harm)
+   * Stores a message that becomes visible at the deadline, or at once if that is over.
+   * @param traceparent of the publishing span, if any
+   * @throws OperationalError rocketmq; it may be stored (a duplicate does no harm)
    */
   publish(deadline: PaymentDeadline, traceparent?: string): Promise<void>;
 }
@@ -56,8 +49,8 @@ export interface OrderEventChannel {
   /**
    * Publishes events as one message.
    * @param events 1 to EVENTS_PER_MESSAGE_MAX, all of one sale
-   * @param traceparent of the publishing span, if there is one
-   * @throws OperationalError rocketmq; the message may have been stored (a duplicate does no harm)
+   * @param traceparent of the publishing span, if any
+   * @throws OperationalError rocketmq; it may be stored (a duplicate does no harm)
    */
   publish(events: readonly OrderEvent[], traceparent?: string): Promise<void>;
 }
@@ -70,32 +63,25 @@ export interface Delivery {
   readonly attempt: number;
   /** Whether a check-back ended the half message. */
   readonly checkedBack: boolean;
-  /** Our own properties: topic, saleId, batchId, signature, traceparent. */
+  /** Our own: topic, saleId, batchId, signature, traceparent. */
   readonly properties: ReadonlyMap<string, string>;
-  /**
-   * Acknowledges the message. Resolves false if the broker did not accept the ack: it then delivers the message again,
-   * which does no harm. Never rejects.
-   */
+  /** Returns false if the broker refused: it then delivers the message again, which does no harm. Never rejects. */
   ack(): Promise<boolean>;
   /**
-   * Keeps the message invisible for another `ms` from now, at least 10000. May be called repeatedly. This is not a
-   * redelivery, so it does not count as an attempt, and `ack` and `retryAfter` still end it. Resolves false if the
-   * broker refused: it then delivers the message again, possibly to another consumer. Never rejects.
+   * Keeps the message invisible for another `ms` from now, at least 10000. Repeatable, and no attempt; `ack` and
+   * `retryAfter` still end it. False if the broker refused: it then delivers the message again, perhaps to another
+   * consumer. Never rejects.
    */
   hold(ms: number): Promise<boolean>;
-  /**
-   * Asks for redelivery in about `delayMs` (the broker adds 2 to 5 s). Never rejects. If the call is lost, the time-out
-   * applies.
-   */
+  /** Redelivers in about `delayMs` (the broker adds 2 to 5 s), or after the time-out if this fails. Never rejects. */
   retryAfter(delayMs: number): Promise<void>;
 }
 
 /** The consumer side of one topic and group. */
 export interface DeliverySource {
   /**
-   * Waits for messages, at most some seconds. Returns an empty list if none arrived.
+   * Waits some seconds at most. Empty if nothing arrived. @throws OperationalError rocketmq
    * @param max 1 to 32
-   * @throws OperationalError rocketmq
    */
   receive(max: number): Promise<Delivery[]>;
 }
@@ -108,20 +94,11 @@ export interface LoopedSource extends DeliverySource {
 /** Where the queues that workers read ended at one moment: an offset per queue. */
 export type QueueEnds = ReadonlyMap<string, number>;
 
-/** How far the workers have received. */
+/** How far the workers have received. Methods throw OperationalError rocketmq. */
 export interface WorkerProgress {
-  /** @throws OperationalError rocketmq */
   ends(): Promise<QueueEnds>;
-  /**
-   * Returns whether workers have received every message before these ends. A received message may not be written yet:
-   * the broker cannot tell what a worker still holds.
-   * @throws OperationalError rocketmq
-   */
+  /** Whether workers have received every message before these ends; the broker cannot tell whether they wrote it. */
   haveReceived(ends: QueueEnds): Promise<boolean>;
-  /**
-   * Returns the sales of the messages before these ends that no worker has received. Null if there are too many
-   * messages, or if one names no sale.
-   * @throws OperationalError rocketmq
-   */
+  /** Returns sales of messages before these ends that no worker has received. Null if too many, or one names none. */
   unreceivedSales(ends: QueueEnds): Promise<ReadonlySet<string> | null>;
 }

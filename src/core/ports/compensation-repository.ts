@@ -1,9 +1,8 @@
 import type { CompensatedKind } from '../sale-finding.js';
 
 /**
- * `pending` → `compensated` | `failed_final`. Columns hold the number of attempts, the last error and the time of the
- * next attempt. A `compensated` job reopens if the same subject is found again. A `failed_final` job reopens only if an
- * operator retries it.
+ * `pending` → `compensated` | `failed_final`. A `compensated` job reopens if its subject is found again, a
+ * `failed_final` job only if an operator retries it.
  */
 export const JOB_STATES = ['pending', 'compensated', 'failed_final'] as const;
 export type JobState = (typeof JOB_STATES)[number];
@@ -28,7 +27,7 @@ export interface CompensationJob extends NewCompensationJob {
   readonly state: JobState;
   /** Number of failed attempts. An attempt that an outage prevented does not count. */
   readonly attempts: number;
-  /** When the job is due. While a process works on it, when it will be due again if that process dies. */
+  /** When the job is due. During work on it: when it is due again if that process dies. */
   readonly availableAtMs: number;
   /** The error of the last attempt, or how the job ended. Null before the first attempt. */
   readonly lastError: string | null;
@@ -50,21 +49,18 @@ export interface JobPage {
 }
 
 /**
- * - `added`: a new job; `reopened`: the job was compensated before, and is pending again
- * - `already_pending`: the job was found before
+ * - `added`: new; `reopened`: compensated before, now pending again
+ * - `already_pending`: found before
  * - `failed_final`: the attempts had been given up; nothing was changed
  */
 export type Added = 'added' | 'reopened' | 'already_pending' | 'failed_final';
 
 export type JobEnd = 'done' | 'not_pending' | 'not_found';
 
-/**
- * - `retried`: the job is pending and due now, and its attempts count from 0 again
- * - `compensated`: there is nothing to do
- */
+/** `retried`: due now, with attempts from 0. `compensated`: nothing to do. */
 export type Retried = 'retried' | 'compensated' | 'not_found';
 
-/** How many jobs a claim takes, and for how long. */
+/** How many jobs, and for how long. */
 export interface Claim {
   readonly max: number;
   /** Length of the lease, ms. A job that is neither ended nor postponed by then is due again. */
@@ -76,83 +72,47 @@ export interface Claim {
 }
 
 /**
- * Stores the ordered repairs. Several processes may claim at once; no job is given to two of them. Every change except
- * a failed attempt writes a row to the audit log in the same transaction: actor, action, and the job before and after.
+ * The ordered repairs. Several processes may claim at once; each job goes to one. Every change except a failed attempt
+ * writes to the audit log in the same transaction. Methods throw OperationalError mysql.
  */
 export interface CompensationRepository {
-  /**
-   * Creates jobs, at most one per kind and subject.
-   * @returns one word per job, in order
-   * @throws OperationalError mysql; some jobs may have been created, so add them again
-   */
+  /** Creates at most one job per kind and subject. Returns one word per job, in order. After an error, add again. */
   add(jobs: readonly NewCompensationJob[], actor: string): Promise<Added[]>;
 
-  /** @throws OperationalError mysql */
   list(filter: JobFilter, page: JobPage): Promise<CompensationJob[]>;
 
-  /** @throws OperationalError mysql */
   find(jobId: string): Promise<CompensationJob | null>;
 
-  /**
-   * Returns the jobs of one request, oldest first.
-   * @throws OperationalError mysql
-   */
+  /** Returns the jobs of one request, oldest first. */
   byRequest(saleId: string, userId: string, requestId: string): Promise<CompensationJob[]>;
 
-  /**
-   * Returns the jobs of the purchases of one batch, oldest first.
-   * @throws OperationalError mysql
-   */
+  /** Returns the jobs of the purchases of one batch, oldest first. */
   byBatch(batchId: string): Promise<CompensationJob[]>;
 
-  /**
-   * Counts the jobs in each state, up to 10,000. Every state has an entry.
-   * @throws OperationalError mysql
-   */
+  /** Counts the jobs in each state, up to 10,000. Every state has an entry. */
   counts(): Promise<Readonly<Record<JobState, number>>>;
 
-  /**
-   * Claims due pending jobs for `leaseMs`, longest overdue first. The claim itself does not count as an
-   * attempt.
-   * @throws OperationalError mysql; some jobs may have been claimed and are due again after `leaseMs`
-   */
+  /** Claims due pending jobs, longest overdue first. The claim itself is no attempt. */
   claim(claim: Claim): Promise<CompensationJob[]>;
 
-  /**
-   * Ends a job as `compensated`.
-   * @throws OperationalError mysql
-   */
+  /** Ends a job as `compensated`. */
   done(jobId: string, actor: string, note: string): Promise<JobEnd>;
 
-  /**
-   * Ends a job as `failed_final`.
-   * @throws OperationalError mysql
-   */
+  /** Ends a job as `failed_final`. */
   failed(jobId: string, actor: string, error: string): Promise<JobEnd>;
 
   /**
-   * Makes a claimed job due again in `delayMs` and stores the error. A job that has ended stays unchanged.
-   * @param attempt `counts` if an attempt failed; `given_back` if no attempt could be made
-   * @throws OperationalError mysql
+   * Makes a claimed job due again in `delayMs`, with the error. A job that has ended stays unchanged.
+   * @param attempt `counts` if it failed; `given_back` if none could be made
    */
   postpone(jobId: string, delayMs: number, error: string, attempt: 'counts' | 'given_back'): Promise<void>;
 
-  /**
-   * Lets a job start again with its first attempt.
-   * @throws OperationalError mysql
-   */
+  /** Lets a job start again with its first attempt. */
   retry(jobId: string, actor: string): Promise<Retried>;
 
-  /**
-   * Writes a row to the audit log before a step that cannot be part of a transaction.
-   * @throws OperationalError mysql
-   */
+  /** Writes to the audit log before a step that cannot be in a transaction. */
   announce(jobId: string, actor: string, action: string, before: unknown, after: unknown): Promise<void>;
 
-  /**
-   * Removes at most `max` compensated jobs whose last claim is older than `keepMs`. Failed jobs are kept.
-   * @returns the number of removed jobs
-   * @throws OperationalError mysql
-   */
+  /** Removes at most `max` compensated jobs last claimed over `keepMs` ago; returns their number. Keeps failed ones. */
   removeOld(keepMs: number, max: number): Promise<number>;
 }

@@ -9,15 +9,10 @@ export interface CouponFilter {
   readonly state?: CouponState;
 }
 
-/** The coupons of sales that have terms for coupons. */
+/** The coupons of sales that have terms for coupons. Methods throw OperationalError mysql. */
 export interface Coupons {
-  /** @throws OperationalError mysql */
   find(code: string): Promise<Coupon | null>;
 
-  /**
-   * Lists coupons, newest order first.
-   * @param page `afterOrderId` is the order of the last coupon of the previous page
-   * @throws OperationalError mysql
-   */
+  /** Lists the newest order first. @param page `afterOrderId`: order of the last coupon of the previous page */
   list(filter: CouponFilter, page: { readonly afterOrderId?: string; readonly max: number }): Promise<Coupon[]>;
 }

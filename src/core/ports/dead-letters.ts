@@ -7,7 +7,7 @@ export const DEAD_LETTER_REASONS = [
 ] as const;
 export type DeadLetterReason = (typeof DEAD_LETTER_REASONS)[number];
 
-/** `parked` → `replayed` | `discarded`. Both are final. */
+/** `parked` → `replayed` | `discarded`, both final. */
 export const DEAD_LETTER_STATES = ['parked', 'replayed', 'discarded'] as const;
 export type DeadLetterState = (typeof DEAD_LETTER_STATES)[number];
 
@@ -16,23 +16,14 @@ export interface DeadLetter {
   readonly messageId: string;
   /** The consumer group that gave up. */
   readonly group: string;
-  /**
-   * The topic of the original message, from our own property `topic`, because a dead letter of the broker does not name
-   * it.
-   */
+  /** The topic of the original message, from our property `topic`: a dead letter of the broker does not name it. */
   readonly originTopic: string;
   readonly saleId: string | null;
   readonly batchId: string | null;
   readonly body: string;
-  /**
-   * Whether the body is the batch with that id. A batch has at most one parked dead letter, even if several of its
-   * messages became dead letters.
-   */
+  /** Whether the body is the batch with that id. A batch has at most one parked dead letter, whatever its messages. */
   readonly isBatch?: boolean;
-  /**
-   * The reason for parking. A `forged` dead letter is not trusted: it names no sale and no batch, and is never sent
-   * again.
-   */
+  /** A `forged` dead letter is not trusted: it names no sale and no batch, and is never sent again. */
   readonly reason: DeadLetterReason;
   /** The fault, for people. */
   readonly detail: string;
@@ -41,10 +32,7 @@ export interface DeadLetter {
 
 /** Keeps the record of dead letters, because the broker forgets its own after some days. */
 export interface DeadLetterParking {
-  /**
-   * Stores a dead letter as `parked`. Parking the same message, or another message of the same batch, changes nothing.
-   * @throws OperationalError mysql
-   */
+  /** Repeating it, or parking another message of the same batch, changes nothing. @throws OperationalError mysql */
   park(deadLetter: DeadLetter): Promise<'parked' | 'already_parked'>;
 }
 
@@ -64,18 +52,16 @@ export interface TracedDeadLetter {
   readonly note: string | null;
 }
 
-/** Finds the dead letters of a purchase. */
+/** Finds the dead letters of a purchase. Methods throw OperationalError mysql. */
 export interface TracedDeadLetters {
   /**
-   * Lists dead letters, oldest first. Finds them by batch, by key (a batch id, or the request id of a purchase in a
-   * parked batch), or by the trace id of a purchase in a parked batch.
-   * @throws OperationalError mysql
+   * Lists dead letters by batch, by key (a batch id, or the request id of a purchase in a parked batch), or by the
+   * trace id of a purchase in a parked batch, oldest first.
    */
   list(
     named: { readonly batchId?: string; readonly key?: string; readonly traceId?: string },
     page: { readonly max: number },
   ): Promise<TracedDeadLetter[]>;
 
-  /** @throws OperationalError mysql */
   find(deadLetterId: string): Promise<(TracedDeadLetter & { readonly body: string }) | null>;
 }

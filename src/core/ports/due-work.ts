@@ -11,8 +11,5 @@ export type DueWork =
   | 'order_refund'
   | 'webhook';
 
-/**
- * Lists the kinds of work that have something due.
- * @throws OperationalError mysql
- */
+/** The kinds of work that have something due. @throws OperationalError mysql */
 export type ReadDueWork = () => Promise<ReadonlySet<DueWork>>;

@@ -5,25 +5,18 @@ export interface HotSale {
   readonly perSecond: number;
 }
 
-/** Collects the busiest sales of every api, so that a reader can add up the reports. */
+/** Collects the busiest sales of every api for a reader to add up. Methods throw OperationalError redis. */
 export interface HotSaleStore {
   /**
    * Replaces the report of this process. Safe to repeat.
-   * @param sales the busiest sales of the process; a small number of them
-   * @param lifeMs if no new report arrives within this time, the report no longer counts
-   * @throws OperationalError redis
+   * @param sales its busiest ones, only a few
+   * @param lifeMs without a new report, it no longer counts after this time
    */
   report(processId: string, sales: readonly HotSale[], lifeMs: number): Promise<void>;
 
-  /**
-   * Removes the report when the process ends. Does nothing if there is no report.
-   * @throws OperationalError redis
-   */
+  /** Removes the report when the process ends. Does nothing without a report. */
   withdraw(processId: string): Promise<void>;
 
-  /**
-   * Returns the valid reports, at most 1000. A report that cannot be read is left out.
-   * @throws OperationalError redis
-   */
+  /** Returns valid reports, at most 1000. Omits unreadable ones. */
   reports(): Promise<readonly (readonly HotSale[])[]>;
 }

@@ -17,15 +17,15 @@ export interface Line {
   readonly granted: number;
 }
 
-/** How a line moves, according to the sale and the rules. */
+/** How a line moves, by sale and rules. */
 export interface LineTerms {
   readonly saleId: string;
   readonly opensAtMs: number;
   /** The value of `byLot` for a new line. */
   readonly byLot: boolean;
-  /** Buyers admitted per second, by all processes together. */
+  /** Buyers admitted, by all processes together. */
   readonly perSecond: number;
-  /** A turn passes if it is not used within once to twice this period. */
+  /** A turn passes if unused within once to twice this period. */
   readonly turnMs: number;
 }
 
@@ -45,14 +45,14 @@ export interface PlaceAsk {
   readonly priority: number;
   /** Random number for the draw, from 0 to below 1. */
   readonly lot: number;
-  /** Null if the buyer shows no ticket. */
+  /** Null without a ticket. */
   readonly ticket: TicketPlace | null;
   readonly waitingMax: number;
   readonly passMs: number;
 }
 
 /**
- * - `ended`: the pass of the ticket is over, its turn has passed unused, or an operator emptied the room
+ * - `ended`: the pass is over, the turn has passed unused, or an operator emptied the room
  * - `overloaded`: `waitingMax` buyers are waiting
  * - `admitted`: the buyer has a pass until `untilMs`
  * - `waiting`
@@ -73,33 +73,22 @@ export interface TakenPlace {
 export type SteerWord = 'no_room' | 'emptied' | 'not_open' | 'admitted';
 
 /**
- * The lines of all waiting rooms, shared by all processes. `known` is the line that the caller saw last; it restores
- * what the store lost in a fail-over.
+ * All waiting rooms, shared by all processes. `known`, the line that the caller saw last, restores what a fail-over
+ * lost. Methods throw OperationalError redis.
  */
 export interface LineStore {
-  /**
-   * Admits the buyers whose turn has come, by the clock of the store, and returns the line.
-   * @throws OperationalError redis. Source: lua/read-line-3.lua
-   */
+  /** Admits the buyers whose turn has come, by the clock of the store. Source: lua/read-line-3.lua */
   read(terms: LineTerms, known: Line | null): Promise<Line>;
 
-  /**
-   * Gives a buyer a place, finds the buyer's place again, or turns the place into a pass. Safe to repeat.
-   * @throws OperationalError redis; the buyer may have been given the place. Source: lua/take-place-3.lua
-   */
+  /** Gives a buyer a place, finds it again, or turns it into a pass. Safe to repeat. Source: lua/take-place-3.lua */
   take(terms: LineTerms, known: Line | null, ask: PlaceAsk): Promise<TakenPlace>;
 
-  /**
-   * Returns the line as a process last stored it, without moving it. Null if no buyer has joined, or if the room has
-   * ended.
-   * @throws OperationalError redis
-   */
+  /** Returns the line as last stored, without moving it. Null if no buyer has joined, or the room has ended. */
   look(saleId: string): Promise<Line | null>;
 
   /**
-   * Admits a number of buyers in addition to the rate, or ends all places.
-   * @param admit `all_out` empties the room
-   * @throws OperationalError redis; the line may have moved. Source: lua/steer-line-3.lua
+   * Admits buyers in addition to the rate. After an error, the line may have moved. Source: lua/steer-line-3.lua
+   * @param admit `all_out` ends all places
    */
   steer(saleId: string, admit: number | 'all_out'): Promise<{ readonly word: SteerWord; readonly buyers: number }>;
 }

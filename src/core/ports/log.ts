@@ -1,7 +1,4 @@
-/**
- * Structured logging. Each call gets the fields first and then a sentence. Neither may contain a token or a secret. Log
- * nothing per purchase at level info.
- */
+/** Fields first, then a sentence, both without tokens and secrets. Log nothing per purchase at level info. */
 export interface Log {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;

@@ -18,7 +18,7 @@ interface NotificationFilter {
   readonly max: number;
 }
 
-/** Notifications that buyers can read later. @throws OperationalError mysql */
+/** Notifications that buyers can read later. Methods throw OperationalError mysql. */
 export interface StoredNotifications {
   /** Stores each event once for each of its orders. */
   store(events: readonly OrderEvent[]): Promise<void>;
@@ -26,12 +26,9 @@ export interface StoredNotifications {
   /** Lists the notifications of a buyer, newest first. */
   list(userId: string, filter: NotificationFilter): Promise<StoredNotification[]>;
 
-  /**
-   * Marks all notifications up to this one as read.
-   * @returns how many of them were unread
-   */
+  /** Marks all up to this one as read. Returns how many were unread. */
   markRead(userId: string, upTo: string): Promise<number>;
 
-  /** Removes at most `max` old notifications. @returns the number of removed rows */
+  /** Removes at most `max` old notifications. Returns their number. */
   removeOld(max: number): Promise<number>;
 }

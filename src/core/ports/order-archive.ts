@@ -6,50 +6,33 @@ export interface ArchiveStep {
   readonly moved: number;
   /** Orders that stay for now, because they are unpaid, have unsettled money, or were written a moment ago. */
   readonly kept: number;
-  /** Start of the next step. Null if there are no more orders. */
+  /** Null if there are no more orders. */
   readonly next: OrderCursor | null;
 }
 
 /**
- * Moves the orders of retired sales to an archive. Each step is one transaction, so an order and its related rows are
- * always in exactly one place. Every call may be repeated after a crash at any point, and by two keepers at once.
+ * Moves the orders of retired sales to an archive. Each step is one transaction, so an order and its rows are always in
+ * one place. Calls may be repeated after any crash, and by two keepers at once. Methods throw OperationalError mysql.
  */
 export interface OrderArchive {
   /**
-   * Lists sales whose orders should move, longest overdue first. A sale that Redis has forgotten is due `afterMs` after
-   * it was retired. Once its move has begun, `later` determines when it is due, so that a sale with orders that cannot
-   * move yet does not delay the others.
-   * @throws OperationalError mysql
+   * Lists sales whose orders should move, longest overdue first: `afterMs` after the retirement of a sale that Redis
+   * has forgotten. Once a move has begun, `later` decides, so orders that cannot move yet do not delay other sales.
    */
   due(afterMs: number, max: number): Promise<string[]>;
 
   /**
-   * Begins the move of a sale, with a row in the audit log. It raises the epoch, so that from then on every writer,
-   * even one with an open transaction, looks for existing rows before it writes. Does nothing if the move has already
-   * begun.
-   * @throws OperationalError mysql
+   * Begins the move, with an entry in the audit log, unless it has begun. Raises the epoch, so every writer, even in an
+   * open transaction, looks for existing rows before it writes.
    */
   begin(saleId: string, actor: string): Promise<void>;
 
-  /**
-   * Moves the next orders of a sale, by order id.
-   * @param from null starts at the first order
-   * @param max maximum number of orders in this step
-   * @throws OperationalError mysql; the orders may have been moved
-   */
+  /** Moves at most `max` orders, by id. After an error, they may have moved. @param from null: the first order */
   move(saleId: string, from: OrderCursor | null, max: number): Promise<ArchiveStep>;
 
-  /**
-   * Postpones a sale whose move has begun but which has orders that cannot move yet, or which failed to move. For every
-   * keeper, it is due again in `afterMs`.
-   * @throws OperationalError mysql
-   */
+  /** Postpones the move for every keeper, because some orders cannot move yet, or the move failed. */
   later(saleId: string, afterMs: number): Promise<void>;
 
-  /**
-   * Ends the move if no orders of the sale are left to move.
-   * @returns false if orders are left; true even if the move had ended before
-   * @throws OperationalError mysql
-   */
+  /** Ends the move. False if orders are left; true also if it had ended before. */
   finish(saleId: string): Promise<boolean>;
 }

@@ -35,17 +35,14 @@ export interface RefundWish {
   readonly amountCents?: number;
   readonly restock: boolean;
   readonly reason: string;
-  /**
-   * A request that is repeated with the same key is the same refund. Without a key, a refund of the whole remaining
-   * amount counts as a repeat of the previous refund.
-   */
+  /** Equal keys are the same refund. Without a key, a refund of the whole rest repeats the previous one. */
   readonly key?: string;
 }
 
 /**
- * - `refunding`: the refund is due, now or since an earlier request
- * - `refunded`: the whole amount has been refunded, or the refund with this key is done
- * - `refund_failed`: the refund with this key was refused; another key may be used to try again
+ * - `refunding`: due, now or since an earlier request
+ * - `refunded`: the whole amount, or the refund with this key, is done
+ * - `refund_failed`: the refund with this key was refused; try another key
  * - `in_progress`: another refund of the order is due
  * - `wrong_state`: the order is not paid, or it is disputed
  * - `too_much`: the remaining amount is smaller
@@ -68,7 +65,7 @@ export type RefundRefused =
 /**
  * - `refunding`: the new refund is due, now or since an earlier request
  * - `refunded`: the money went back
- * - `refund_failed`: the new refund failed too, so it is the refund to try again
+ * - `refund_failed`: the new refund failed too, so it is the one to try again
  */
 export type RefundAgain =
   | { readonly outcome: 'refunding'; readonly refund: OrderRefund }
@@ -77,9 +74,9 @@ export type RefundAgain =
   | { readonly outcome: 'not_found' };
 
 /**
- * - `done`: the caller now has to pay the refund; nobody else will
+ * - `done`: the caller now has to pay, and no keeper will
  * - `already_refunded`: pay nothing
- * - `being_asked`: a keeper is asking the provider at this moment
+ * - `being_asked`: a keeper is asking the provider now
  */
 export type RefundTakenOn =
   | { readonly outcome: 'done'; readonly refund: OrderRefund }
@@ -90,7 +87,6 @@ export type RefundTakenOn =
 
 /** A due refund that this process has leased. */
 export interface LeasedOrderRefund extends Pick<OrderRefund, 'refundId' | 'orderId' | 'paymentId' | 'amountCents'> {
-  /** The currency of the sale. */
   readonly currency: string;
   /** Number of leases, including this one. */
   readonly attempts: number;
@@ -117,11 +113,11 @@ export interface VoidStep {
   readonly refunding: number;
   /** The sum of the refunds, in the currency of the sale. */
   readonly refundCents: number;
-  /** Start of the next step. Null after the last order. */
+  /** Null after the last order. */
   readonly next: string | null;
 }
 /**
- * - `sale_open`: buyers can still buy, so the sale must be paused or closed first
+ * - `sale_open`: pause or close the sale first, because buyers can still buy
  * - `no_place`: `after` is not a position in this list
  */
 export type VoidAnswer = VoidStep | { readonly outcome: 'not_found' | 'sale_open' | 'no_place' };
@@ -137,12 +133,12 @@ export interface VoidWish {
 }
 
 /**
- * Refunds of paid orders, and the provider's reports about their money. Each call is one transaction, which also writes
- * the state of the order, its outbox row, its units and, for changes by operators, the audit log. Orders of retired
- * sales are refunded in the archive.
+ * Refunds of paid orders, and the provider's reports about their money. Each call is one transaction with the state of
+ * the order, its outbox row, its units and, for operators, the audit log. Orders of retired sales are refunded in the
+ * archive. Methods throw OperationalError mysql; the change may be made, so ask again.
  */
 export interface OrderRefunds {
-  /** @throws OperationalError mysql; the refund may be ordered, so ask again with the same key */
+  /** After an error the refund may be ordered, so ask again with the same key. */
   order(orderId: string, wish: RefundWish, actor: string): Promise<RefundOrdered>;
 
   /** Cancels an unpaid order for its buyer. @throws OperationalError mysql; ask again */
@@ -152,42 +148,25 @@ export interface OrderRefunds {
     actor: string,
   ): Promise<'cancelled' | 'not_found' | { readonly state: OrderState }>;
 
-  /** Returns the refunds of an order, oldest first. @throws OperationalError mysql */
+  /** Returns the refunds of an order, oldest first. */
   refundsOf(orderId: string): Promise<OrderRefund[]>;
 
-  /**
-   * Moves the next orders of a sale. Safe to repeat from the start, because orders that have moved are skipped.
-   * @param after null starts at the first order
-   * @throws OperationalError mysql; some orders may be moved
-   */
+  /** Moves the next orders. Safe to repeat from the start. @param after null starts at the first order */
   voidNext(saleId: string, after: string | null, wish: VoidWish, actor: string): Promise<VoidAnswer>;
 
-  /**
-   * Leases due refunds for `leaseMs`, oldest first.
-   * @throws OperationalError mysql
-   */
+  /** Leases due refunds for `leaseMs`, oldest first. */
   lease(max: number, leaseMs: number): Promise<LeasedOrderRefund[]>;
 
-  /**
-   * Records that the money went back.
-   * @returns false if the refund was no longer due
-   * @throws OperationalError mysql
-   */
+  /** Records that the money went back. Returns false if the refund was no longer due. */
   settle(refundId: string): Promise<boolean>;
 
-  /**
-   * Records that the provider has refused for good. Does nothing if the refund is not due.
-   * @throws OperationalError mysql
-   */
+  /** Records that the provider has refused for good. Does nothing if the refund is not due. */
   refuse(refundId: string, error: string): Promise<void>;
 
-  /** Makes a refund due again in `delayMs`, unless the lease has passed to another keeper. @throws OperationalError mysql */
+  /** Makes a refund due again in `delayMs`, unless the lease has passed to another keeper. */
   postpone(lease: Pick<LeasedOrderRefund, 'refundId' | 'attempts'>, delayMs: number, error: string): Promise<void>;
 
-  /**
-   * Assigns the due refund of a payment to a person, who then pays it by hand.
-   * @throws OperationalError mysql; check before paying
-   */
+  /** Gives the due refund of a payment to a person to pay by hand. After an error, check before paying. */
   takeOn(
     paymentId: string,
     actor: string,
@@ -195,44 +174,31 @@ export interface OrderRefunds {
     { readonly outcome: 'done' | 'being_asked'; readonly refund: OrderRefund } | { readonly outcome: 'not_found' }
   >;
 
-  /**
-   * Retries a failed refund as a new refund of the same amount, because the provider would only repeat its answer to a
-   * known id. A failed refund is followed by at most one refund, so a repeated call returns that one.
-   * @throws OperationalError mysql; the refund may be ordered, so call again
-   */
+  /** Retries a failed refund as a new one: the provider only repeats its answer to a known id. Safe to repeat. */
   again(refundId: string, reason: string, actor: string): Promise<RefundAgain>;
 
-  /**
-   * Assigns a due or failed refund to a person, who then pays it by hand.
-   * @throws OperationalError mysql; check before paying
-   */
+  /** Gives a due or failed refund to a person to pay by hand. After an error, check before paying. */
   takeOnRefund(refundId: string, reason: string, actor: string): Promise<RefundTakenOn>;
 
   /**
-   * Records that the provider has given back this much of a payment in total, together with its case.
+   * Records that the provider has given back this much of a payment in total, with its case.
    * - `known`: our own refunds explain it, or it was recorded before
-   * - `recorded`: the order is now refunded. If more than its amount went back, a `refunded_twice` case is open
-   * - `does_not_fit`: the case is open. Money that another program gave back while a refund of ours is due is recorded
-   *   nevertheless
-   * @throws OperationalError mysql
+   * - `recorded`: the order is refunded. If more than its amount went back, a `refunded_twice` case is open
+   * - `does_not_fit`: the case is open. Money that another program gave back while our refund is due is recorded too
    */
   refundedElsewhere(found: RefundedElsewhere): Promise<'known' | 'recorded' | 'does_not_fit'>;
 
   /**
-   * Records that the money of a refund came back to the shop.
-   * @param refundId the id that the provider was given
-   * @returns false if it is not one of our refunds, or was recorded before
-   * @throws OperationalError mysql
+   * Records that money came back to the shop. False if not ours, or repeated.
+   * @param refundId as the provider got it
    */
   cameBack(paymentId: string, refundId: string, detail: string): Promise<boolean>;
 
   /**
-   * Records that a dispute of a payment began or ended: moves the order and stores the case, in one transaction. An
-   * order becomes disputed only while some of its money is left, and only if the case of the dispute is not closed, so
-   * a late copy of the first report has no effect. If a refund of the order is due, the order becomes disputed once the
-   * refund has ended. A dispute is lost only once.
-   * @param state state of the case
-   * @throws OperationalError mysql
+   * Records that a dispute began or ended: moves the order and stores the case. An order becomes disputed only while
+   * some of its money is left and the case is not closed, so a late copy of the first report has no effect. A due
+   * refund of the order ends first. A dispute is lost only once.
+   * @param state of the case
    */
   disputed(dispute: Dispute, word: 'open' | 'won' | 'lost', state: CaseState): Promise<void>;
 }

@@ -15,7 +15,7 @@ export interface SaleTerms {
   readonly retired: boolean;
 }
 
-/** A row to write. A `failed` row has a reason, and its units do not count as sold. */
+/** A `failed` row has a reason, and its units do not count as sold. */
 export interface NewOrder {
   readonly orderId: string;
   readonly batch: Batch;
@@ -27,17 +27,11 @@ export interface NewOrder {
 export interface WritePlan {
   readonly terms: ReadonlyMap<string, SaleTerms>;
   readonly orders: readonly NewOrder[];
-  /**
-   * Releases of requests whose row ended under another batch; the outbox then gives back their units. Releases of the
-   * `failed` rows in `orders` are not listed here, because they are written with those rows.
-   */
+  /** Releases of requests whose row ended under another batch. `failed` rows in `orders` bring their own releases. */
   readonly releases: readonly Release[];
   /** Sales that the guard has refused. Each of their purchases is tried alone, so that only the surplus fails. */
   readonly oneByOne: ReadonlySet<string>;
-  /**
-   * Set after `value_refused`. Purchases with values that MySQL does not accept then become
-   * `failed/refused_by_database`, in the same transaction as the others. Default: false.
-   */
+  /** Set after `value_refused`: purchases with bad values become `failed/refused_by_database`. Default false. */
   readonly singleOut?: boolean;
   /** Set for rows that MySQL had lost, because the range of their ids may still be stored. Default: false. */
   readonly again?: boolean;
@@ -46,15 +40,15 @@ export interface WritePlan {
 }
 
 /**
- * - `written`: committed; `surplus` holds the order ids that the guard turned into `failed/oversold_guard`, `refused`
- *   the ids that became `failed/refused_by_database` (absent if there are none)
- * - `row_exists`: a purchase already has its row, or `active_key` exists; nothing was written, so look up the rows and
- *   plan again
- * - `order_id_taken`: an equal order id exists; nothing was written, so mint new ids
- * - `oversold`: the guard of these sales refused; nothing was written, so plan their purchases one by one
- * - `epoch_changed`: the sale has been rebuilt in the meantime; nothing was written
- * - `value_refused`: MySQL does not accept some value; nothing was written, so single it out
- * - `again`: a deadlock or a lock wait time-out; nothing was written, and the same plan may be tried again at once
+ * Only `written` writes anything.
+ * - `written`: committed; `surplus`: order ids that the guard turned into `failed/oversold_guard`; `refused`: ids
+ *   that became `failed/refused_by_database` (absent if none)
+ * - `row_exists`: a purchase already has its row, or `active_key` exists; look up the rows and plan again
+ * - `order_id_taken`: an equal order id exists; mint new ids
+ * - `oversold`: the guard of these sales refused; plan their purchases one by one
+ * - `epoch_changed`: the sale has been rebuilt in the meantime
+ * - `value_refused`: MySQL does not accept some value; single it out
+ * - `again`: a deadlock or a lock wait time-out; try the same plan again at once
  */
 export type WriteOutcome =
   | { readonly outcome: 'written'; readonly surplus: ReadonlySet<string>; readonly refused?: ReadonlySet<string> }
@@ -70,93 +64,62 @@ export interface ExpiredOrders {
   readonly lastAgoMs: number;
 }
 
-/** Writes and finds orders. Every deadline uses the time of MySQL. */
+/** Writes and finds orders. Every deadline uses the time of MySQL. Methods throw OperationalError mysql. */
 export interface OrderRepository {
-  /**
-   * Terms of the sales that exist. A sale that does not exist is absent from the map.
-   * @throws OperationalError mysql
-   */
+  /** Sales that do not exist are missing in the map. */
   termsOf(saleIds: readonly string[]): Promise<Map<string, SaleTerms>>;
 
   /**
    * Writes the rows, the outbox and the `sold` count in one transaction, or nothing. With `singleOut`, throws for a
    * refused value only if its purchase cannot be singled out: MySQL even refuses its failed row, the plan has no other
-   * purchase, or many purchases are refused.
-   * @throws OperationalError mysql; after a lost reply to COMMIT the rows may be there (look up before planning again)
+   * purchase, or many are refused. After a lost reply to COMMIT the rows may be there: look up before planning again.
    * Source: protocol rule 6
    */
   write(plan: WritePlan): Promise<WriteOutcome>;
 
-  /**
-   * Finds the rows of these purchases by (userId, saleId, requestId), no matter which batch wrote them.
-   * @throws OperationalError mysql
-   */
+  /** Finds rows by (userId, saleId, requestId), whichever batch wrote them. */
   findByPurchases(saleId: string, purchases: readonly PurchaseName[]): Promise<Order[]>;
 
-  /**
-   * Returns the batches that have at least one row.
-   * @throws OperationalError mysql
-   */
+  /** Returns the batches that have at least one row. */
   writtenBatches(batchIds: readonly string[]): Promise<Set<string>>;
 
-  /**
-   * Returns which of these buyers hold a live order in a sale with limit 1.
-   * @throws OperationalError mysql
-   */
+  /** Returns the buyers with a live order in a sale with limit 1. */
   liveBuyers(saleId: string, userIds: readonly string[]): Promise<Set<string>>;
 
-  /** @throws OperationalError mysql */
   findOrder(orderId: string): Promise<ShownOrder | null>;
 
-  /**
-   * Counts the orders of this sale that the buyer has cancelled; 0 for an archived sale.
-   * @throws OperationalError mysql
-   */
+  /** Counts the orders of this sale that the buyer has cancelled; 0 for an archived sale. */
   countCancelled(saleId: string, userId: string): Promise<number>;
 
-  /**
-   * Finds which of these buyers let orders of this sale expire unpaid.
-   * @throws OperationalError mysql
-   */
+  /** Finds which of these buyers let orders of this sale expire unpaid. */
   expiredOf(saleId: string, userIds: readonly string[]): Promise<Map<string, ExpiredOrders>>;
 }
 
-/** The right to mint order ids with a slot (0 to 255), until the lease expires. */
+/** The right to mint order ids with a slot (0 to 255). */
 export interface WorkerSlotLease {
   readonly slot: number;
-  /**
-   * When the lease of the previous owner ended, Unix ms on the clock of MySQL. 0 if this owner already had the slot.
-   */
+  /** When the previous owner's lease ended, Unix ms of MySQL. 0 if this owner already had the slot. */
   readonly restedSinceMs: number;
   /** The current time, Unix ms on the clock of MySQL. */
   readonly nowMs: number;
 }
 
-/** Hands out slots, so that no two processes mint the same ids. */
+/** Hands out slots, so that no two processes mint the same ids. Methods throw OperationalError mysql. */
 export interface WorkerSlots {
-  /**
-   * Takes a free slot, or keeps the slot that this owner already has.
-   * @param owner unique per process
-   * @throws OperationalError mysql, including when all slots are taken
-   */
+  /** Takes a free slot, or keeps the owner's. Throws also when all slots are taken. @param owner unique per process */
   acquire(owner: string, leaseMs: number): Promise<WorkerSlotLease>;
 
-  /** @throws OperationalError mysql */
   free(owner: string): Promise<void>;
 }
 
-/** Coupons. A paid order gets at most one, ever. */
+/** Coupons. A paid order gets at most one, ever. Methods throw OperationalError mysql. */
 export interface CouponRepository {
   /**
-   * Gives each paid order its coupon, if it does not have a coupon yet.
-   * @returns how many coupons are new, and the orders without a coupon because they are unpaid or do not exist
-   * @throws OperationalError mysql; some orders may have their coupon, so call again
+   * Gives each paid order its coupon. After an error, call again.
+   * @returns the number of new coupons, and the orders without one: unpaid or missing
    */
   issue(orderIds: readonly string[]): Promise<{ readonly issued: number; readonly unpaid: readonly string[] }>;
 
-  /**
-   * Returns which of these orders have no coupon, including unpaid orders and orders that do not exist.
-   * @throws OperationalError mysql
-   */
+  /** Returns the orders without a coupon, including unpaid and missing orders. */
   withoutCoupon(orderIds: readonly string[]): Promise<string[]>;
 }

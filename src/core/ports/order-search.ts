@@ -9,7 +9,7 @@ export interface OrderFilter {
   readonly fromMs?: number;
   /** Minted before this time, Unix ms. */
   readonly toMs?: number;
-  /** Paid at this time or later, Unix ms. The result is then sorted by the time of payment. */
+  /** Paid at this time or later, Unix ms. Sorts by payment. */
   readonly paidFromMs?: number;
   /** Paid before this time, Unix ms. Needs `paidFromMs`. */
   readonly paidToMs?: number;
@@ -26,9 +26,7 @@ export interface OrderDetails {
   readonly paymentId: string | null;
 }
 
-/**
- * A page of the result. Even a short or empty page may be followed by more pages: the search ends where `next` is null.
- */
+/** Even a short or empty page may have a next one: the search ends where `next` is null. */
 export interface OrderPage {
   readonly orders: readonly ShownOrder[];
   /** Start of the next page, an opaque text. */
@@ -45,29 +43,17 @@ export const isServed = ({ userId, saleId, fromMs, paidFromMs, paidToMs }: Order
   (paidToMs === undefined && (userId !== undefined || saleId !== undefined || fromMs !== undefined));
 
 /**
- * Finds orders without needing an index of its own: the orders of a user by the unique key of their requests, newest
- * sale first; the orders of a sale by its ranges of ids; paid orders by the time of their payment; all others by order
- * id, which follows the order of time. Each page reads a bounded number of rows.
+ * Needs no index of its own. Finds the orders of a user by the unique key of their requests, newest sale first; of a
+ * sale by its ranges of ids; paid orders by the time of payment; others by order id, which follows time. Each page
+ * reads a bounded number of rows. Methods throw OperationalError mysql.
  */
 export interface OrderSearch {
-  /**
-   * Returns the next page.
-   * @param after `next` of the previous page; null for the first page
-   * @returns null if `after` does not belong to this search
-   * @throws OperationalError mysql
-   */
+  /** Returns null if `after` is not of this search. @param after `next` of the previous page, or null */
   page(filter: OrderFilter, after: string | null, max: number): Promise<OrderPage | null>;
 
-  /**
-   * Returns the currency of each order, by order id. Orders that do not exist are left out.
-   * @param orderIds a small number of ids
-   * @throws OperationalError mysql
-   */
+  /** Returns currencies by order id, without orders that do not exist. @param orderIds only a few */
   currenciesOf(orderIds: readonly string[]): Promise<ReadonlyMap<string, string>>;
 
-  /**
-   * Returns the details of these orders, by order id.
-   * @throws OperationalError mysql
-   */
+  /** Returns the details by order id. */
   detailsOf(orders: readonly Order[]): Promise<ReadonlyMap<string, OrderDetails>>;
 }

@@ -2,9 +2,8 @@ import type { MoneyState } from '../order.js';
 import type { Release } from './batch-store.js';
 
 /**
- * The payload of an outbox row of kind `batch_recorded`: one row per batch, committed with the rows of the batch. The
- * relay makes payment deadlines and order events from it. The key of the row is the batch id, and `created_at` is the
- * time of the orders.
+ * Payload of `batch_recorded`: one row per batch, committed with its rows, for payment deadlines and order events. The
+ * key is the batch id; `created_at` is the time of the orders.
  */
 export interface BatchRecorded {
   readonly batchId: string;
@@ -20,26 +19,16 @@ export interface BatchRecorded {
   readonly traceparent?: string;
 }
 
-/**
- * Metadata as JSON by order id. Contains at least one order, and is absent if no order has metadata. In its text, order
- * ids occur in quotes only as names, so a trace can find the rows of an order.
- */
+/** JSON by order id, for at least one order. Order ids are in quotes only as names: a trace can find their rows. */
 export type MetadataTexts = Readonly<Record<string, string>>;
 
 /** Transitions of an unpaid order. */
 export type PurchaseMove = 'paid' | 'cancelled' | 'expired';
-/**
- * Transitions of the money of a paid order.
- * - `refund_failed`: the provider refused, or the money came back to the shop
- * - `dispute_won`: the bank decided for the shop
- */
+/** Moves of the money of a paid order. `refund_failed`: refused, or the money came back. `dispute_won`: by the shop. */
 export type MoneyMove = MoneyState | 'refund_failed' | 'dispute_won';
 export type OrderMove = PurchaseMove | MoneyMove;
 
-/**
- * The payload of an outbox row of kind `orders_moved`: orders of one sale that made the same transition in one
- * transaction. The key of the row is the first order id.
- */
+/** Payload of `orders_moved`: orders of one sale that made one transition together. The key is the first order id. */
 export interface OrdersMoved {
   readonly move: OrderMove;
   readonly saleId: string;
@@ -61,7 +50,7 @@ export interface OutboxRow<K extends OutboxKind> {
   /** Decimal; grows with time. */
   readonly outboxId: string;
   readonly kind: K;
-  /** Null if the payload cannot be read. */
+  /** Null if unreadable. */
   readonly payload: OutboxPayloads[K] | null;
   /** Time of the transaction, Unix ms on the clock of MySQL. */
   readonly createdAtMs: number;
@@ -77,43 +66,23 @@ export interface OutboxBacklog {
   readonly oldestMs: number;
 }
 
-/** Work that must follow committed transactions. Several keepers may lease rows at once. */
+/** Work that must follow committed transactions, for several keepers. Methods throw OperationalError mysql. */
 export interface Outbox {
-  /**
-   * Leases at most `max` due rows of a kind for `leaseMs`, longest overdue first. A row that is neither done nor
-   * postponed by then is due again.
-   * @throws OperationalError mysql; some rows may be leased and are due again after `leaseMs`
-   */
+  /** Leases due rows for `leaseMs`, longest overdue first. A row neither done nor postponed by then is due again. */
   lease<K extends OutboxKind>(kind: K, max: number, leaseMs: number): Promise<OutboxRow<K>[]>;
 
-  /**
-   * Marks rows as done, permanently. Has no effect on a row that is done already.
-   * @throws OperationalError mysql
-   */
+  /** Marks rows as done for good. Safe to repeat. */
   markDone(outboxIds: readonly string[]): Promise<void>;
 
-  /**
-   * Makes rows due again in `delayMs`. A row that is done stays done.
-   * @throws OperationalError mysql
-   */
+  /** Makes rows due again in `delayMs`. A row that is done stays done. */
   postpone(outboxIds: readonly string[], delayMs: number): Promise<void>;
 
-  /**
-   * Makes rows that were leased but not tried due again in `delayMs`. The lease then does not count as an attempt.
-   * @throws OperationalError mysql
-   */
+  /** Gives back rows that were leased but not tried: the lease does not count as an attempt. */
   giveBack(outboxIds: readonly string[], delayMs: number): Promise<void>;
 
-  /**
-   * Counts the rows that are not done, with one entry per kind.
-   * @throws OperationalError mysql
-   */
+  /** Counts the rows that are not done, with one entry per kind. */
   backlog(): Promise<OutboxBacklog[]>;
 
-  /**
-   * Removes at most `max` rows of each kind that were done more than `olderThanMs` ago.
-   * @returns the number of removed rows
-   * @throws OperationalError mysql; some rows may be removed
-   */
+  /** Removes at most `max` rows of each kind, done more than `olderThanMs` ago. Returns their number. */
   removeDone(olderThanMs: number, max: number): Promise<number>;
 }

@@ -19,17 +19,11 @@ export interface OpenAttempt {
 
 export type AttemptName = Pick<OpenAttempt, 'orderId' | 'key'>;
 
-/**
- * Maximum number of declined charges per order, and per buyer within an hour. When a bound is reached, no further
- * charge begins.
- */
+/** Maximum number of declined charges, per order and per buyer within an hour. Then no further charge begins. */
 export interface DeclineBound {
   readonly perOrder: number;
   readonly perBuyerHour: number;
-  /**
-   * Called with the order locked when a bound is reached.
-   * @returns whether the charge is refused
-   */
+  /** Called with the order locked when a bound is reached. @returns whether the charge is refused */
   refuses(): boolean;
 }
 
@@ -42,9 +36,9 @@ export interface CouponUse {
 /**
  * - `opened`: this call may charge
  * - `paid`: the coupon covers the whole amount, so the order is paid without a charge
- * - `coupon_refused`: the coupon has been used in the meantime, or the key belongs to a charge of a different amount
- * - `decline_limit_reached`: too many charges of the order or of its buyer were declined
- * - `in_progress`: a charge with another key may be under way or made, so no other charge may begin
+ * - `coupon_refused`: the coupon was used in the meantime, or the key belongs to a charge of another amount
+ * - `decline_limit_reached`: too many declined charges of the order or its buyer
+ * - `in_progress`: a charge with another key may be under way or made, so no other may begin
  * - `wrong_state`: the order can no longer be paid
  */
 export type OpenOutcome =
@@ -56,17 +50,17 @@ export type OpenOutcome =
   | { readonly outcome: 'in_progress'; readonly other: OpenAttempt };
 
 /**
- * Charges that were begun. Each attempt is committed before the provider is asked for money, so that after a crash it
- * is known which provider to ask, and with which key. Several keepers may work on the attempts.
+ * Charges that were begun. Each attempt is committed before the provider is asked for money, so after a crash it is
+ * known which provider to ask, and with which key. Several keepers may work on them. Methods throw OperationalError
+ * mysql.
  */
 export interface PaymentAttempts {
   /**
    * Opens an attempt: a charge with this key is about to begin, for the first time or again. An order has only one open
-   * key at a time. After `askAfterMs`, a keeper asks for the result.
-   * @param bound applies to keys that were not charged before; null means no bound. Concurrent charges of one buyer do
-   * not count each other
-   * @param coupon is reserved in the same transaction; `amountCents` is the remaining amount. Null means no coupon
-   * @throws OperationalError mysql; then nothing may be charged
+   * key at a time. After `askAfterMs`, a keeper asks for the result. After an error, nothing may be charged.
+   * @param bound for keys that were not charged before; null: no bound. Concurrent charges of a buyer do not count each
+   * other
+   * @param coupon reserved in the same transaction; `amountCents` is the rest. Null: no coupon
    */
   open(
     orderId: string,
@@ -78,29 +72,18 @@ export interface PaymentAttempts {
   ): Promise<OpenOutcome>;
 
   /**
-   * Closes an attempt once the provider's answer is final and any money is recorded. A coupon that the attempt has
-   * reserved becomes free.
-   * @param attempt if it has a `version`, the attempt is closed only if it has been neither opened nor leased since
-   * @throws OperationalError mysql; the attempt may stay open, and a keeper then closes it
+   * Ends an attempt once the provider's answer is final and any money is recorded. Frees a reserved coupon. After an
+   * error, a keeper closes it.
+   * @param attempt with a `version`, only if neither opened nor leased since
    */
   close(attempt: AttemptName & { readonly version?: number }, end: AttemptEnd): Promise<void>;
 
-  /**
-   * Returns the open attempts of one order, at most ten. Releases before 1.1.0 opened an attempt for every key of a
-   * buyer.
-   * @throws OperationalError mysql
-   */
+  /** Returns at most ten attempts. Releases before 1.1.0 opened an attempt for every key of a buyer. */
   openOf(orderId: string): Promise<OpenAttempt[]>;
 
-  /**
-   * Leases at most `max` due open attempts for `leaseMs`, longest overdue first.
-   * @throws OperationalError mysql; some attempts may be leased and are due again after `leaseMs`
-   */
+  /** Leases due attempts for `leaseMs`, longest overdue first. */
   lease(max: number, leaseMs: number): Promise<OpenAttempt[]>;
 
-  /**
-   * Makes an attempt due again in `delayMs`. `error` says what was wrong, for people.
-   * @throws OperationalError mysql
-   */
+  /** Makes an attempt due again in `delayMs`. `error` is for people. */
   postpone(attempt: AttemptName, delayMs: number, error: string): Promise<void>;
 }

@@ -27,7 +27,7 @@ export interface OwnReport {
   readonly report: ProgramReport;
   /** When it was made, on the monotonic clock. */
   readonly atMs: number;
-  /** Why Redis does not store the reports, for people, and since when, Unix ms. Null if Redis stored this one. */
+  /** Why Redis does not store the reports, for people, and since when, Unix ms, or null. */
   readonly refusal: { readonly why: string; readonly sinceMs: number } | null;
 }
 
@@ -36,33 +36,21 @@ export interface LiveProgram extends ProgramReport {
   readonly seenMsAgo: number;
 }
 
-/** Collects the reports of all running processes for operators. */
+/** Collects the reports of all running processes for operators. Methods throw OperationalError redis. */
 export interface ProgramReports {
   /**
    * Replaces the report of a process.
    * @param processId never used twice
-   * @param lifeMs a process that sends no new report within this time, on the clock of the store, counts as gone
-   * @throws OperationalError redis
+   * @param lifeMs without a new report, it counts as gone after this time, on the clock of the store
    */
   report(processId: string, report: ProgramReport, lifeMs: number): Promise<void>;
 
-  /**
-   * Removes the report when the process ends. Does nothing if there is no report.
-   * @throws OperationalError redis
-   */
+  /** Removes the report when the process ends. Does nothing without a report. */
   withdraw(processId: string): Promise<void>;
 
-  /**
-   * Returns the reports of all live processes, at most 1000, by kind and id. Leaves out a report that cannot be read
-   * because another release wrote it.
-   * @throws OperationalError redis
-   */
+  /** Returns at most 1000 reports, by kind and id. Omits unreadable reports of other releases. */
   live(): Promise<readonly LiveProgram[]>;
 
-  /**
-   * Returns the processes that stopped reporting within the last hour without withdrawing their report, and that no
-   * newer process of the same kind has replaced.
-   * @throws OperationalError redis
-   */
+  /** Returns processes that fell silent within an hour, unless they withdrew or a newer process of their kind came. */
   vanished(): Promise<readonly SeenProgram[]>;
 }

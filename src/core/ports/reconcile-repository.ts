@@ -31,71 +31,50 @@ export interface OrderCursor {
 }
 
 export interface OrderPage {
-  /** May be empty. */
   readonly rows: readonly AgedOrder[];
   /** Null if there are no more orders. */
   readonly next: OrderCursor | null;
 }
 
-/** Reads a sale and all its rows. */
+/** Reads a sale and all its rows. Methods throw OperationalError mysql. */
 export interface SaleRows {
-  /** @throws OperationalError mysql */
   findSale(saleId: string): Promise<Sale | null>;
 
   /**
-   * Returns the next orders of the sale, by ascending id. Uses the ranges that the writers recorded with the orders, so
-   * it reads nothing of other sales.
+   * Returns the next orders by ascending id. Uses the ranges recorded with the orders, so it reads nothing of other
+   * sales.
    * @param from null starts at the first orders
-   * @throws OperationalError mysql
    */
   orderPage(saleId: string, from: OrderCursor | null): Promise<OrderPage>;
 
   /**
-   * Returns orders of the sale that are in no recorded range, because a worker of an older version wrote them, or
-   * someone by hand. Reads all orders since the sale opened, so call this only if the orders of `orderPage` do not add
-   * up to `sold`.
-   * @throws OperationalError mysql
+   * Returns orders in no recorded range: written by a worker of an older version, or by hand. Reads all orders since
+   * the sale opened, so call it only if the orders of `orderPage` do not add up to `sold`.
    */
   unlistedOrders(sale: Sale): AsyncIterable<readonly AgedOrder[]>;
 }
 
-/** Reads the rows for a comparison with a live sale. */
+/** Reads the rows for a comparison with a live sale. Methods throw OperationalError mysql. */
 export interface ReconcileRepository extends SaleRows {
-  /**
-   * Returns the rows of these purchases, no matter which batch wrote them.
-   * @throws OperationalError mysql
-   */
+  /** Returns the rows of these purchases, whichever batch wrote them. */
   rowsOf(saleId: string, purchases: readonly Pick<PurchaseName, 'userId' | 'requestId'>[]): Promise<AgedOrder[]>;
 
-  /**
-   * Counts the releases of this sale in the outbox that are not done.
-   * @throws OperationalError mysql
-   */
+  /** Counts the releases of this sale in the outbox that are not done. */
   undoneReleases(saleId: string): Promise<number>;
 
   /**
-   * Returns whether the stock of the sale is being changed, or has changed since the sale was read. Redis and MySQL
-   * then differ for a moment although nothing is wrong.
-   * @throws OperationalError mysql
+   * Returns whether the stock is being changed, or has changed since the sale was read: Redis and MySQL then differ for
+   * a moment although nothing is wrong.
    */
   isRestocked(sale: Pick<Sale, 'saleId' | 'stock'>): Promise<boolean>;
 
-  /**
-   * Returns which of these batches have a parked dead letter.
-   * @throws OperationalError mysql
-   */
+  /** Returns the batches that have a parked dead letter. */
   parkedBatches(batchIds: readonly string[]): Promise<Set<string>>;
 
-  /**
-   * Returns the stuck outbox rows of this sale, oldest first.
-   * @throws OperationalError mysql
-   */
+  /** Returns the stuck outbox rows of this sale, oldest first. */
   stuckRows(saleId: string, limits: StuckLimits, max: number): Promise<StuckRow[]>;
 
-  /**
-   * Returns whether this outbox row is done. A missing row was done and then removed.
-   * @throws OperationalError mysql
-   */
+  /** Returns true also for a missing row, which was done and then removed. */
   isDone(outboxId: string): Promise<boolean>;
 }
 

@@ -5,13 +5,13 @@ import type { SaleFinding } from '../sale-finding.js';
  * - `findings`: something was found
  * - `partly`: nothing was found, but not everything was compared: another run was working on a sale, a sale failed, the
  *   run was ended early, or a sale has more candidates than one run checks
- * - `none`: nothing was compared at all
+ * - `none`: nothing was compared
  * - `failed`: a dependency failed, so the run says nothing
  */
 export const RUN_OUTCOMES = ['match', 'findings', 'partly', 'none', 'failed'] as const;
 export type RunOutcome = (typeof RUN_OUTCOMES)[number];
 
-/** A run that has ended. Times in Unix ms on the clock of MySQL. */
+/** Times in Unix ms on the clock of MySQL. */
 export interface ReconcileRun {
   /** Decimal; grows with time. */
   readonly runId: string;
@@ -21,7 +21,7 @@ export interface ReconcileRun {
   readonly applied: boolean;
   readonly actor: string;
   readonly startedAtMs: number;
-  /** Null if the run is still running or has died. */
+  /** Null if still running or dead. */
   readonly finishedAtMs: number | null;
   readonly outcome: RunOutcome | null;
   readonly figures: Readonly<Record<string, number>>;
@@ -35,7 +35,7 @@ export interface RunResult {
   readonly findings: readonly SaleFinding[];
 }
 
-/** The right to reconcile a sale, or the process that has it now. */
+/** The right to reconcile a sale, or the process that has it. */
 export type SaleLease =
   | { readonly outcome: 'held' }
   | { readonly outcome: 'taken'; readonly owner: string; readonly untilMs: number };
@@ -46,42 +46,26 @@ export interface RunFilter {
   readonly beforeId?: string;
 }
 
-/** The record of runs, and the right to start one. */
+/** The record of runs, and the right to start one. Methods throw OperationalError mysql. */
 export interface ReconcileRuns {
   /**
-   * Takes or renews the right to reconcile a sale. Only one owner at a time has it. If the owner dies, the right ends
-   * after `leaseMs`.
+   * Takes or renews the right to reconcile a sale, which one owner has at a time. If the owner dies, it ends after
+   * `leaseMs`.
    * @param owner unique per run
-   * @throws OperationalError mysql
    */
   lease(saleId: string, owner: string, leaseMs: number): Promise<SaleLease>;
 
-  /**
-   * Gives the right back. Does nothing if another process has it.
-   * @throws OperationalError mysql
-   */
+  /** Gives the right back, unless another process has it. */
   free(saleId: string, owner: string): Promise<void>;
 
-  /**
-   * Records that a run begins.
-   * @returns the number of the run
-   * @throws OperationalError mysql
-   */
+  /** @returns the number of the run */
   begin(run: { readonly saleId: string | null; readonly applied: boolean; readonly actor: string }): Promise<string>;
 
-  /** @throws OperationalError mysql */
   end(runId: string, result: RunResult): Promise<void>;
 
-  /**
-   * Removes the records of runs that began more than `keepMs` ago, at most `max`.
-   * @returns the number of removed records
-   * @throws OperationalError mysql
-   */
+  /** Removes at most `max` runs that began more than `keepMs` ago. Returns their number. */
   removeOld(keepMs: number, max: number): Promise<number>;
 
-  /**
-   * Lists runs, newest first.
-   * @throws OperationalError mysql
-   */
+  /** Lists runs, newest first. */
   list(filter: RunFilter, max: number): Promise<ReconcileRun[]>;
 }

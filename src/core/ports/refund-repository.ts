@@ -1,4 +1,4 @@
-/** `due` until the provider has given the money back, or a person has claimed the refund to pay it by hand. */
+/** `due` until the provider has given the money back, or a person pays it by hand. */
 export const REFUND_STATES = ['due', 'refunded'] as const;
 export type RefundState = (typeof REFUND_STATES)[number];
 
@@ -18,39 +18,23 @@ export interface LeasedRefund extends Pick<Refund, 'paymentId' | 'orderId' | 'am
   readonly attempts: number;
 }
 
-/** Money owed back to buyers. A refund is written together with its payment. Several keepers may work on refunds. */
+/** Money owed back to buyers, stored with its payment, for several keepers. Methods throw OperationalError mysql. */
 export interface RefundRepository {
-  /**
-   * Leases at most `max` due refunds for `leaseMs`, oldest first. A refund that is neither done nor postponed by then
-   * is due again.
-   * @throws OperationalError mysql; some refunds may be leased and are due again after `leaseMs`
-   */
+  /** Leases due refunds for `leaseMs`, oldest first. A refund neither done nor postponed by then is due again. */
   lease(max: number, leaseMs: number): Promise<LeasedRefund[]>;
 
-  /**
-   * Marks the money as given back, permanently. Safe to repeat.
-   * @returns false if the refund was no longer due, because another keeper or a person has marked it
-   * @throws OperationalError mysql
-   */
+  /** Marks the money as given back, for good. Returns false if another keeper or a person has marked it. */
   markRefunded(paymentId: string): Promise<boolean>;
 
   /**
-   * Makes a refund due again in `delayMs`. `error` says what was wrong, for people. A refund that was paid stays
-   * `refunded`. Does nothing if the lease has passed to another keeper, which may already be asking the provider.
-   * @param lease as returned by `lease`
-   * @throws OperationalError mysql
+   * Makes a refund due again in `delayMs`; `error` is for people. A paid refund stays `refunded`. Does nothing if
+   * another keeper has the lease, which may already be asking the provider.
    */
   postpone(lease: Pick<LeasedRefund, 'paymentId' | 'attempts'>, delayMs: number, error: string): Promise<void>;
 
-  /**
-   * Returns the refunds of one order, oldest first.
-   * @throws OperationalError mysql
-   */
+  /** Returns the refunds of one order, oldest first. */
   refundsOf(orderId: string): Promise<Refund[]>;
 
-  /**
-   * Returns whether the money of this payment is owed back or was given back.
-   * @throws OperationalError mysql
-   */
+  /** Returns whether the money of this payment is owed back or was given back. */
   has(paymentId: string): Promise<boolean>;
 }

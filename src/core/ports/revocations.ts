@@ -1,4 +1,4 @@
-/** A revocation. A revoked token is refused although its signature and times are valid. */
+/** A revoked token is refused although its signature and times are valid. */
 export type NewRevocation =
   /** Revokes every token of this user that was issued before this time (Unix ms) or has no issue time. */
   | { readonly userId: string; readonly issuedBeforeMs: number }
@@ -13,25 +13,14 @@ export type Revocation = NewRevocation & {
   readonly atMs: number;
 };
 
-/** Keeps revocations for longer than any token can live. */
+/** Keeps revocations for longer than any token can live. Methods throw OperationalError mysql. */
 export interface RevocationRepository {
-  /**
-   * Stores a revocation, with its row in the audit log, and forgets some old revocations.
-   * @throws OperationalError mysql; the revocation may be stored all the same, and repeating it does no harm
-   */
+  /** Stores a revocation with its audit entry, and forgets some old ones. After an error, repeating does no harm. */
   add(revocation: NewRevocation, actor: string): Promise<Revocation>;
 
-  /**
-   * Returns the revocations after this number, in order.
-   * @param lifeMs maximum age of a revocation, on the clock of MySQL
-   * @throws OperationalError mysql
-   */
+  /** Returns revocations after this number, in order. @param lifeMs maximum age, on the clock of MySQL */
   after(number: number, lifeMs: number, max: number): Promise<Revocation[]>;
 
-  /**
-   * Returns the newest revocations first.
-   * @param before only revocations with a lower number
-   * @throws OperationalError mysql
-   */
+  /** Returns the newest first. @param before only lower numbers */
   newest(max: number, before?: number): Promise<Revocation[]>;
 }

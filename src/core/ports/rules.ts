@@ -1,11 +1,11 @@
-/** A version of the admission rules. `rules` is JSON that the store does not check. */
+/** A version. `rules` is JSON that the store does not check. */
 export interface StoredRules {
-  /** Rises by 1 with each change. 0 if no rules were ever published. */
+  /** Rises by 1 with each change. 0 before the first publication. */
   readonly version: number;
   readonly rules: unknown;
 }
 
-/** The newest version with its canary, which is stored apart: the previous release reads the rules without it. */
+/** The newest version. Its canary is stored apart: the previous release reads the rules without it. */
 export interface StoredInForce extends StoredRules {
   /** JSON that the store has not checked. Null: no canary runs. */
   readonly canary: unknown;
@@ -31,43 +31,34 @@ export interface VersionParts {
 
 export type StoreOutcome =
   | { readonly outcome: 'stored'; readonly version: number }
-  /** Another publication came first. `version` is now the newest one. */
+  /** Another publication came first and made this version. */
   | { readonly outcome: 'version_conflict'; readonly version: number };
 
-/** Keeps every version of the rules. */
+/** Keeps every version of the rules. Methods throw OperationalError mysql. */
 export interface RuleRepository {
-  /** Returns the newest rules; version 0 without rules when none were published. @throws OperationalError mysql */
+  /** Returns the newest rules; version 0 before the first publication. */
   current(): Promise<StoredInForce>;
 
-  /**
-   * Returns a version, or null if it does not exist.
-   * @throws OperationalError mysql
-   */
+  /** Returns null if the version does not exist. */
   find(version: number): Promise<StoredRules | null>;
 
   /**
-   * Stores new rules as version `expectedVersion + 1`, with their canary and their row in the audit log, if
-   * `expectedVersion` is the newest version.
-   * @throws OperationalError mysql; the rules may be stored all the same: `current` shows it
+   * Stores version `expectedVersion + 1` with its canary and audit entry, if `expectedVersion` is the newest. After an
+   * error, `current` shows whether it is stored.
    */
   store(rules: object, expectedVersion: number, actor: string, parts?: VersionParts): Promise<StoreOutcome>;
 
-  /**
-   * Returns the age of a version on the clock of MySQL, or null if it does not exist.
-   * @throws OperationalError mysql
-   */
+  /** Returns the age of a version on the clock of MySQL, or null. */
   ageMs(version: number): Promise<number | null>;
 
-  /** Returns the newest changes first. @throws OperationalError mysql */
+  /** Returns the newest changes first. */
   history(max: number): Promise<RuleChange[]>;
 }
 
 /**
- * The answer of the broadcast to a reader of one version.
- * - `level`: no newer rules
- * - `newer`: newer rules
- * - `behind`: the broadcast does not have that version either, or has newer rules without their canary, as the previous
- *   release announces them; the caller must read the repository and announce the rules
+ * Answer to a reader of one version. `level`: there are no newer rules.
+ * - `behind`: the broadcast lacks that version too, or has newer rules without their canary, as the previous release
+ *   announces them; the caller must read the repository and announce the rules
  */
 export type RuleUpdate =
   | { readonly is: 'level' }
@@ -97,45 +88,33 @@ export interface RuleReport {
   /** The machine and its process id, for people. */
   readonly host: string;
   readonly pid: number;
-  /**
-   * The version that this api follows. Null if it has had no usable rules since its start and therefore admits no
-   * buyer.
-   */
+  /** Null if the api has had no usable rules since its start: it admits no buyer. */
   readonly version: number | null;
-  /** A newer version that the api cannot use, with a sentence for each reason. */
+  /** A newer version that the api cannot use, with a sentence per reason. */
   readonly refused: { readonly version: number; readonly reasons: readonly string[] } | null;
-  /** Null if the api follows no canary. */
+  /** Null without a canary. */
   readonly canary: CanaryCounts | null;
 }
 
-/** Collects the rule reports of all apis for operators. */
+/** Collects the rule reports of all apis for operators. Methods throw OperationalError redis. */
 export interface RuleReports {
   /**
    * Replaces the report of an api.
-   * @param lifeMs an api that sends no new report within this time, on the clock of the store, counts as gone
-   * @throws OperationalError redis
+   * @param lifeMs without a new report, it counts as gone after this time, on the clock of the store
    */
   report(report: RuleReport, lifeMs: number): Promise<void>;
 
-  /**
-   * Removes the report when the process ends. Does nothing if there is no report.
-   * @throws OperationalError redis
-   */
+  /** Removes the report when the process ends. Does nothing without a report. */
   withdraw(processId: string): Promise<void>;
 
-  /**
-   * Returns the reports of all live apis, at most 1000, in no order. A report that cannot be read, because another
-   * release wrote it, counts as following no version.
-   * @throws OperationalError redis
-   */
+  /** Returns at most 1000 reports, in no order. An unreadable report of another release follows no version. */
   live(): Promise<readonly RuleReport[]>;
 }
 
-/** Brings new rules to every process within a second. It may lose rules; the repository is authoritative. */
+/** Brings new rules to every process within a second, but may lose some. Methods throw OperationalError redis. */
 export interface RuleBroadcast {
-  /** @throws OperationalError redis */
   newerThan(version: number): Promise<RuleUpdate>;
 
-  /** Announces these rules, unless newer rules were announced. Safe to repeat. @throws OperationalError redis */
+  /** Announces these rules, unless newer rules were announced. Safe to repeat. */
   announce(stored: StoredInForce): Promise<void>;
 }

@@ -7,11 +7,11 @@ export interface SaleChange {
   readonly title?: string;
   readonly priceCents?: number;
   readonly closesAtMs?: number;
-  /** Total units offered from the change on. */
+  /** Total units offered. */
   readonly stock?: number;
   /** Time to pay, for orders recorded after the change. */
   readonly paymentWindowMs?: number;
-  /** Terms of the coupons that are issued after the change. Null: no coupons. */
+  /** Terms of coupons issued after the change. Null: no coupons. */
   readonly coupon?: string | null;
 }
 
@@ -20,31 +20,30 @@ export interface SaleEdit {
   /** Decimal; grows within a sale. */
   readonly editId: string;
   readonly saleId: string;
-  /** Units to add. If negative, units to take; MySQL then lowers the stock only after Redis has given them up. */
+  /** Units to add, or if negative to take: MySQL lowers the stock only after Redis has given them up. */
   readonly units: number;
   /** The epoch of the sale when MySQL was changed. For units to take, the epoch when Redis was last asked for them. */
   readonly epoch: number;
 }
 
-/** `begun` until Redis has made the change. `refused` means that too few units were free and nothing was changed. */
+/** `begun` until Redis has made the change. `refused`: too few free units; nothing was changed. */
 export type EditState = 'begun' | 'done' | 'refused';
 
 export type EditBegun =
   | { readonly outcome: 'not_found' }
   | { readonly outcome: 'wrong_state'; readonly sale: Sale }
   | { readonly outcome: 'wrong'; readonly errors: readonly FieldError[] }
-  /** An earlier edit has not ended and must be finished first. */
+  /** An earlier edit must be finished first. */
   | { readonly outcome: 'busy'; readonly edit: SaleEdit }
   /** MySQL has made the change, except for units to take. If there is no edit, Redis has nothing to change. */
   | { readonly outcome: 'begun'; readonly sale: Sale; readonly edit: SaleEdit | null };
 
-/** Changes of sales in MySQL. The audit entry is written with the change. */
+/** Changes of sales in MySQL, each with its audit entry. Methods throw OperationalError mysql. */
 export interface SaleEdits {
   /**
-   * Makes the first part of a change, one sale at a time. If the change affects the data of a draft that Redis loads,
-   * it begins a new epoch, so that a load of the older data is detected and repaired.
+   * Makes the first part of a change, one sale at a time. A change of data that Redis loads from a draft begins a new
+   * epoch, so a load of older data is noticed and repaired.
    * @param check gets the sale before the change, and the calendar of its sku without this sale
-   * @throws OperationalError mysql
    */
   begin(
     saleId: string,
@@ -54,35 +53,22 @@ export interface SaleEdits {
   ): Promise<EditBegun>;
 
   /**
-   * Finishes an edit that Redis has made. For units to take, MySQL now lowers the stock. If MySQL has sold them in
-   * spite of that, the edit becomes `refused`, and a new edit gives the units back.
-   * @returns how the edit ended, now or before; `moved` if the sale has been rebuilt since, so that the units must be
-   * taken again
-   * @throws OperationalError mysql
+   * Ends an edit that Redis has made: MySQL now lowers the stock by units to take. If MySQL has sold them in spite of
+   * that, the edit becomes `refused`, and a new one gives the units back.
+   * @returns how the edit ended, now or before; `moved`: the sale was rebuilt since, so take the units again
    */
   finish(edit: SaleEdit): Promise<EditState | 'moved'>;
 
-  /**
-   * Ends an edit that Redis has refused for good, in this epoch.
-   * @returns the same as `finish`
-   * @throws OperationalError mysql
-   */
+  /** Ends an edit that Redis has refused for good, in this epoch. Returns like `finish`. */
   refuse(edit: SaleEdit): Promise<EditState | 'moved'>;
 
-  /**
-   * Returns the edit for the current epoch of its sale. Null if the edit has ended.
-   * @throws OperationalError mysql
-   */
+  /** Returns the edit for the current epoch of its sale. Null if it has ended. */
   takeUp(edit: SaleEdit): Promise<SaleEdit | null>;
 
-  /** Returns edits that have not ended after `afterMs`, oldest first. @throws OperationalError mysql */
+  /** Returns edits that have not ended after `afterMs`, oldest first. */
   unfinished(afterMs: number, max: number): Promise<SaleEdit[]>;
 
-  /**
-   * Deletes a draft.
-   * @returns the sale before the call, in whatever state; null if there is no such sale
-   * @throws OperationalError mysql
-   */
+  /** Deletes a draft. Returns the sale before the call, in whatever state, or null. */
   remove(saleId: string, actor: string): Promise<Sale | null>;
 }
 

@@ -1,6 +1,5 @@
 import type { Sale, NewSale, SaleState, SeenSale } from '../sale.js';
 
-/** The window of a sale that is not closed. */
 export type CalendarEntry = Pick<Sale, 'saleId' | 'sku' | 'opensAtMs' | 'closesAtMs'>;
 
 /** The actor of changes that no person requested. */
@@ -21,23 +20,15 @@ export interface SaleFilter {
   readonly order?: 'newest' | 'closed_last';
 }
 
-/**
- * The sales in MySQL, which owns them. Every change writes a row to the audit log in the same transaction: actor,
- * action, and the sale before and after.
- */
+/** MySQL owns the sales. Every change is audited in the same transaction. Methods throw OperationalError mysql. */
 export interface SaleRepository {
-  /**
-   * @param actor who requested the sale; `system` if no person did
-   * @throws OperationalError mysql
-   */
+  /** @param actor `system` if no person asked */
   create(sale: NewSale, actor?: string): Promise<Sale>;
 
   /**
-   * Creates all of these sales or none. Calls of this kind run one at a time.
-   * @param check gets the open, warm, paused and draft sales of the same skus; if it returns anything, nothing is
-   * created
+   * Creates all of these sales or none. Such calls run one at a time.
+   * @param check gets the sales of these skus that are not closed; if it returns anything, nothing is created
    * @returns the new sales in the given order, or the result of `check`
-   * @throws OperationalError mysql
    */
   createAll<W>(
     sales: readonly NewSale[],
@@ -45,31 +36,23 @@ export interface SaleRepository {
     check: (calendar: readonly CalendarEntry[]) => readonly W[],
   ): Promise<{ readonly created: readonly Sale[] } | { readonly wrong: readonly W[] }>;
 
-  /** Returns the sales of these skus that are not closed. @throws OperationalError mysql */
+  /** Returns the sales of these skus that are not closed. */
   calendar(skus: readonly string[]): Promise<CalendarEntry[]>;
 
-  /** @throws OperationalError mysql */
   find(saleId: string): Promise<Sale | null>;
 
-  /**
-   * Returns the highest id of all sales, including drafts; `0` if there is no sale.
-   * @throws OperationalError mysql
-   */
+  /** Returns the highest id of all sales, also drafts; `0` without sales. */
   newestId(): Promise<string>;
 
-  /**
-   * Lists sales, newest first, or by the end of their window, latest end first.
-   * @throws OperationalError mysql
-   */
+  /** Lists sales, newest first, or by the end of their window, latest first. */
   list(filter: SaleFilter): Promise<Sale[]>;
 
   /**
-   * Moves a sale to `to` if its state allows that (SALE_TRANSITIONS) or already is `to`. A repeated move is audited
-   * too, because its caller sets the state in Redis again. A refused move is not audited.
-   * @param actor who requested the move; `system` if no person did
-   * @param seen if the sale has changed since it was seen like this, nothing is changed or audited
-   * @returns the sale after the call, and whether it is in `to`; null if the sale does not exist
-   * @throws OperationalError mysql
+   * Moves a sale to `to` if its state allows that (SALE_TRANSITIONS) or is `to`. A repeat is audited too, because its
+   * caller sets the state in Redis again; a refused move is not.
+   * @param actor `system` if no person asked
+   * @param seen if the sale has changed since, nothing is changed or audited
+   * @returns the sale after the call, and whether it is in `to`, or null
    */
   move(
     saleId: string,
@@ -79,71 +62,46 @@ export interface SaleRepository {
   ): Promise<{ readonly sale: Sale; readonly moved: boolean } | null>;
 }
 
-/** Finds the due steps of scheduled sales for the keeper (docs/decisions/0025). The time of MySQL decides. */
+/** Finds due steps of scheduled sales (docs/decisions/0025) by MySQL's time. Methods throw OperationalError mysql. */
 export interface SaleSchedule {
   /**
    * Returns sales that the keeper runs and whose next step is due, longest overdue first: drafts and warm sales after
-   * their warm time, open and paused sales after the end of their window. Leaves out a draft whose window is over.
-   * @param behind the last sale of the previous page, as it was read; absent for the first page
-   * @throws OperationalError mysql
+   * their warm time, open and paused sales after their window. Omits drafts whose window is over.
+   * @param behind last sale of the previous page, as it was read
    */
   due(max: number, behind?: Sale): Promise<Sale[]>;
 
-  /**
-   * Returns closed sales run by the keeper whose window ended `afterMs` ago, and that no comparison has yet found equal
-   * in Redis and MySQL.
-   * @throws OperationalError mysql
-   */
+  /** Returns closed sales of the keeper, `afterMs` after their window, never found equal in Redis and MySQL. */
   toCompare(afterMs: number, max: number): Promise<Sale[]>;
 
-  /**
-   * Records, with an audit entry, that a closed sale was equal in Redis and MySQL. A repeat changes nothing.
-   * @returns whether this call made the record
-   * @throws OperationalError mysql
-   */
+  /** Records, with an audit entry, that a closed sale was equal in Redis and MySQL. A repeat returns false. */
   compared(saleId: string, actor: string): Promise<boolean>;
 
-  /** Schedules the next comparison of the sale in `afterMs`. @throws OperationalError mysql */
+  /** Makes the next comparison due in `afterMs`. */
   compareLater(saleId: string, afterMs: number): Promise<void>;
 
   /**
-   * Returns sales that are not closed and that have opened, or will open within this time, no matter whether the keeper
-   * or a person runs them. Sales whose window is over come first; each group is sorted by opening time. If there are
-   * more than `max`, sales whose window is over are left out first.
-   * @throws OperationalError mysql
+   * Returns sales that are not closed and open within this time or earlier, whoever runs them. Sales whose window is
+   * over come first, but are left out first beyond `max`. Each group is sorted by opening.
    */
   coming(withinMs: number, max: number): Promise<Sale[]>;
 }
 
 /**
- * Retired sales: they are long over, and Redis has nothing of them that MySQL lacks. First all programs stop asking
- * Redis for such a sale, then Redis forgets it.
+ * Retires sales that are long over and complete in MySQL. First all programs stop asking Redis for such a sale, then
+ * Redis forgets it. Methods throw OperationalError mysql.
  */
 export interface RetirementRepository {
-  /**
-   * Returns closed sales that are not retired and have been over for `afterMs`, earliest end first. A sale is over when
-   * its window has ended, or when it was closed, whichever came first.
-   * @throws OperationalError mysql
-   */
+  /** Returns closed sales that are not retired, `afterMs` after their closing or window's end, earliest end first. */
   due(afterMs: number, max: number): Promise<Sale[]>;
 
-  /**
-   * Retires a closed sale, with a row in the audit log.
-   * @returns false if the sale is not closed, is already retired, or has been rebuilt since it was read
-   * @throws OperationalError mysql; the sale may be retired
-   */
+  /** Retires a sale. False if not closed, already retired, or rebuilt since. After an error, it may be retired. */
   retire(sale: Pick<Sale, 'saleId' | 'epoch'>, actor: string): Promise<boolean>;
 
-  /**
-   * Returns sales that were retired `afterMs` ago and that Redis may still have.
-   * @throws OperationalError mysql
-   */
+  /** Returns sales that were retired `afterMs` ago and that Redis may still have. */
   toForget(afterMs: number, max: number): Promise<Sale[]>;
 
-  /**
-   * Records that Redis has forgotten the sale.
-   * @throws OperationalError mysql
-   */
+  /** Records that Redis has forgotten the sale. */
   forgotten(saleId: string): Promise<void>;
 }
 
@@ -153,26 +111,16 @@ export type CachedSnapshot =
   | { readonly cached: 'absent' }
   | { readonly cached: 'missing' };
 
-/** Sale snapshots shared by all api processes. An api looks in its memory first, then in this cache, then in MySQL. */
+/** Snapshots for all apis, which look in memory, then here, then in MySQL. Methods throw OperationalError redis. */
 export interface SaleSnapshotCache {
-  /** @throws OperationalError redis */
   read(saleId: string): Promise<CachedSnapshot>;
 
-  /**
-   * Takes the right to load one snapshot from MySQL, for at most `holdMs`. Returns false while another process has it.
-   * @throws OperationalError redis
-   */
+  /** Takes the right to load a snapshot from MySQL, for at most `holdMs`. False while another process has it. */
   lock(saleId: string, holdMs: number): Promise<boolean>;
 
-  /**
-   * Stores a snapshot from MySQL (null if there is no such sale) and frees the lock.
-   * @throws OperationalError redis
-   */
+  /** Stores a snapshot from MySQL (null: no such sale) and frees the lock. */
   write(saleId: string, sale: Sale | null): Promise<void>;
 
-  /**
-   * Removes a snapshot after a change of its sale.
-   * @throws OperationalError redis
-   */
+  /** Removes a snapshot after a change of its sale. */
   forget(saleId: string): Promise<void>;
 }

@@ -24,23 +24,15 @@ export interface Replay {
   readonly planned: readonly PlannedRow[];
 }
 
-/** The queries that a shadow runs on MySQL. They change nothing. */
+/** The queries that a shadow runs on MySQL. They change nothing. Methods throw OperationalError mysql. */
 export interface ShadowStore {
-  /**
-   * Returns the rows of the purchases of a batch, no matter which batch wrote them.
-   * @throws OperationalError mysql
-   */
+  /** Returns the rows of the purchases of a batch, whichever batch wrote them. */
   rowsOf(batch: Batch): Promise<WrittenRow[]>;
 
-  /**
-   * Returns whether a message, or its batch, is a dead letter.
-   * @throws OperationalError mysql
-   */
+  /** Returns whether the message, or its batch, is a dead letter. */
   isParked(message: { readonly messageId: string; readonly batchId: string | null }): Promise<boolean>;
 
-  /** @throws OperationalError mysql */
   termsOf(saleId: string): Promise<ReadonlyMap<string, SaleTerms>>;
 
-  /** @throws OperationalError mysql */
   replay(batch: Batch, rows: readonly WrittenRow[], terms: ReadonlyMap<string, SaleTerms>): Promise<Replay>;
 }

@@ -15,16 +15,10 @@ export interface SpanStart {
 /** A span that is being recorded. None of its methods throws or waits. */
 export interface Span {
   readonly traceId: string;
-  /**
-   * Identifies the span to the code that continues the work, in this process or in the receiver of a message (W3C Trace
-   * Context).
-   */
+  /** Identifies the span to code that continues the work, here or in the receiver of a message (W3C Trace Context). */
   readonly traceparent: string;
   set(fields: SpanFields): void;
-  /**
-   * Links another span, which continues this work in its own trace.
-   * @param traceparent of that span
-   */
+  /** @param traceparent of a span that continues this work in its own trace */
   link(traceparent: string): void;
   /** Ends the span. A second call changes nothing. @param error why the work failed, in a few words */
   end(error?: string): void;
@@ -32,17 +26,10 @@ export interface Span {
 
 /** Records spans of some traces. Usually returns null: the trace is not recorded, and there is nothing to do. */
 export interface Tracing {
-  /**
-   * Starts the span of a request from outside. Follows the caller's decision to record, within a limit. A request whose
-   * caller sends no trace is sampled at random.
-   */
+  /** Starts the span of a request if its caller records and a limit allows, or at random without a caller's trace. */
   startRequest(parent: TraceParent | null, start: SpanStart): Span | null;
-  /**
-   * Starts the span of work that belongs to another span.
-   * @param traceparent of that span; '' or undefined if there is none
-   */
+  /** @param traceparent of the span to which the work belongs; '' or undefined without one */
   startWork(traceparent: string | undefined, start: SpanStart): Span | null;
 }
 
-/** Records nothing. */
 export const NO_TRACING: Tracing = { startRequest: () => null, startWork: () => null };

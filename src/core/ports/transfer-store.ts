@@ -7,10 +7,9 @@ export interface BucketState extends BucketTransfers {
 }
 
 /**
- * - `transferred`: these units have left the bucket. While a transfer is open, repeated calls return it, and no other
- *   units leave
+ * - `transferred`: these units have left. While open, repeated calls return this transfer, and no other units leave
  * - `empty`: the bucket has no units
- * - `unavailable`: the bucket is not loaded, in repair, needs repair, or belongs to another epoch; nothing was changed
+ * - `unavailable`: not loaded, in repair, needs it, or in another epoch; nothing was changed
  */
 export type TransferredOut =
   | { readonly outcome: 'transferred'; readonly seq: number; readonly units: number }
@@ -22,39 +21,29 @@ export type TransferredIn =
   | { readonly outcome: 'unavailable' };
 
 /**
- * Moves units between the buckets of a sale in three steps, each in one bucket: `transferOut` takes them out and
- * remembers them, `transferIn` puts them in, `endTransfer` closes the transfer in the sending bucket. Any process may
- * finish an open transfer. A step that is repeated, late or from another epoch changes nothing.
+ * Moves units between buckets in three steps, each in one bucket: `transferOut` takes them out and remembers them,
+ * `transferIn` puts them in, `endTransfer` closes the transfer in the sending bucket. Any process may finish an open
+ * transfer. A repeated, late or foreign step (another epoch) changes nothing. Methods throw OperationalError redis;
+ * call again.
  */
 export interface TransferStore {
   /**
-   * @param buckets number of buckets of the sale
-   * @returns null if the bucket cannot be trusted, because it is not loaded, is in repair or needs repair
-   * @throws OperationalError redis. Source: lua/read-transfers-3.lua
+   * Returns null if the bucket is not loaded, in repair or needs it. Source: lua/read-transfers-3.lua
+   * @param buckets of the sale
    */
   read(ref: BucketRef, buckets: number): Promise<BucketState | null>;
 
   /**
-   * Takes half of the units out of the bucket, rounded up, but at least `least` units. Never takes more than the bucket
-   * has.
-   * @param least units, 1 or more
-   * @throws OperationalError redis; the units may be taken: call again, or leave the open transfer to the next process
-   * that finds it. Source: lua/transfer-out-3.lua
+   * Takes half of the units, rounded up, at least `least`, at most all. After an error, the next process to find the
+   * open transfer may finish it. Source: lua/transfer-out-3.lua
+   * @param least 1 or more
    */
   transferOut(from: BucketRef, to: number, epoch: number, least: number): Promise<TransferredOut>;
 
-  /**
-   * Puts the units of a transfer into the receiving bucket, once.
-   * @throws OperationalError redis; the step may be done, so call again
-   * Source: lua/transfer-in-3.lua
-   */
+  /** Puts the units into the receiving bucket, once. Source: lua/transfer-in-3.lua */
   transferIn(saleId: string, transfer: UnitTransfer, epoch: number): Promise<TransferredIn>;
 
-  /**
-   * Closes the transfer in the sending bucket. Call it only after `transferIn` has put the units in.
-   * @throws OperationalError redis; the step may be done, so call again
-   * Source: lua/transfer-end-2.lua
-   */
+  /** Call it only after `transferIn` has put the units in. Source: lua/transfer-end-2.lua */
   endTransfer(
     saleId: string,
     transfer: UnitTransfer,

@@ -8,17 +8,14 @@ import type { SaleStore } from '../../core/ports/stock-store.js';
 import { listSalesInRedis } from '../../sales/list-sales-in-redis.js';
 import { statusOfSales } from './sale-status.js';
 
-/**
- * Maximum number of closed sales to check; those that closed last come first. Older sales sell nothing anyway, because
- * their window is over.
- */
+/** The sales that closed last come first. Older sales sell nothing, because their window is over. */
 const CLOSED_MAX = 100;
-/** Number of moves of one sale in a row after which the sale is left to the next run. */
+/** After this many moves of a sale in a row, the next run continues. */
 const MOVES_MAX = 3;
 
 /**
- * Sets buckets to the state in MySQL if a process died between the two writes of a move, because a closed sale must
- * stop selling. A difference is fixed only if two runs have seen it, because a move takes time.
+ * Sets buckets to the state in MySQL if a process died between the two writes of a move: a closed sale must stop
+ * selling. A difference is fixed only if two runs have seen it, because a move takes time.
  */
 export function alignSaleStates({
   repairs,
@@ -46,9 +43,8 @@ export function alignSaleStates({
 }
 
 /**
- * Reads the row again before the write, because the list may be old by now, and a sale that its owner has just paused
- * must not reopen. Reads it once more after the write. If the write has overwritten a later move in Redis, writes the
- * new state again.
+ * Reads the row before the write, because the list may be old, and a sale that its owner has just paused must not
+ * reopen. Reads it again after the write. If the write has overwritten a later move in Redis, writes the new state.
  */
 async function align(listed: Sale, sales: SaleRepository, setState: SaleStore['setState']): Promise<void> {
   let sale = await sales.find(listed.saleId);
@@ -62,10 +58,7 @@ async function align(listed: Sale, sales: SaleRepository, setState: SaleStore['s
   }
 }
 
-/**
- * Finds sales whose buckets are in a different state. Leaves out sales that need a repair, because the repair sets
- * their state.
- */
+/** Finds sales whose buckets are in a different state. A sale that needs a repair gets its state from the repair. */
 async function salesThatDiffer(sales: readonly Sale[], repairs: RepairStore, faults: BucketFaults): Promise<Sale[]> {
   const read = await statusOfSales(sales, repairs, faults);
   // buckets that do not answer are unknown; the other buckets are set nevertheless

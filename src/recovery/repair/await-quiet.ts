@@ -7,20 +7,20 @@ import type { Log } from '../../core/ports/log.js';
 import type { RepairRepository, RepairStore } from '../../core/ports/repair-stores.js';
 
 const READ_EVERY_MS = 250;
-/** When a closed sale has this age, all its batches are written or are dead letters. */
+/** At this age, all batches of a closed sale are written or dead letters. */
 const CLOSED_LONG_AGO_MS = 24 * 3_600_000;
 
 /**
- * Waits until the workers have written the orders of the sale, so that buyers with a 202 come first. The workers must
- * have received everything that their queues held when the sale was locked, and must then have written no order of the
- * sale for `quietMs`. Quiet alone proves nothing, because batches of the sale may be queued behind batches of other
- * sales. Only if the broker never reports the progress of the workers does quiet alone decide. A batch that arrives
- * later (from a stopped worker, or after its retry) has to reacquire its units from the units left. There is no wait if
- * the sale is idle and no unreceived message belongs to it. A log line says why a sale waits.
+ * Waits until the workers have written the orders of the sale, so buyers with a 202 come first. The workers must have
+ * received all messages that were queued when the sale was locked, and then written no order of the sale for `quietMs`.
+ * Quiet alone proves nothing, because batches of the sale may be queued behind other sales; it decides only if the
+ * broker never reports the progress of the workers. A batch that arrives later (from a stopped worker, or after its
+ * retry) reacquires its units from the units left. An idle sale without unreceived messages does not wait. A log line
+ * says why a sale waits.
  * @param quietMs time without a written order after which the sale counts as quiet
  * @param waitMaxMs maximum total wait
  * @param onRead called before each read, to check that the lease is still ours
- * @throws OperationalError mysql, and any error that `onRead` throws
+ * @throws OperationalError mysql, and any error of `onRead`
  */
 export async function awaitQuiet(
   sale: Sale,
@@ -31,7 +31,6 @@ export async function awaitQuiet(
     clock,
     log,
   }: {
-    /** Reads the sale from MySQL. */
     readonly findSale: (saleId: string) => Promise<Sale | null>;
     /** Returns why a batch of the sale may still have to be written. Null if nothing suggests so. */
     readonly whyBusy: () => Promise<string | null>;
@@ -81,13 +80,10 @@ export async function awaitQuiet(
   }
 }
 
-/** A sale counts as idle if its last order has this age. Far longer than a worker takes to write a batch. */
+/** A sale whose last order has this age is idle. Far longer than a worker takes to write a batch. */
 const IDLE_AFTER_MS = 10_000;
 
-/**
- * Returns why a batch of the sale may still have to be written. Null if the sale is idle.
- * @throws OperationalError mysql, redis
- */
+/** Returns why a batch may still have to be written. Null if the sale is idle. @throws OperationalError mysql, redis */
 export async function whyBusySale(
   { saleId }: Sale,
   refs: readonly BucketRef[],
@@ -103,11 +99,11 @@ export async function whyBusySale(
   return bodies.some(({ length }) => length > 0) ? 'Redis holds batches that are not recorded' : null;
 }
 
-/** The queues of the workers as they were when a sale was locked. Each answer is null if the broker does not answer. */
+/** The queues when a sale was locked. An answer is null if the broker does not answer. */
 interface Queues {
   /** Whether the workers have received all of those messages. */
   readonly haveReceived: () => Promise<boolean | null>;
-  /** Whether a message that they have not received may belong to this sale. */
+  /** Whether an unreceived message may belong to this sale. */
   readonly mayHold: (saleId: string) => Promise<boolean | null>;
 }
 

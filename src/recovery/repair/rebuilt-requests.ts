@@ -8,10 +8,10 @@ import type { AgedOrder } from '../../core/ports/reconcile-repository.js';
 import type { StoredRequest } from '../../core/ports/reconcile-store.js';
 
 /**
- * The requests that Redis will have for a sale after its repair, and the requests still to be staged. Rows come first,
- * because they were sold. A request without a row keeps its units only if it fits into the stock, and into the limit
- * per buyer, that the rows leave. If a held request does not fit, its batch has to reacquire units, and fails if there
- * are not enough. If an order that MySQL lost does not fit, only its log line remains.
+ * The requests of a sale after its repair, and those still to be staged. Rows come first, because they were sold. A
+ * request without a row keeps its units only if it fits into the stock, and the limit per buyer, that the rows leave.
+ * If a held request does not fit, its batch has to reacquire units, and fails if there are not enough. If an order that
+ * MySQL lost does not fit, only its log line remains.
  */
 export class RebuiltRequests {
   readonly #sale: Sale;
@@ -22,7 +22,7 @@ export class RebuiltRequests {
   #unstaged: StoredRequest[][];
   rows = 0;
   held = 0;
-  /** Orders without a row that keep their entry and their units. */
+  /** Orders without a row that keep entry and units. */
   ordersLost = 0;
   /** Orders without a row for which no units are left. */
   readonly withoutRoom: StoredRequest[] = [];
@@ -47,7 +47,7 @@ export class RebuiltRequests {
     for (const [key, entry] of requests) this.#keep(key, entry);
   }
 
-  /** @returns whether a purchase of the batch has no row, so that its message is still needed */
+  /** @returns whether a purchase has no row, so its message is still needed */
   addParked({ batchId, purchases }: Batch): boolean {
     let isWanted = false;
     for (const purchase of purchases) {
@@ -65,17 +65,14 @@ export class RebuiltRequests {
     return new Set(held.map(({ userId }) => homeBucket(userId, this.#sale.buckets)));
   }
 
-  /** Takes the requests that were added since the last call, bucket by bucket, to stage them. */
+  /** Takes the requests added since the last call, by bucket. */
   takeUnstaged(): readonly (readonly StoredRequest[])[] {
     const taken = this.#unstaged;
     this.#unstaged = taken.map(() => []);
     return taken;
   }
 
-  /**
-   * The units left, in equal shares. How they were distributed before, and which units were in transit, does not
-   * matter. Never below 0, even after an oversell.
-   */
+  /** Shares the rest equally, wherever the units were before. Never below 0, even after an oversell. */
   get unitsLeft(): readonly number[] {
     const rest = { stock: Math.max(0, this.#left), buckets: this.#sale.buckets };
     const shares = Array.from({ length: rest.buckets }, (_, bucket) => unitsOfBucket(rest, bucket));

@@ -11,7 +11,7 @@ import type { RecoveryMetrics } from '../metrics.js';
 import { type RepairOptions, type RepairOrder, type RepairPorts, repairSale, type SaleRepair } from './repair-sale.js';
 import { statusOfSales } from './sale-status.js';
 
-/** Where sales that need a repair are found: the sales in MySQL, and their buckets in Redis. */
+/** Where sales that need a repair are found. */
 interface SalesAndBuckets {
   readonly sales: SaleRepository;
   readonly repairs: RepairStore;
@@ -24,14 +24,12 @@ interface SaleInNeed {
   readonly seenEpochs: readonly number[];
 }
 
-/**
- * Maximum number of sales per query, more than this system is designed for. Closed sales that closed last come first.
- */
+/** Maximum number of sales per query. Closed sales that closed last come first. */
 const SALES_MAX = 10_000;
 
 /**
  * Finds warm, open and paused sales that need a repair.
- * @param faults collects the faults of buckets that did not answer; whether their sales need a repair is unknown
+ * @param faults collects faults of silent buckets; the need of their sales is unknown
  * @throws OperationalError
  */
 async function liveInNeed({ sales, repairs }: SalesAndBuckets, faults: BucketFaults): Promise<SaleInNeed[]> {
@@ -39,9 +37,8 @@ async function liveInNeed({ sales, repairs }: SalesAndBuckets, faults: BucketFau
 }
 
 /**
- * Finds closed sales whose repair has begun and whose process has died, last closed first: in such a sale, nothing is
- * recorded or released. Any other closed sale waits until its repair is requested, because all data that Redis may have
- * lost is in MySQL.
+ * Finds closed sales, last closed first, whose repair has begun and whose process has died: nothing of them is recorded
+ * or released. Other closed sales wait for a request, because all data that Redis may have lost is in MySQL.
  * @throws OperationalError
  */
 async function closedInNeed({ sales, repairs }: SalesAndBuckets, faults: BucketFaults): Promise<SaleInNeed[]> {
@@ -49,10 +46,7 @@ async function closedInNeed({ sales, repairs }: SalesAndBuckets, faults: BucketF
   return (await inNeed(closed, repairs, faults)).filter(({ need }) => need === 'in_repair' || need === 'old_epoch');
 }
 
-/**
- * Finds closed sales that need a repair and whose repair was requested.
- * @throws OperationalError
- */
+/** Finds closed sales that need a repair that was requested. @throws OperationalError */
 async function askedInNeed(
   { sales, repairs }: SalesAndBuckets,
   max: number,
@@ -89,11 +83,7 @@ async function inNeed(sales: readonly Sale[], repairs: RepairStore, faults: Buck
 /** `not_needed` means that every bucket can be trusted and `force` was not set; nothing was changed. */
 export type OrderedRepair = SaleRepair | { readonly outcome: 'not_needed' };
 
-/**
- * Repairs a sale at the request of an operator.
- * @param force repairs the sale even if there is no need; only its epoch changes then
- * @throws OperationalError
- */
+/** Repairs a sale for an operator. If only `force` asks for it, only the epoch changes. @throws OperationalError */
 export async function repairAsked(
   saleId: string,
   force: boolean,
@@ -116,19 +106,16 @@ export interface RepairJobPorts extends RepairPorts {
 }
 
 const ACTOR = 'keeper';
-/**
- * Maximum number of repairs under way. A repair mostly waits for the workers, and after a restart of Redis a hundred
- * sales must not wait for each other.
- */
+/** A repair mostly waits for the workers. After a restart of Redis, a hundred sales must not wait for each other. */
 const REPAIRS_AT_ONCE = 24;
 
 /** Interval between checks for further sales while repairs are under way. */
 export const LOOK_EVERY_MS = 1000;
 
 /**
- * Repairs live sales, newest first. A run ends with its last repair. Until then, it also takes up sales that come to
- * need a repair, so that a short repair does not wait for a long one. A sale that is not in Redis must be missing twice
- * in a row, because `warm` may be under way.
+ * Repairs live sales, newest first. A run ends with its last repair. Until then it takes up further sales, so a short
+ * repair does not wait for a long one. A sale that is not in Redis must be missing twice in a row, because `warm` may
+ * be under way.
  */
 export function repairSales(ports: RepairJobPorts, options: RepairOptions): Job {
   const turns = new Turns();
@@ -160,8 +147,7 @@ export function repairSales(ports: RepairJobPorts, options: RepairOptions): Job 
       const faults = new BucketFaults();
       errors = [];
       do {
-        // if a check fails, other sales must not wait for the longest repair, so the check is retried while repairs are
-        // under way
+        // if a check fails, it is retried during the repairs: other sales must not wait for the longest one
         await look(faults).catch((error: unknown) => void errors.push(error));
       } while (await isAnyLeft(underWay, ports.clock));
       if (errors.length > 0) throw errors[0];
@@ -170,10 +156,7 @@ export function repairSales(ports: RepairJobPorts, options: RepairOptions): Job 
   };
 }
 
-/**
- * Waits until all repairs have ended, or until it is time for the next check.
- * @returns whether repairs are still under way
- */
+/** Waits until all repairs have ended, or until the next check. @returns whether repairs are still under way */
 async function isAnyLeft(underWay: ReadonlyMap<string, Promise<void>>, clock: Clock): Promise<boolean> {
   const pause = new AbortController();
   await Promise.race([Promise.all(underWay.values()), clock.sleep(LOOK_EVERY_MS, pause.signal)]);
@@ -251,15 +234,12 @@ async function tryRepair(
   }
 }
 
-/**
- * Publishes how many sales wait for a repair, and which live sales wait too long. Independent of the repairs, because a
- * repair may hang.
- */
+/** Publishes how many sales wait for a repair, and which live sales wait too long. Works even if a repair hangs. */
 export function watchSalesInRepair(
   { clock, metrics, ...ports }: SalesAndBuckets & { readonly clock: Clock; readonly metrics: RecoveryMetrics },
   { afterMs }: { readonly afterMs: number },
 ): Job {
-  /** saleId → when the sale was first seen to need a repair. */
+  /** saleId → when the need was first seen. */
   let since = new Map<string, number>();
   let closed = 0;
   let checkedAtMs = -Infinity;

@@ -31,11 +31,10 @@ export interface RepairOptions {
   /** The workers count as finished when they have written no order of the sale for this long, as in `awaitQuiet`. */
   readonly quietMs: number;
   readonly waitMaxMs: number;
-  /** Lease of a repair, ms. A timer and every command renew it. When it expires, another repair can take over. */
+  /** Lease of a repair, ms, renewed by a timer and every command. Then another repair can take over. */
   readonly leaseMs: number;
 }
 
-/** A request for a repair: the sale, the actor, and how to report progress. */
 export interface RepairOrder {
   /** The actor, for the audit log. */
   readonly actor: string;
@@ -46,7 +45,7 @@ export interface RepairOrder {
   readonly onStep?: (step: RepairStep) => void;
 }
 
-/** The step that has just been completed. */
+/** The step just completed. */
 export type RepairStep =
   | { readonly step: 'locked' | 'quiet' }
   | { readonly step: 'epoch'; readonly epoch: number }
@@ -55,8 +54,8 @@ export type RepairStep =
 /**
  * - `repaired`: the sale is rebuilt, in the state that MySQL has
  * - `busy`: another repair is under way
- * - `superseded`: another repair took over, or Redis was restarted again; the later steps of this repair were not done
- * - `not_found`: the sale does not exist; `draft`: it was never loaded; `retired`: it is permanently only in MySQL
+ * - `superseded`: another repair took over, or Redis restarted again; later steps of this repair were not done
+ * - `not_found`: no such sale; `draft`: never loaded; `retired`: only in MySQL for good
  */
 export type SaleRepair =
   | {
@@ -65,12 +64,9 @@ export type SaleRepair =
       readonly unitsLeft: number;
       /** Number of requests that have a row. */
       readonly rows: number;
-      /** Number of requests without a row that are held for their batch. */
+      /** Number of requests without a row, held for their batch. */
       readonly held: number;
-      /**
-       * Number of requests that are ordered in Redis but have no row. They keep their entry and units until an operator
-       * decides.
-       */
+      /** Requests ordered in Redis without a row. They keep entry and units until an operator decides. */
       readonly ordersLost: number;
       readonly tookMs: number;
     }
@@ -83,8 +79,8 @@ class Superseded extends Error {}
  * Rebuilds the data of one sale in Redis from MySQL, and from the data in Redis that is not in MySQL yet. During the
  * repair the sale is locked: no purchase is accepted, and `markRecorded` and releases are retried later. If this
  * process dies, the sale stays locked until the next repair, which starts from the beginning. Late commands of this
- * repair then have no effect.
- * @throws OperationalError; the sale stays locked until the next repair. Source: protocol rule 12
+ * repair then have no effect. Source: protocol rule 12
+ * @throws OperationalError; the sale stays locked until the next repair
  */
 export async function repairSale(
   sale: Sale,
@@ -102,8 +98,7 @@ export async function repairSale(
   const token = randomBytes(12).toString('hex');
   const leases = new Leases(refs, token, options.leaseMs, ports);
   try {
-    // Bucket 0 is locked first and swapped last, so a concurrent second repair fails there before it has locked
-    // anything.
+    // Bucket 0 is locked first and swapped last, so a second repair fails there before it has locked anything.
     for (const some of [refs.slice(0, 1), refs.slice(1)]) {
       const lock = (ref: BucketRef) => repairs.lock(ref, token, options.leaseMs, seenEpochs?.[ref.bucket]);
       const words = await Promise.all(some.map(lock));
@@ -112,8 +107,7 @@ export async function repairSale(
     }
     onStep({ step: 'locked' });
     void leases.keep();
-    // A reshard need not wait if no data is lost: batches that the workers have not written yet are held and carried
-    // over.
+    // A reshard without lost data need not wait: batches that are not written yet are held and carried over.
     const isWhole = reshard !== undefined && (await isStamped(refs.slice(0, sale.buckets), repairs));
     const findSale = (id: string): Promise<Sale | null> => sales.find(id);
     const whyBusy = (): Promise<string | null> => whyBusySale(sale, refs, ports);
@@ -124,7 +118,7 @@ export async function repairSale(
     const epochs = (await repairs.statusOf(refs)).map(({ epoch }) => epoch);
     const raised = await repository.raiseEpoch(saleId, Math.max(...epochs) + 1, actor, reshard);
     if (raised === null && reshard === undefined) return { outcome: 'not_found' };
-    // The sale was resharded in the meantime, so this repair has not locked all of its buckets.
+    // The sale was resharded in between, so this repair has not locked all buckets.
     if (raised?.buckets !== buckets) throw new Superseded();
     const { epoch } = raised;
     onStep({ step: 'epoch', epoch });
@@ -147,10 +141,7 @@ export async function repairSale(
   }
 }
 
-/**
- * The leases of the buckets of one repair. A timer renews them, because reading MySQL for a large sale, or retrying
- * during a failover, may take longer than a lease.
- */
+/** The leases of a repair. A timer renews them: reading a large sale, or retrying in a failover, takes longer. */
 class Leases {
   readonly #end = new AbortController();
   readonly #refs: readonly BucketRef[];
@@ -174,17 +165,12 @@ class Leases {
     if (words.includes('superseded')) throw new Superseded();
   }
 
-  /**
-   * @throws Superseded if the timer has noticed that another repair took over. Every command also notices it by itself
-   */
+  /** @throws Superseded if the timer has noticed that another repair took over; every command notices it too */
   readonly check = async (): Promise<void> => {
     if (this.#superseded) throw new Superseded();
   };
 
-  /**
-   * Renews until `end`. Never rejects: if Redis does not answer, it tries again, and the next command reports the
-   * fault.
-   */
+  /** Renews until `end`. Never rejects: it retries, and the next command reports the fault of Redis. */
   async keep(): Promise<void> {
     const { signal } = this.#end;
     while (!this.#superseded) {
@@ -205,8 +191,8 @@ class Leases {
 
 /**
  * Stages rows first, because they decide, then requests that have units but no row. Any row written from now on is
- * `failed`, or has reacquired its units in the new epoch, so a request that has no row now may keep its units. A
- * request that is ordered in Redis once had a row. If MySQL lost it, the entry is the last trace of the order.
+ * `failed` or has reacquired its units in the new epoch, so a request without a row may keep its units. A request that
+ * is ordered in Redis once had a row. If MySQL lost it, the entry is the last trace of the order.
  */
 async function stageRequests(
   raised: Sale,
@@ -243,10 +229,7 @@ async function stageRequests(
   return rebuilt;
 }
 
-/**
- * Whether these buckets are on the servers on which they were loaded. Checked once the buckets are locked, after which
- * nothing can be lost.
- */
+/** Whether the buckets are on the servers that loaded them. Checked once they are locked: then nothing can be lost. */
 async function isStamped(refs: readonly BucketRef[], repairs: RepairStore): Promise<boolean> {
   return (await repairs.statusOf(refs)).every(({ sameServer }) => sameServer);
 }
@@ -255,8 +238,8 @@ async function isStamped(refs: readonly BucketRef[], repairs: RepairStore): Prom
 const BATCHES_AT_ONCE = 16;
 
 /**
- * Puts each batch into `pending` of every bucket in which it has units, so that each bucket can be judged by itself and
- * the re-drive finds its batches. Without a reshard, the batches are already there and nothing is written.
+ * Puts each batch into `pending` of every bucket that has units of it, so each bucket can be judged alone and the
+ * re-drive finds its batches. Without a reshard, they are already there.
  */
 async function carryPending(
   refs: readonly BucketRef[],
@@ -264,7 +247,7 @@ async function carryPending(
   token: string,
   repairs: RepairStore,
 ): Promise<void> {
-  /** Batches that were carried into a later bucket, where this loop finds them a second time. */
+  /** Batches carried into a later bucket, where this loop finds them again. */
   const carried = new Set<string>();
   const carry = async (body: string, from: number): Promise<void> => {
     const batch = batchIn(body);
@@ -276,8 +259,7 @@ async function carryPending(
   };
   for (const ref of refs) {
     const bodies = await repairs.pendingBodies(ref);
-    // Under load, dozens of batches are on their way to the workers, each with buyers of every bucket, and the sale is
-    // locked meanwhile.
+    // Under load, dozens of batches with buyers of every bucket are on their way, while the sale is locked.
     for (let at = 0; at < bodies.length; at += BATCHES_AT_ONCE) {
       await Promise.all(bodies.slice(at, at + BATCHES_AT_ONCE).map((body) => carry(body, ref.bucket)));
     }
@@ -295,9 +277,7 @@ async function restoreMarkers(
   if ((await Promise.all([...buckets].map(restore))).includes('superseded')) throw new Superseded();
 }
 
-/**
- * Logs the data that is lost. Called before the old data is removed, because data that was not staged is lost with it.
- */
+/** Called before the old data is removed: data that was not staged is lost with it. */
 function logLost({ saleId, epoch }: Sale, { ordersLost, withoutRoom }: RebuiltRequests, log: Log): void {
   if (ordersLost > 0) log.warn({ saleId, epoch, ordersLost }, 'MySQL lost orders of this sale; their units are kept');
   for (const [request, entry] of withoutRoom) {
@@ -306,9 +286,7 @@ function logLost({ saleId, epoch }: Sale, { ordersLost, withoutRoom }: RebuiltRe
   }
 }
 
-/**
- * Stages entries in the buckets that have any. Staging twice changes nothing, so if Redis hangs, the call is repeated.
- */
+/** Staging twice changes nothing, so the call is repeated if Redis hangs. */
 async function stageAll(
   { repairs, clock }: RepairPorts,
   refs: readonly BucketRef[],
@@ -322,9 +300,9 @@ async function stageAll(
 }
 
 /**
- * Swaps all buckets to the new data. Also sets the state of the sale in Redis: if an operator moved the sale during the
- * repair, only MySQL has the new state. The last bucket comes first: a reshard moves requests only to later buckets,
- * and they must not be lost if the process dies in between.
+ * Swaps all buckets to the new data, with the state of the sale: if an operator moved it during the repair, only MySQL
+ * has the new state. The last bucket comes first: a reshard moves requests only to later buckets, and they must not be
+ * lost if the process dies in between.
  */
 async function swapAll(
   raised: Sale,

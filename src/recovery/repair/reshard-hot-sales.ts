@@ -14,10 +14,7 @@ import { repairNeedIn } from './sale-status.js';
 
 /** Buckets per master. More than 1, because some buckets share a master by chance. */
 const BUCKETS_PER_MASTER = 2;
-/**
- * Minimum time until a sale is sold out, at its current rate, or over. If it ends sooner, a split gains less than it
- * costs while the sale is locked.
- */
+/** Minimum time until a sale sells out or ends. Otherwise a split gains less than the locked sale costs. */
 const WORTH_MS = 15_000;
 
 export interface HotReshardPorts {
@@ -35,7 +32,7 @@ export interface HotReshardPorts {
 
 const ACTOR = 'keeper';
 
-/** @returns into how many buckets to split a hot sale, or null if more buckets would not help or are not allowed */
+/** @returns the new number of buckets, or null if more would not help or are not allowed */
 export function bucketsForHot(buckets: number, masters: number, bucketsMax: number): number | null {
   if (masters < 2) return null; // one server sells no faster from several buckets
   const wanted = Math.ceil((BUCKETS_PER_MASTER * masters) / buckets) * buckets;
@@ -45,9 +42,9 @@ export function bucketsForHot(buckets: number, masters: number, bucketsMax: numb
 }
 
 /**
- * Splits hot sales into more buckets, one sale per run, the hottest first. A sale is split at most once in its life,
- * even if the split fails. The keeper that is first to write its claim to the audit log does it (docs/decisions/0017).
- * @param perSecond a sale is split if all apis together count this many purchase attempts per second
+ * Splits hot sales into more buckets, one per run, the hottest first. A sale is split at most once in its life, even if
+ * the split fails. The first keeper to write its claim to the audit log does it (docs/decisions/0017).
+ * @param perSecond purchase attempts per second, over all apis, from which a sale is split
  * @param bucketsMax maximum number of buckets of a sale
  */
 export function reshardHotSales(
@@ -55,7 +52,7 @@ export function reshardHotSales(
   { perSecond, bucketsMax }: { readonly perSecond: number; readonly bucketsMax: number },
 ): Job {
   const { hot, sales, repository, masters, reshard, metrics, log } = ports;
-  /** Sales that may not be split again, as far as this process knows. MySQL decides. */
+  /** Sales that this process may not split again. MySQL decides. */
   const had = new Set<string>();
   let isReported = false;
 
@@ -100,10 +97,7 @@ export function reshardHotSales(
   };
 }
 
-/**
- * Whether the sale is selling now, is whole, and will last long enough. Uses the clock of the sale's Redis server,
- * which opens and closes the sale.
- */
+/** Whether the sale is selling, whole, and lasts long enough, by the clock of its Redis server. */
 async function isWorthIt(sale: Sale, perSecond: number, { stock, repairs }: HotReshardPorts): Promise<boolean> {
   if (sale.state !== 'open' || (await repairNeedIn(sale, repairs)) !== null) return false;
   const { buckets } = sale;

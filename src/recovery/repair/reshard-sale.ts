@@ -12,14 +12,13 @@ export interface ReshardPorts extends RepairPorts {
 export interface ReshardOrder {
   /** The actor, for the audit log. */
   readonly actor: string;
-  /** Number of buckets that the sale is to have. */
   readonly buckets: number;
 }
 
 /**
- * Splits the stock of a sale, which may be selling, into more buckets. This is a repair without loss: lock, raise the
- * epoch, rebuild all requests from the rows and the held requests, unlock. If this process dies, the sale stays locked
- * until the keeper repairs it, with the number of buckets that MySQL has.
+ * Splits the stock of a sale, which may be selling, into more buckets: a repair without loss. Locks, raises the epoch,
+ * rebuilds all requests from the rows and the held requests, unlocks. If this process dies, the sale stays locked until
+ * the keeper repairs it, with the number of buckets that MySQL has.
  * @throws OperationalError; the sale may be resharded, or locked until the keeper has repaired it
  */
 export async function reshardSale(
@@ -29,8 +28,8 @@ export async function reshardSale(
   options: RepairOptions,
 ): Promise<Resharded> {
   // Read before the sale: if another reshard comes in between, the buckets are older than the sale, which is then in
-  // repair. In the other order, the sale would be locked and then left to its lease. Includes the buckets that do not
-  // exist yet: if they exist when they are to be locked, another reshard was faster.
+  // repair. In the other order, the sale would be locked and left to its lease. Includes buckets to be made: if they
+  // exist when they are to be locked, another reshard was faster.
   const statuses = await ports.repairs.statusOf(bucketRefsOf({ saleId, buckets }));
   const sale = await ports.sales.find(saleId);
   if (sale === null) return { outcome: 'not_found' };
@@ -53,10 +52,7 @@ function refusalOf(sale: Sale, buckets: number): NotResharded | null {
   return buckets > sale.buckets && buckets % sale.buckets === 0 ? null : 'not_a_multiple';
 }
 
-/**
- * Drops the cached snapshot. If that fails, buyers lose at most one attempt, because the scripts refuse requests that
- * use the old snapshot.
- */
+/** If this fails, buyers lose at most one attempt: the scripts refuse requests with the old snapshot. */
 async function dropSnapshot(saleId: string, { forgetSnapshot, log }: ReshardPorts): Promise<void> {
   try {
     await forgetSnapshot(saleId);

@@ -5,18 +5,14 @@ import type { BucketStatus, RepairStore } from '../../core/ports/repair-stores.j
 import { type RepairNeed, repairNeedOf } from '../../core/sale-repair.js';
 import type { Sale } from '../../core/sale.js';
 
-/**
- * Returns why the data of a sale in Redis cannot be judged. Null if nothing is lost and no repair is under way.
- * @throws OperationalError redis
- */
+/** Why the data in Redis cannot be judged. Null if whole and not in repair. @throws OperationalError redis */
 export async function repairNeedIn(sale: Sale, repairs: RepairStore): Promise<RepairNeed | null> {
   return repairNeedOf(sale, await repairs.statusOf(bucketRefsOf(sale)));
 }
 
 /**
- * Reads the status of the buckets of many sales. Call it after reading the sales: an epoch only grows, so a sale that
- * is rebuilt in between does not seem to need a repair.
- * @param faults collects the faults of buckets that did not answer; the status of these buckets is missing
+ * Call it after reading the sales: an epoch only grows, so a sale rebuilt in between does not seem to need a repair.
+ * @param faults collects the faults of silent buckets, whose status is missing
  */
 export async function statusOfSales(
   sales: readonly Sale[],

@@ -10,19 +10,18 @@ const READ_BACK_TIMEOUT_MS = 5_000;
 const READ_BACK_EVERY_MS = 100;
 
 export interface TopicsTarget extends Pick<BrokerAccess, 'credentials' | 'adminTls'> {
-  /** `host:port` of a name server, or of several separated by `;`, which are asked one after the other. */
+  /** `host:port` of name servers, separated by `;`, which are asked one after the other. */
   readonly namesrvAddr: string;
   /** If null, the only cluster, or the cluster that has our topics. */
   readonly cluster: string | null;
 }
 
-/** `unchanged`: all brokers already had every topic and group. */
+/** `unchanged`: all brokers already had everything. */
 export type ApplyOutcome = 'created' | 'unchanged';
 
 /**
- * Creates topics and groups on every master broker of a cluster and reads them back. Safe to repeat. Topics and groups
- * that are not in the lists are left alone.
- * @throws OperationalError rocketmq, with a sentence for people, if a broker still lacks some of them at the end
+ * Creates topics and groups on every master of a cluster and reads them back. Safe to repeat. Leaves others alone.
+ * @throws OperationalError rocketmq, with a sentence for people, if a broker still lacks some in the end
  */
 export async function applyTopics(
   target: TopicsTarget,

@@ -4,7 +4,7 @@ import type { BrokerAccess } from '../credentials.js';
 import { askRemoting, parseAnswer, RemotingError, REQUEST, type RemotingAddress } from './remoting.js';
 import type { GroupConfig, GroupEntry, TopicConfig, TopicEntry } from './topic-lists.js';
 
-/** Parses `host:port`. @throws Error for anything else */
+/** @throws Error unless `host:port` */
 export function parseAddress(text: string, access: BrokerAccess | null = null): RemotingAddress {
   const match = /^([^:]+):(\d+)$/.exec(text.trim());
   if (match === null) throw new Error(`${text} is not host:port`);
@@ -17,10 +17,9 @@ const wayOf = (credentials: RemotingAddress['credentials'], tls: RemotingAddress
 });
 
 /**
- * Returns the master brokers of a single cluster that a name server knows. They are asked with the name server's
- * credentials.
- * @param cluster if null, the only cluster or, of several, the cluster that has our topics
- * @throws RemotingError if the name server does not answer, or knows several clusters, none of which has our topics
+ * Returns the masters of one cluster, to be asked with the name server's credentials.
+ * @param cluster null: the only cluster, or the cluster with our topics
+ * @throws RemotingError if the name server does not answer, or knows several clusters, none with our topics
  */
 export async function masterBrokers(namesrv: RemotingAddress, cluster: string | null): Promise<BrokerAddress[]> {
   const masters = parseMasters(await askRemoting(namesrv, REQUEST.clusterInfo));
@@ -51,10 +50,10 @@ async function clustersOfRoute(namesrv: RemotingAddress, known: ReadonlySet<stri
 export class NoBrokerKnown extends OperationalError {}
 
 /**
- * Asks name servers one after the other until one of them knows a broker, because each of them knows all brokers.
+ * Asks name servers one by one until one knows a broker, because each knows all brokers.
  * @param namesrvAddr one or more `host:port`, separated by `;`
- * @param cluster if null, the cluster that has our topics
- * @returns the brokers, sorted by name
+ * @param cluster null: the cluster with our topics
+ * @returns brokers sorted by name
  * @throws NoBrokerKnown; OperationalError rocketmq, if no name server answers
  */
 export async function brokersKnownTo(
@@ -81,14 +80,13 @@ export async function brokersKnownTo(
   throw new Fault('rocketmq', `NAMESRV_ADDR ${namesrvAddr}: ${why}`, { retryable: true, cause });
 }
 
-/** A master broker, and its name in the cluster. */
 export interface BrokerAddress extends RemotingAddress {
   readonly name: string;
 }
 
 export const addressOf = ({ host, port }: RemotingAddress): string => `${host}:${port}`;
 
-/** How long a broker is still listed after the name servers have forgotten it. */
+/** How long a broker is listed after the name servers have forgotten it. */
 const GONE_NAMED_MS = 3_600_000;
 
 interface GoneBroker {
@@ -97,18 +95,12 @@ interface GoneBroker {
   readonly why: string;
 }
 
-/**
- * Remembers all brokers that were ever seen. A name server forgets a dead broker at once, but inspections that share
- * this object still know of it.
- */
+/** Remembers brokers ever seen, although a name server forgets a dead one at once, for inspections that share this. */
 export class SeenBrokers {
   /** Brokers by name. `knownMs` is when a name server last knew the broker. */
   readonly #brokers = new Map<string, { readonly address: string; readonly knownMs: number }>();
 
-  /**
-   * @param known brokers that a name server knows at present
-   * @returns brokers that were known within the last hour but no longer are
-   */
+  /** @returns brokers known within the last hour but not now */
   gone(known: readonly BrokerAddress[]): GoneBroker[] {
     const nowMs = performance.now();
     for (const broker of known) this.#brokers.set(broker.name, { address: addressOf(broker), knownMs: nowMs });
@@ -136,17 +128,12 @@ export function parseMasters(body: string): (BrokerAddress & { readonly cluster:
   });
 }
 
-/**
- * Returns what `clusterList` prints as ACTIVATED, which means that the broker has loaded its store and serves requests.
- */
+/** `clusterList` prints this as ACTIVATED: the broker has loaded its store and serves requests. */
 export async function isBrokerActive(broker: RemotingAddress): Promise<boolean> {
   return (await readRuntime(broker)).brokerActive === 'true';
 }
 
-/**
- * Reads runtime information of a broker: version, rates, disk.
- * @throws RemotingError if the broker does not answer or refuses
- */
+/** Reads version, rates, disk. @throws RemotingError if the broker does not answer or refuses */
 export async function readRuntime(broker: RemotingAddress): Promise<Readonly<Record<string, string>>> {
   const { table } = parseAnswer<{ table?: Record<string, string> }>(
     await askRemoting(broker, REQUEST.brokerRuntimeInfo),
@@ -162,7 +149,6 @@ export async function readTopics(broker: RemotingAddress): Promise<Record<string
   return body.topicConfigTable ?? {};
 }
 
-/** Returns the consumer groups that a broker has stored, by name. */
 export async function readGroups(broker: RemotingAddress): Promise<Record<string, GroupConfig>> {
   const body = parseAnswer<{ subscriptionGroupTable?: Record<string, GroupConfig> }>(
     await askRemoting(broker, REQUEST.allGroupConfigs),
@@ -170,10 +156,7 @@ export async function readGroups(broker: RemotingAddress): Promise<Record<string
   return body.subscriptionGroupTable ?? {};
 }
 
-/**
- * Creates or updates a topic.
- * @throws RemotingError if the broker does not answer or refuses
- */
+/** Creates or updates a topic. @throws RemotingError if the broker does not answer or refuses */
 export async function createTopic(broker: RemotingAddress, topic: TopicEntry): Promise<void> {
   const attributes = Object.entries(topic.attributes).map(([key, value]) => `${key}=${value}`);
   await askRemoting(broker, REQUEST.updateTopic, '', {
@@ -189,10 +172,7 @@ export async function createTopic(broker: RemotingAddress, topic: TopicEntry): P
   });
 }
 
-/**
- * Creates or updates a consumer group.
- * @throws RemotingError if the broker does not answer or refuses
- */
+/** Creates or updates a consumer group. @throws RemotingError if the broker does not answer or refuses */
 export async function createGroup(broker: RemotingAddress, group: GroupEntry): Promise<void> {
   await askRemoting(broker, REQUEST.updateGroup, JSON.stringify(group));
 }

@@ -10,7 +10,7 @@ export interface StoredMessage {
   readonly physicalOffset: number;
   /** Names this position: broker address and `physicalOffset`, in hex. RocketMQ tools accept this id. */
   readonly offsetId: string;
-  /** Unix ms, on the clock of the sender (`bornAtMs`) or of the broker (`storedAtMs`). */
+  /** Unix ms, on the clock of the sender (born) or of the broker (stored). */
   readonly bornAtMs: number;
   readonly storedAtMs: number;
   /** Number of earlier deliveries to a consumer. */
@@ -24,21 +24,15 @@ export interface StoredMessage {
 const MAGIC_LONG_TOPIC = -626_843_477;
 const [COMPRESSED, BORN_HOST_V6, STORE_HOST_V6] = [1, 1 << 4, 1 << 5] as const;
 const COMPRESSION_AT = 8;
-/**
- * Compression types that mean zlib: zlib itself, and no type. A Java client compresses bodies of 4 KiB and more with
- * it.
- */
+/** zlib, or no type. A Java client compresses bodies of 4 KiB and more with it. */
 const ZLIB: readonly number[] = [0, 3];
-/** No client sends a longer body by default. A few compressed kB may claim to be many GiB. */
+/** No client sends more by default. A few compressed kB may claim to be many GiB. */
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const [V4_BYTES, V6_BYTES] = [8, 20];
 /** Length of the fixed part before the first address. */
 const LEAST_BYTES = 48;
 
-/**
- * Decodes the messages of an answer, in order, from the format of the commit log (MessageDecoder.java of 5.4.0).
- * @throws RemotingError if the answer contains a partial message
- */
+/** Reads the format of the commit log (MessageDecoder.java of 5.4.0). @throws RemotingError if a message is cut off */
 export function decodeMessages(bytes: Buffer): StoredMessage[] {
   const messages: StoredMessage[] = [];
   for (let at = 0; at < bytes.length;) {
@@ -91,10 +85,7 @@ function decodeRecord(record: Buffer): StoredMessage {
   };
 }
 
-/**
- * Inflates a zlib body. LZ4 and Zstandard bodies are left as they are, and so is a body that only claims to be
- * compressed, because any client may have sent it.
- */
+/** Leaves LZ4, Zstandard and falsely marked bodies as they are: any client may have sent them. */
 function inflated(body: Buffer, compression: number): Buffer {
   if (!ZLIB.includes(compression)) return body;
   try {
@@ -104,7 +95,7 @@ function inflated(body: Buffer, compression: number): Buffer {
   }
 }
 
-/** Parses `name 0x01 value 0x02 …`. The last 0x02 may be missing. */
+/** @param text `name 0x01 value 0x02 …`; the last 0x02 may be missing */
 function propertiesIn(text: string): Record<string, string> {
   const properties: Record<string, string> = {};
   for (const pair of text.split('\u0002')) {

@@ -14,8 +14,8 @@ import {
   type RemotingAddress,
 } from './remoting.js';
 
-// Requests that an inspection sends to a single broker. They do not change the broker. If a broker does not answer, or
-// refuses, they throw a RemotingError.
+// Requests of an inspection to a single broker. They change nothing, and throw a RemotingError if the broker does not
+// answer or refuses.
 
 export interface QueueEnds {
   readonly queueId: number;
@@ -31,7 +31,7 @@ export interface GroupQueue {
   readonly topic: string;
   readonly queueId: number;
   readonly end: number;
-  /** Offset after the last message that was given to a consumer. */
+  /** Offset after the last message given to a consumer. */
   readonly given: number;
 }
 
@@ -61,8 +61,8 @@ export async function readQueues(broker: RemotingAddress, topic: string): Promis
 }
 
 /**
- * @param topic limits the result to this topic; if absent, every topic that the group has read
- * @param none codes that mean an empty result; if there are none, a topic that the broker does not have is an error
+ * @param topic if absent, every topic that the group has read
+ * @param none codes that mean an empty result; without any, a topic that the broker lacks is an error
  */
 export async function readGroupQueues(
   broker: RemotingAddress,
@@ -88,10 +88,7 @@ const READER = 'TOOLS_CONSUMER';
 const WITH_SUBSCRIPTION = '4';
 const [NOTHING_THERE, NOTHING_FITS, OFFSET_MOVED] = [19, 20, 21] as const;
 
-/**
- * Reads up to `max` messages, starting at an offset. Does not move the offset of any group.
- * @returns an empty list if no message is kept at this offset
- */
+/** Reads up to `max` messages from an offset, without moving any group's offset. Empty if none is kept there. */
 export async function readMessages(
   broker: RemotingAddress,
   topic: string,
@@ -115,7 +112,6 @@ export async function readMessages(
   return answer === null ? [] : decodeMessages(answer.bytes);
 }
 
-/** Maximum number of messages that a pull returns. */
 const PULL_MAX = 32;
 
 /** Yields the messages of a queue from an offset up to, but not including, `end`. */
@@ -136,14 +132,13 @@ export async function* walkQueue(
 
 /** Maximum number of messages with the same key in an answer. A batch that was published again has a few messages. */
 const MESSAGES_OF_KEY_MAX = 32;
-/** Later than any message. */
 const FAR_MS = String(2 ** 52);
 
 /** Returns at most 32 messages of a topic that carry a key, oldest first. */
 export const readMessagesOfKey = (broker: RemotingAddress, topic: string, key: string): Promise<StoredMessage[]> =>
   queryMessages(broker, topic, key, ({ KEYS }) => KEYS?.split(' ').includes(key) ?? false);
 
-/** Searches the index of the broker, which contains hashes of keys and of sender ids. */
+/** Searches the broker's index of hashes of keys and sender ids. */
 async function queryMessages(
   broker: RemotingAddress,
   topic: string,
@@ -161,10 +156,7 @@ async function queryMessages(
 const PLACE_ID = /^(?:[0-9A-F]{32}|[0-9A-F]{56})$/;
 const COMMIT_LOG_OFFSET_DIGITS = 16;
 
-/**
- * Returns the messages of a topic that have an id. The id is either the sender's, which all copies of a message share,
- * or that of a position in the commit log of this broker.
- */
+/** @param id the sender's, which all copies share, or that of a position in the commit log of this broker */
 export async function readMessagesOfId(broker: RemotingAddress, topic: string, id: string): Promise<StoredMessage[]> {
   const bySender = await queryMessages(broker, topic, id, ({ UNIQ_KEY }) => UNIQ_KEY === id);
   const place = id.toUpperCase();

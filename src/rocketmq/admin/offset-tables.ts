@@ -1,6 +1,5 @@
 import { parseAnswer, RemotingError } from './remoting.js';
 
-/** A queue, and its figures in a table. */
 export interface QueueFigures {
   readonly topic: string;
   readonly queueId: number;
@@ -8,9 +7,9 @@ export interface QueueFigures {
 }
 
 /**
- * Parses a table of offsets. Its keys are objects, `{"offsetTable":{{"brokerName":"a","queueId":0,"topic":"t"}:{…}}}`,
- * which JSON does not allow.
- * @throws RemotingError if a queue lacks one of the wanted figures
+ * Parses a table whose keys are objects, which JSON does not allow:
+ * `{"offsetTable":{{"brokerName":"a","queueId":0,"topic":"t"}:{…}}}`.
+ * @throws RemotingError if a queue lacks a wanted figure
  */
 export function readOffsetTable(body: string, wanted: readonly string[]): QueueFigures[] {
   const found: QueueFigures[] = [];

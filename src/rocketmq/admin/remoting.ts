@@ -5,18 +5,15 @@ import { accessRefusal, ROCKETMQ_TLS_NAMES, signFields, type BrokerCredentials }
 
 /** A nearby broker answers in milliseconds. A broker that is stopped or hangs never does. */
 const ANSWER_TIMEOUT_MS = 2_000;
-/**
- * How long a connection is kept for the next request. An inspection sends dozens of requests, and opening a connection
- * for each would cost both sides more than the answers.
- */
+/** A connection waits this long for its next request. New connections would cost more than the answers. */
 const IDLE_MAX_MS = 1_000;
 
 /**
- * The few requests that we send to RocketMQ over its remoting protocol (RequestCode.java of 5.4.0). The admin tool
- * could send them too, but it starts a JVM for each request, which takes seconds.
+ * The requests that we send to RocketMQ over its remoting protocol (RequestCode.java of 5.4.0). The admin tool would
+ * take seconds, because it starts a JVM for each.
  */
 export const REQUEST = {
-  /** Fields: consumerGroup, topic, queueId, queueOffset, maxMsgNums, sysFlag, commitOffset, suspendTimeoutMillis, subscription, … */
+  /** Fields: consumerGroup, topic, queueId, queueOffset, maxMsgNums, sysFlag, commitOffset, subscription, … */
   pullMessage: 11,
   /** Fields: topic, key, maxNum, beginTimestamp, endTimestamp. */
   queryMessage: 12,
@@ -88,7 +85,7 @@ export const NO_PERMISSION = 16;
 /** Enough for all topics of a large broker. */
 const FRAME_BYTES_MAX = 64 * 1024 * 1024;
 
-/** A fault of a RocketMQ server: it did not answer, refused, or sent an answer that cannot be read. */
+/** A RocketMQ server did not answer, refused, or sent an unreadable answer. */
 export class RemotingError extends Error {
   /** True if the server answered with a refusal. An immediate retry would get the same answer. */
   readonly isRefusal: boolean;
@@ -116,7 +113,7 @@ export function encodeRequest(code: number, body = '', extFields: RequestFields 
 
 /**
  * @returns null while bytes are missing
- * @throws RemotingError if this is not a frame of the protocol, or is too long
+ * @throws RemotingError if not a frame of the protocol, or too long
  */
 export function decodeFrame(bytes: Buffer): Frame | null {
   if (bytes.length < 8) return null;
@@ -137,10 +134,7 @@ export function decodeFrame(bytes: Buffer): Frame | null {
   };
 }
 
-/**
- * Parses a JSON answer.
- * @throws RemotingError if the text is not JSON
- */
+/** @throws RemotingError if the text is not JSON */
 export function parseAnswer<T>(text: string): T {
   try {
     return JSON.parse(text) as T;
@@ -150,9 +144,8 @@ export function parseAnswer<T>(text: string): T {
 }
 
 /**
- * Sends a request.
  * @returns the body of the answer
- * @throws RemotingError if no answer comes within 2 s, or if the answer is a refusal
+ * @throws RemotingError on a refusal, or without an answer within 2 s
  */
 export const askRemoting = async (
   address: RemotingAddress,
@@ -162,10 +155,9 @@ export const askRemoting = async (
 ): Promise<string> => granted(address, await exchange(address, code, request, fields)).body;
 
 /**
- * Asks for data that may not exist.
  * @param none codes that mean that there is no such data
- * @returns the answer; null if there is no such data
- * @throws RemotingError if no answer comes within 2 s, or if the answer is any other refusal
+ * @returns null if there is no such data
+ * @throws RemotingError on any other refusal, or without an answer within 2 s
  */
 export async function askForSome(
   address: RemotingAddress,
@@ -191,9 +183,9 @@ export function refusal({ host, port }: RemotingAddress, { code, remark }: Frame
 }
 
 /**
- * Sends a request, which is signed if the address has credentials, over a connection that has nothing else under way.
+ * Sends a request over a connection with nothing else under way, signed if the address has credentials.
  * @returns the answer, which may be a refusal
- * @throws RemotingError if no answer comes within 2 s
+ * @throws RemotingError without an answer within 2 s
  */
 export async function exchange(
   address: RemotingAddress,
@@ -213,10 +205,7 @@ export async function exchange(
   }
 }
 
-/**
- * Returns the pool key of an address. It includes the access key, because a broker may remember the login of a
- * connection.
- */
+/** Returns the pool key. It includes the access key, because a broker may remember the login of a connection. */
 const placeOf = ({ host, port, credentials, tls }: RemotingAddress): string =>
   JSON.stringify([host, port, credentials?.accessKey, credentials?.accessSecret, tls?.id]);
 
@@ -231,10 +220,7 @@ interface Question {
   reject(error: Error): void;
 }
 
-/**
- * A connection with at most one request under way. After the answer it waits in `idle`, for one second, for the next
- * request.
- */
+/** A connection with at most one request under way. After the answer, it waits in `idle` for the next request. */
 class Connection {
   readonly #place: string;
   readonly #server: string;
@@ -295,10 +281,7 @@ class Connection {
     else waiting.push(this);
   }
 
-  /**
-   * Suggests checking the TLS settings, because a server that requires TLS, or a certificate, may close the connection
-   * without an error.
-   */
+  /** A server that requires TLS, or a certificate, may close the connection without an error. */
   get #hint(): string {
     if (this.#hasAnswered || this.#tls?.hasCert === true) return '';
     if (this.#tls === null) return ' (if it accepts only TLS, set ROCKETMQ_TLS to on)';
@@ -325,10 +308,7 @@ class Connection {
   }
 }
 
-/**
- * Returns the length of the frame that begins with these bytes, if known. A large frame is then assembled once, rather
- * than with each chunk.
- */
+/** Returns the length of the frame, if known. A large frame is then assembled once, not with each chunk. */
 function lengthOf([first]: readonly Buffer[]): number {
   const length = first !== undefined && first.length >= 4 ? first.readInt32BE(0) : 0;
   return length > FRAME_BYTES_MAX ? 0 : 4 + length; // does not wait for a frame that is too long

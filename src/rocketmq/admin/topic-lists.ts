@@ -9,6 +9,7 @@ export interface TopicEntry {
   readonly topicName: string;
   readonly readQueueNums: number;
   readonly writeQueueNums: number;
+  /** 4 allows reads, 2 writes, 6 both. */
   readonly perm: number;
   readonly attributes: { readonly '+message.type': 'NORMAL' | 'DELAY' | 'TRANSACTION' | 'FIFO' };
 }
@@ -34,9 +35,8 @@ export function readTopicLists(configDir = CONFIG_DIR): TopicLists {
 }
 
 /**
- * Checks that every topic has a type, because a topic without a type takes only NORMAL messages. These files may also
- * be used with RocketMQ's admin tool. The tool skips a whole list, and reports success, if an entry equals the stored
- * topic. An entry with `+message.type` never does.
+ * Checks that every topic has a type: without, it takes only NORMAL messages. RocketMQ's admin tool skips a whole list,
+ * and reports success, if an entry equals the stored topic. An entry with `+message.type` never does.
  */
 export function assertTopicLists({ topics }: TopicLists): void {
   for (const { topicName, attributes } of topics) {
@@ -63,20 +63,13 @@ export function withGroup({ topics, groups }: TopicLists, groupName: string): To
 }
 
 /** A topic as a broker has stored it. */
-export interface TopicConfig {
-  readonly topicName: string;
-  readonly readQueueNums: number;
-  readonly writeQueueNums: number;
-  /** 4 allows reads, 2 allows writes, 6 allows both. */
-  readonly perm: number;
+export interface TopicConfig extends Omit<TopicEntry, 'attributes'> {
   readonly attributes: Readonly<Record<string, string>>;
 }
 
 /** A consumer group as a broker has stored it. */
-export interface GroupConfig {
-  readonly groupName: string;
-  readonly retryMaxTimes: number;
-  /** If false, no consumer gets its messages. */
+export interface GroupConfig extends GroupEntry {
+  /** If false, no consumer gets messages. */
   readonly consumeEnable?: boolean;
 }
 

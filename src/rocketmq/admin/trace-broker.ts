@@ -4,7 +4,7 @@ import { type BrokerAddress, brokersKnownTo, SeenBrokers } from './broker-state.
 import { readMessagesOfKey } from './inspect-broker.js';
 import { RemotingError } from './remoting.js';
 
-/** A message of a batch that the broker still has. Times in Unix ms on the clock of the broker. */
+/** A message of a batch that the broker still has. Unix ms on the clock of the broker. */
 export interface TracedMessage {
   /** A half message, a message that workers can see (committed), or a message that was published again. */
   readonly kind: 'half' | 'committed' | 'redriven';
@@ -14,28 +14,20 @@ export interface TracedMessage {
 /** A broker that may have part of the answer but did not give it. */
 export interface SilentBroker {
   readonly name: string;
-  /** The reason, for people. */
   readonly why: string;
 }
 
-/** The results of the brokers that answered. */
 export interface FromBrokers<T> {
   readonly found: readonly T[];
   /** Brokers whose data is missing. */
   readonly silent: readonly SilentBroker[];
 }
 
-/**
- * Searches the brokers for one batch. Brokers forget messages after some days. Every method throws OperationalError
- * rocketmq if no name server answers.
- */
+/** Brokers forget messages after some days. Methods throw OperationalError rocketmq if no name server answers. */
 export interface TraceBroker {
-  /** @param without names of brokers to skip, because each silent broker costs seconds */
+  /** @param without brokers to skip, because each silent one costs seconds */
   messagesOf(batchId: string, without?: ReadonlySet<string>): Promise<FromBrokers<TracedMessage>>;
-  /**
-   * Returns the bodies of half messages that have this trace id as a key, in any state. Nobody has verified who sent
-   * them.
-   */
+  /** Returns bodies of half messages with this trace id as key, in any state. Nobody has verified their senders. */
   halvesOf(traceId: string): Promise<FromBrokers<string>>;
 }
 
@@ -47,9 +39,9 @@ const PLACES = [
 ] as const;
 
 /**
- * Asks every broker of the cluster over the admin protocol, which a gRPC endpoint does not support.
+ * Uses the admin protocol, because gRPC endpoints lack these requests.
  * @param namesrvAddr one or more `host:port`, separated by `;`
- * @param seen brokers that other inspections have seen; may be absent
+ * @param seen brokers that other inspections have seen
  */
 export function createTraceBroker(
   namesrvAddr: string,

@@ -14,7 +14,7 @@ interface QueueStats {
   readonly queueId: number;
   /** Offset after the last message. */
   readonly end: number;
-  /** Offset after the last message that was delivered to any consumer of the group. */
+  /** Offset after the last message delivered to any consumer. */
   readonly received: number;
 }
 
@@ -27,14 +27,13 @@ export interface Consumed {
   readonly group: string;
 }
 
-/** Topics and groups of the workers. */
 const BATCHES: readonly Consumed[] = [GROUPS.writer, GROUPS.redriveWriter].map((group) => {
   return { group, topic: GROUP_TOPICS[group] };
 });
 
 /**
- * Asks every broker of the cluster over the admin protocol, because the gRPC endpoint reports no offsets. The consumers
- * use pop, so the offset of their group moves when a message is given to a consumer, not when it is acked.
+ * Uses the admin protocol, because gRPC endpoints report no offsets. With pop, the offset of a group moves when a
+ * message is given to a consumer, not when it is acked.
  */
 export function createWorkerProgress(
   namesrvAddr: string,
@@ -58,7 +57,7 @@ export function createWorkerProgress(
     return last.stats;
   };
   // After a restart of Redis, many sales wait at once. The number of received messages only grows, so a recent answer
-  // is good enough.
+  // is enough.
   const lately = (): Promise<QueueStats[]> =>
     last !== null && performance.now() - last.atMs < LATELY_MS ? last.stats : now();
   return {
@@ -89,8 +88,7 @@ export function createWorkerProgress(
 }
 
 async function statsOf(broker: RemotingAddress, { topic, group }: Consumed): Promise<QueueStats[]> {
-  // If the broker does not have a topic, that is an error here: without queues, everything would seem to have been
-  // received.
+  // A missing topic is an error: without queues, everything would seem received.
   const queues = await readGroupQueues(broker, group, topic, []);
   const prefix = `${addressOf(broker)}/${topic}/`;
   return queues.map(({ queueId, end, given: received }) => ({

@@ -5,33 +5,29 @@ import type { SaleSchedule } from '../../core/ports/sale-repository.js';
 
 const ACTOR = 'keeper';
 
-/** Maximum number of sales in one run. A comparison reads the whole sale, and openings do not wait for it. */
+/** Maximum number of sales per run. A comparison reads the whole sale. Openings do not wait for it. */
 const SALES_PER_RUN = 10;
-/** Pause before a sale with findings is compared again. Reconcile reports the findings. */
+/** Pause after findings, which reconcile reports. */
 const AGAIN_MS = 10 * 60_000;
 /**
- * Pause after a partial comparison. Usually Redis may have lost data of the sale, which does not count as a difference.
- * This remains so until a buyer asks for the sale, or until it is retired; after a restart of Redis it applies to all
- * ended sales.
+ * Pause after a partial comparison: Redis may have lost data of the sale, which is no difference. This lasts until a
+ * buyer asks for the sale or it is retired; after a restart of Redis it applies to all ended sales.
  */
 const PARTLY_AGAIN_MS = 24 * 60 * 60_000;
-/** Pause after a comparison that failed, so that other sales come first. */
+/** Pause after a failed comparison: other sales come first. */
 const FAILED_AGAIN_MS = 60_000;
 
 export interface CompareEndedPorts {
   readonly schedule: SaleSchedule;
-  /**
-   * Compares Redis and MySQL for one sale. Returns `none` while another process compares it.
-   * @throws OperationalError
-   */
+  /** Compares Redis and MySQL. `none`: another process compares this sale. @throws OperationalError */
   readonly compare: (saleId: string) => Promise<RunOutcome>;
   readonly log: Log;
 }
 
 /**
- * Compares each sale that the keeper runs after its end, until Redis and MySQL have agreed once. This is the last step
- * before the sale may be retired.
- * @param afterMs time after the end of the window at which all data of the sale is old enough to be judged
+ * Compares each sale that the keeper runs after its end, until Redis and MySQL have agreed once: the last step before
+ * the sale may be retired.
+ * @param afterMs after the end of the window, when all data of the sale is old enough to be judged
  */
 export function compareEnded(
   { schedule, compare, log }: CompareEndedPorts,

@@ -6,7 +6,6 @@ export type ScheduleMetrics = ReturnType<typeof createScheduleMetrics>;
 /** Maximum number of sales named. A single sale is enough for an alert. */
 const SALES_MAX = 100;
 
-/** Creates the keeper's metrics about the sales that it runs. */
 export function createScheduleMetrics(registry: Registry) {
   const { gauge } = metricMakers(registry);
   const missing = gauge(
@@ -15,7 +14,7 @@ export function createScheduleMetrics(registry: Registry) {
     ['sale'],
   );
   return {
-    /** @param sales the sales that are not ready, each with the number of things missing */
+    /** @param sales that are not ready, with the number of things missing */
     notReady(sales: readonly (readonly [saleId: string, missing: number])[]): void {
       missing.reset();
       for (const [saleId, things] of sales.slice(0, SALES_MAX)) missing.set({ sale: saleId }, things);

@@ -7,7 +7,7 @@ export const PLAN_STATUSES = ['waits', 'ready', 'not_ready', 'by_hand', 'selling
  * - `waits`: the keeper warms it later
  * - `ready`, `not_ready`: it starts soon or should have started; `missing` says what it lacks
  * - `by_hand`: an operator has to warm or open it
- * - `selling`, `paused`, `over`: as named; a sale that is over and not closed waits for the keeper or an operator
+ * - `over`: the keeper or an operator still has to close it
  * - `missed`: its window is over and it was never warmed
  */
 type PlanStatus = (typeof PLAN_STATUSES)[number];
@@ -15,7 +15,7 @@ type PlanStatus = (typeof PLAN_STATUSES)[number];
 export interface PlannedSale {
   readonly sale: Sale;
   readonly status: PlanStatus;
-  /** One sentence for each thing that is missing. */
+  /** A sentence for each thing that is missing. */
   readonly missing: readonly string[];
   /** When the keeper warms the sale, Unix ms. Null if an operator warms it. */
   readonly warmsAtMs: number | null;
@@ -28,12 +28,11 @@ export interface PlanPorts {
   readonly nowMs: () => number;
 }
 
-/** Maximum number of sales shown. */
 const SALES_MAX = 1000;
 
 /**
- * Lists the sales that open within this time, or have opened and are not closed, with what they lack. Only reads, and
- * reads Redis and the broker only for sales that start soon.
+ * Lists sales that open within this time or are not closed yet, with what they lack. Reads Redis and the broker only
+ * for sales that start soon.
  * @throws OperationalError
  */
 export async function planSales({ schedule, readiness, nowMs }: PlanPorts, withinMs: number): Promise<PlannedSale[]> {

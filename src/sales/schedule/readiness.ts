@@ -4,10 +4,9 @@ import type { SaleSnapshotCache } from '../../core/ports/sale-repository.js';
 import type { StockStore, StoredSale } from '../../core/ports/stock-store.js';
 
 /**
- * A condition that must be met before a sale can sell as planned.
- * - `stock`: the data in Redis is missing, in repair, or different from MySQL; the sale would sell wrongly and is not
- *   opened
- * - `apis`: the data that apis read differs from MySQL, for at most some seconds
+ * What a sale needs to sell as planned.
+ * - `stock`: Redis lacks the data, repairs it, or differs from MySQL; the sale would sell wrongly and is not opened
+ * - `apis`: the data that apis read differs from MySQL, for some seconds at most
  * - `topics`: the broker cannot be reached, or lacks a topic; purchases get 503
  */
 type Need = 'stock' | 'apis' | 'topics';
@@ -25,7 +24,7 @@ export interface Readiness {
 }
 
 /**
- * Checks a sale that has been warmed. If no api has asked for its snapshot yet, stores the snapshot where apis read it.
+ * Checks a warmed sale. Stores its snapshot for the apis if none has asked for it yet.
  * @param topics returns what is wrong with the topics that a sale needs, or null; never rejects
  * @throws OperationalError redis
  */
@@ -55,10 +54,7 @@ export async function readinessOf(
   return { missing, redisNowMs: stored.find((bucket) => bucket !== null)?.nowMs ?? null };
 }
 
-/**
- * Finds only the first problem, because later problems follow from it.
- * @returns null if there is none
- */
+/** Returns only the first problem, because later ones follow from it, or null. */
 function stockProblem(sale: Sale, stored: readonly (StoredSale | null)[]): string | null {
   const of = (bucket: number): string => (sale.buckets === 1 ? '' : ` (bucket ${bucket} of ${sale.buckets})`);
   let units = 0;

@@ -15,9 +15,9 @@ const ACTOR = 'keeper';
 const SALES_PER_READ = 500;
 const READS_MAX = 20;
 const SALES_AT_ONCE = 16;
-/** After this time, a run does not begin another sale. The next run starts with the sales that open first. */
+/** After this time, a run begins no other sale. The next run starts with the sales that open first. */
 const RUN_MAX_MS = 10_000;
-/** A warm sale is opened in Redis at least this long before its opening. Redis then admits buyers by its own clock. */
+/** A warm sale opens in Redis at least this long before its opening. Redis then admits buyers by its own clock. */
 const AHEAD_MS = 30_000;
 
 export interface RunSchedulePorts {
@@ -30,22 +30,22 @@ export interface RunSchedulePorts {
 }
 
 /**
- * Runs the sales that have a warm time (docs/decisions/0025): warms, checks, opens and closes each sale at its time. A
- * step is taken only if the sale has not changed since it was read, so two keepers, or a keeper and an operator, never
- * undo each other's work. The sales that open first come first, and sales whose step failed come last. Therefore a
- * Redis server that does not answer delays only its own sales, and an opening does not wait for a thousand later sales.
+ * Warms, checks, opens and closes each sale with a warm time (docs/decisions/0025). A step is taken only if the sale
+ * has not changed since it was read, so keepers and operators never undo each other's work. Sales that open next come
+ * first, sales whose step failed last. So a hanging Redis server delays only its own sales, and an opening does not
+ * wait for a thousand later sales.
  * @param everyMs the pause between two runs
  */
 export function runSchedule(ports: RunSchedulePorts, { everyMs }: { readonly everyMs: number }): Job {
   const { schedule, readiness, clock, metrics, log } = ports;
   const aheadMs = Math.max(AHEAD_MS, 3 * everyMs);
-  /** What each sale lacked when it was last checked. */
+  /** What each sale lacked at its last check. */
   let lacking = new Map<string, readonly Missing[]>();
   /** Sales whose last step failed. The sale that was tried longest ago comes first. */
   const failing = new Set<string>();
   let reportedBefore = new Map<string, string>();
 
-  /** @returns what the sale lacks; empty for a sale that no longer has to start */
+  /** @returns what the sale lacks; empty if it no longer has to start */
   const advance = async (sale: Sale): Promise<readonly Missing[]> => {
     if (sale.state === 'draft') {
       const warmed = await ports.sales.warm(sale.saleId, ACTOR, sale);
@@ -118,10 +118,7 @@ const failed = (error: unknown): Missing => {
   return { need: 'stock', detail: `${detail}: ${error instanceof Error ? error.message : String(error)}` };
 };
 
-/**
- * Logs once what is missing, and once when nothing is missing any more.
- * @returns the logged texts by sale
- */
+/** Logs once what is missing, and once when nothing is missing any more. @returns logged texts by sale */
 function reported(
   notReady: ReadonlyMap<string, readonly Missing[]>,
   reportedBefore: ReadonlyMap<string, string>,

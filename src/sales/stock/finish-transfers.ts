@@ -17,8 +17,8 @@ interface FinishTransfersPorts {
 const CLOSED_MAX = 100;
 
 /**
- * Finishes transfers that a dead process left open. Leaves a sale in repair alone, because the repair counts all units
- * of the sale and drops its transfers.
+ * Finishes transfers that a dead process left open, but not in a sale in repair: the repair counts all units and drops
+ * its transfers.
  * @param options `afterMs`: age at which the process that began a transfer counts as dead; `overdueMs`: age at which a
  * transfer is overdue
  */
@@ -33,8 +33,7 @@ export function finishTransfers(
       const overdueMs: number[] = [];
       const faults = new BucketFaults();
       const inBuckets = listed.filter(({ buckets }) => buckets > 1);
-      // If a bucket does not answer, units of other sales must not stay in transit for long, nor may those sales be
-      // delayed.
+      // A silent bucket must neither delay other sales nor keep their units in transit for long.
       await faults.forEach(inBuckets, finishOf);
       metrics.overdue('units_in_transfer', overdueMs.length, Math.max(0, ...overdueMs));
       faults.throwIfAny();

@@ -2,7 +2,6 @@ import { bucketName, type HomeBucket, openTransfers, unitsInTransit, type SaleBu
 import type { TransferStore } from '../../core/ports/transfer-store.js';
 import { countUnitsLeft, finishTransfer, readStock, type StockReading, unitsIn } from './read-stock.js';
 
-/** The units that purchases need in a bucket that has too few. */
 export interface WantedUnits {
   /** Units of the smallest purchase. Fewer are of no use. */
   readonly least: number;
@@ -10,22 +9,22 @@ export interface WantedUnits {
   readonly all: number;
 }
 
-/** Other processes may be faster each time. After this many tries, the next precheck gives the answer. */
+/** Other processes may be faster each time. Then the next precheck gives the answer. */
 const TRIES_MAX = 3;
 
 /**
- * - `gathered`: the bucket had at least `least` units, but others may have taken them, so try again
- * - `counted`: all buckets together have fewer than `least`; the units stay where they are
+ * - `gathered`: the bucket had at least `least` units, but others may have taken them; try again
+ * - `counted`: all buckets together have fewer than `least`; no units moved
  * - `unsure`: a bucket is not loaded, in repair or needs repair
- * - `moving`: units moved between the buckets during every count, so try again
+ * - `moving`: units moved between the buckets during every count; try again
  */
 export type Gathered =
   | { readonly outcome: 'gathered' | 'unsure' | 'moving' }
   | { readonly outcome: 'counted'; readonly unitsLeft: number };
 
 /**
- * Fetches units for a bucket that has too few, from the fullest buckets first, until it has enough or every bucket has
- * been asked. If this process dies, another one finishes the open transfer.
+ * Fetches units for a bucket, from the fullest buckets first, until it has enough or all were asked. If this process
+ * dies, another one finishes the open transfer.
  * @throws OperationalError redis; units in transit arrive later
  */
 export async function gatherUnits(home: HomeBucket, wanted: WantedUnits, store: TransferStore): Promise<Gathered> {
@@ -40,13 +39,11 @@ export async function gatherUnits(home: HomeBucket, wanted: WantedUnits, store: 
   return { outcome: 'gathered' };
 }
 
-/**
- * Whether all units together are enough. If not, none are moved, so that other purchases find the units where they are.
- */
+/** If all units together are not enough, none move, so other purchases find them where they are. */
 const isEnough = (reading: StockReading, { least }: WantedUnits): boolean =>
   unitsIn(reading) + unitsInTransit(reading.buckets) >= least;
 
-/** @returns units left in the bucket once it has enough or every other bucket has been asked */
+/** @returns units left in the bucket in the end */
 async function askAll(
   home: HomeBucket,
   reading: StockReading,
@@ -65,10 +62,7 @@ async function askAll(
   return have;
 }
 
-/**
- * Finishes transfers that are already on their way to the bucket.
- * @returns units left in that bucket
- */
+/** Finishes transfers on their way to the bucket. @returns units left in that bucket */
 async function receive(home: HomeBucket, { epoch, buckets }: StockReading, store: TransferStore): Promise<number> {
   let have = buckets[home.bucket]?.unitsLeft ?? 0;
   for (const transfer of openTransfers(buckets)) {
@@ -97,8 +91,8 @@ export class UnitFetcher {
   }
 
   /**
-   * Fetches units. A call during a fetch waits for that fetch, and returns if it gathered units. If it gathered none,
-   * that counts only if the fetch began after the call.
+   * A call during a fetch waits for it, and returns if it gathered units. If it gathered none, that counts only if it
+   * began after the call.
    * @throws OperationalError redis
    */
   async fetch(home: HomeBucket, wanted: WantedUnits): Promise<Gathered> {
@@ -116,10 +110,7 @@ export class UnitFetcher {
     return fetch;
   }
 
-  /**
-   * Returns the units left in all buckets, or null if they cannot be counted now.
-   * @throws OperationalError redis
-   */
+  /** Returns null if the units cannot be counted now. @throws OperationalError redis */
   async count(sale: SaleBuckets): Promise<number | null> {
     const counted = await countUnitsLeft(sale, this.#store);
     return typeof counted === 'string' ? null : counted;

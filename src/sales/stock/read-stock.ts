@@ -17,10 +17,7 @@ export interface StockReading {
 /** Number of readings after which the answer is `moving`. If units move this much, some must be left. */
 const READINGS_MAX = 5;
 
-/**
- * @returns null if a bucket cannot be trusted, or if the epochs differ because the sale is being repaired
- * @throws OperationalError redis
- */
+/** Returns null if a bucket cannot be trusted, or epochs differ in a repair. @throws OperationalError redis */
 export async function readStock(sale: SaleBuckets, store: TransferStore): Promise<StockReading | null> {
   const { buckets } = sale;
   const all = bucketRefsOf(sale).map((ref) => store.read(ref, buckets));
@@ -31,10 +28,10 @@ export async function readStock(sale: SaleBuckets, store: TransferStore): Promis
 }
 
 /**
- * Counts the units left in all buckets of a sale. Finishes open transfers first. Two readings are as good as a reading
- * at a single moment if no unit moved between buckets in the meantime: every unit left was then in the same bucket all
- * that time and was counted once. Purchases and releases in between count as later.
- * @returns the larger of the two sums; `unsure` if a bucket cannot be trusted, `moving` if units moved each time
+ * Counts the units left in all buckets, after finishing open transfers. Two readings equal one at a single moment if no
+ * unit changed its bucket in between: every unit left was in the same bucket all that time and counted once.
+ * Purchases and releases in between count as later.
+ * @returns the larger sum; `unsure` if a bucket cannot be trusted, `moving` if units moved each time
  * @throws OperationalError redis
  */
 export async function countUnitsLeft(sale: SaleBuckets, store: TransferStore): Promise<number | 'unsure' | 'moving'> {
@@ -56,17 +53,13 @@ export async function countUnitsLeft(sale: SaleBuckets, store: TransferStore): P
 export const unitsIn = ({ buckets }: StockReading): number =>
   buckets.reduce((sum, { unitsLeft }) => sum + unitsLeft, 0);
 
-/**
- * Finishes all open transfers, including other processes' transfers.
- * @throws OperationalError redis
- */
+/** Finishes all open transfers, of other processes too. @throws OperationalError redis */
 export async function finishAll(saleId: string, { epoch, buckets }: StockReading, store: TransferStore): Promise<void> {
   for (const transfer of openTransfers(buckets)) await finishTransfer(saleId, transfer, epoch, store);
 }
 
 /**
- * Runs the last two steps of a transfer in order: the source bucket may forget the transfer only after the units have
- * arrived.
+ * Runs the last two steps of a transfer in order: the source bucket may forget it only after the units have arrived.
  * @returns units left in the target bucket; null if a bucket is locked, and the transfer stays open
  * @throws OperationalError redis; the transfer stays open
  */

@@ -2,7 +2,7 @@ import { isCurrency } from '../../amount-text.js';
 import { PUBLIC_ALGORITHMS } from '../../public-key.js';
 import { fixed, integer, issuerList, keyList, networks, origins, text, url, word, type Keys } from '../key.js';
 
-// Settings that only the api has: HTTP, admission, and the purchase itself.
+// Settings of the api: HTTP, admission, and the purchase itself.
 
 export const http = {
   host: text({
@@ -111,8 +111,7 @@ export const operators = {
     minLength: 1,
     range: 'address',
   }),
-  // The default port continues the series of worker (9101) and keeper (9102). Prometheus uses 9100 for its node
-  // exporter.
+  // Continues the ports of worker (9101) and keeper (9102). 9100 is Prometheus' node exporter.
   port: integer({
     env: 'OPERATORS_PORT',
     doc: 'Port on which the api serves operators and monitoring. 0 picks a free port.',
@@ -252,10 +251,7 @@ export const batch = {
   }),
   /** Limit per sale and bucket. A higher limit only moves the queue from the api into Redis and the broker. */
   inFlightMax: fixed('BATCH_IN_FLIGHT_MAX', 3),
-  /**
-   * Minimum interval between batches smaller than a quarter of `sizeMax`, per sale and bucket. Too short for a buyer to
-   * notice, long enough for batches to fill.
-   */
+  /** Pause between batches below a quarter of `sizeMax`, per sale and bucket. No buyer notices, but batches fill. */
   gatherMs: fixed('BATCH_GATHER_MS', 25),
   queueMax: integer({
     env: 'BATCH_QUEUE_MAX',

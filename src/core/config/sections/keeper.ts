@@ -5,10 +5,7 @@ import { fixed, integer, networks, word, type Keys } from '../key.js';
 export const keeper = {
   /** Longer than a check-back takes. */
   redriveAfterMs: fixed('REDRIVE_AFTER_MS', 60_000),
-  /**
-   * Pause between two runs of a job. Jobs that only watch or clean up pause up to five times as long while they find
-   * nothing to do.
-   */
+  /** Pause between runs of a job. Jobs that watch or clean up pause up to five times as long while idle. */
   everyMs: fixed('KEEPER_EVERY_MS', 2000),
   expireSweepEveryMs: fixed('EXPIRE_SWEEP_EVERY_MS', 2000),
   /** Determines the maximum delay of order notifications and of released units. */
@@ -89,6 +86,6 @@ export const reconcile = {
   }),
   /** Pause before the first retry. Doubles with each of five attempts. */
   retryFirstMs: fixed('COMPENSATE_RETRY_FIRST_MS', 60_000),
-  /** If a keeper dies during a compensation, the compensation is due again after this time. */
+  /** If a keeper dies, its compensation is due again after this time. */
   leaseMs: fixed('COMPENSATE_LEASE_MS', 60_000),
 } as const satisfies Keys;

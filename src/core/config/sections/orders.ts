@@ -1,6 +1,6 @@
 import { fixed, integer, text, url, word, type Keys } from '../key.js';
 
-// Settings of orders: how workers write them, how buyers pay, and how buyers are notified.
+// Settings of orders: how workers write them, how buyers pay and are notified.
 
 export const worker = {
   loops: integer({
@@ -21,10 +21,7 @@ export const worker = {
     min: 1000,
     max: 43200000,
   }),
-  /**
-   * Pause before the second attempt to write a batch that MySQL refused. The next pauses are 5, 15, 30 and 60 times as
-   * long.
-   */
+  /** Pause before the second attempt at a batch that MySQL refused. Later pauses are 5, 15, 30 and 60 times as long. */
   retryFirstMs: fixed('WORKER_RETRY_FIRST_MS', 1000),
 } as const satisfies Keys;
 
@@ -87,7 +84,7 @@ export const payment = {
 } as const satisfies Keys;
 
 export const notifications = {
-  /** If a buyer waits for a purchase, the api reads it again after this time, in case its notification was lost. */
+  /** While a buyer waits, the purchase is read again after this time, in case a notification was lost. */
   pollMaxMs: fixed('NOTIFICATIONS_POLL_MAX_MS', 5000),
   streamsMax: integer({
     env: 'EVENTS_STREAMS_MAX',

@@ -2,7 +2,7 @@ import { fixed, integer, share, text, url, word, type Keys } from '../key.js';
 
 // Settings of all programs.
 
-/** Worker and keeper have different ports by default, so that both run on one machine without a setting. */
+/** Worker and keeper have different default ports, so both run on one machine. */
 const metricsOf = <const Port extends number>(port: Port) =>
   ({
     host: text({
@@ -38,7 +38,7 @@ export const metrics = {
   cacheMs: fixed('METRICS_CACHE_MS', 1000),
 } as const satisfies Keys;
 
-/** OpenTelemetry defines the names that begin with OTEL. Its exporter reads further variables (docs/monitoring.md). */
+/** OpenTelemetry defines the names with OTEL. Its exporter reads further variables (docs/monitoring.md). */
 export const tracing = {
   endpoint: url({
     env: 'OTEL_EXPORTER_OTLP_ENDPOINT',

@@ -14,11 +14,8 @@ export const repair = {
     minLength: 3,
     range: 'host:port; separate several with semicolons',
   }),
-  /** Maximum time that a repair waits for the workers. Batches that arrive later get units only while some are left. */
+  /** Maximum wait for the workers. Later batches get units only while some are left. */
   waitMaxMs: fixed('REPAIR_WAIT_MAX_MS', 15_000),
-  /**
-   * When the lease of a dead keeper expires, another keeper takes over. `load.ts` keeps the lease longer than
-   * MYSQL_QUERY_TIMEOUT_MS.
-   */
+  /** When the lease ends, another keeper takes over. `load.ts` keeps it longer than MYSQL_QUERY_TIMEOUT_MS. */
   leaseMs: fixed('REPAIR_LEASE_MS', 15_000),
 } as const satisfies Keys;

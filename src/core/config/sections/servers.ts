@@ -19,9 +19,9 @@ const CLUSTER_URL: UrlForm = {
 };
 
 /**
- * @param prefix begins the names of the variables
- * @param servers the servers that have these certificates
- * @param address the variable that contains their hosts
+ * @param prefix of the variables
+ * @param servers that have these certificates
+ * @param address the variable with their hosts
  */
 const tlsKeys = (prefix: string, servers: string, address: string) =>
   ({
@@ -116,10 +116,7 @@ export const rocketmq = {
   }),
   /** Timeout of a half message, a commit or a rollback. The client makes up to three attempts. */
   requestTimeoutMs: fixed('ROCKETMQ_REQUEST_TIMEOUT_MS', 3000),
-  /**
-   * How long a receive waits for a message, and therefore how long a program may take to stop. A proxy with default
-   * settings accepts no shorter wait.
-   */
+  /** Wait of a receive, and so the time to stop a program. A proxy with default settings accepts no less. */
   receiveWaitMs: fixed('ROCKETMQ_RECEIVE_WAIT_MS', 5000),
   /** Timeout of one attempt to start a client, because an attempt may hang. */
   startTimeoutMs: fixed('ROCKETMQ_START_TIMEOUT_MS', 20_000),
