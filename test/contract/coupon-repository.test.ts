@@ -39,7 +39,7 @@ describe('coupons and order states in MySQL', () => {
     expect(await createCouponRepository(world.pool).issue([])).to.deep.equal({ issued: 0, unpaid: [] });
   });
 
-  it('issues one coupon per order when several keepers issue it repeatedly at once [C3]', async () => {
+  it('issues one coupon per order when several keepers try repeatedly at once [C3]', async () => {
     const orderIds = await ordersIn('paid', 'paid', 'paid');
     const repository = createCouponRepository(world.pool);
     const results = await Promise.all(Array.from({ length: 4 }, () => repository.issue(orderIds)));

@@ -96,7 +96,7 @@ onEachWorld<BrokerWorld>('contract DeliverySource', BROKER_WORLDS, (world) => {
     await deadLetter?.ack();
   });
 
-  it('lets the result of a receive that was open at close be acked, and returns empty lists from then on', async () => {
+  it('lets a receive that was open at close be acked, and returns empty lists afterwards', async () => {
     const batch = freshBatch();
     const receiving = nextDelivery(world, source, batch, 1);
     await channel.publish(batch);

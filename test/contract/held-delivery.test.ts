@@ -16,7 +16,7 @@ onEachWorld<BrokerWorld>('contract held delivery', BROKER_WORLDS, (world, name) 
     source = await world.source(REDRIVES_HELD.topic, REDRIVES_HELD.group, INVISIBLE_MS);
   });
 
-  it('stays invisible while hold renews it, can still be acked or retried, and counts no attempt [D1]', async () => {
+  it('keeps a delivery and its attempt while hold renews it, until an ack or a retry [D1]', async () => {
     const channel = await world.redriveChannel();
     const [acked, retried] = [freshBatch(), freshBatch()];
     const deliveries: (Delivery | null)[] = [];

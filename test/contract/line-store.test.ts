@@ -44,7 +44,7 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
     expect((await world.lines.read(terms, null)).joined).to.deep.equal([0, 0, 20]);
   });
 
-  it('admits no buyer before the opening, then buyers at the set rate, higher classes first', async () => {
+  it('admits buyers from the opening on at the set rate, higher classes first', async () => {
     opens(3000);
     terms = { ...terms, perSecond: 100 };
     const buyers = Array.from({ length: 500 }, (_, nth) => take(`u${nth}`));
@@ -72,7 +72,7 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
     expect(words).to.include('waiting');
   });
 
-  it('gives one pass per turn, and when it has ended a new place at the end of the line', async () => {
+  it('gives one pass per turn, then a new place at the end of the line', async () => {
     opens(-3_600_000);
     terms = { ...terms, perSecond: 0.001 };
     const [first, again] = [await take('a', { passMs: 1000 }), await take('a')];
@@ -130,7 +130,7 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
     expect(await briefly('a', { waitingMax: 2 })).to.equal('waiting 2 1');
   });
 
-  it('restores numbers from a ticket or from the line that the caller read, and never moves them back', async () => {
+  it('restores numbers from a ticket or from the line of the caller, and never lowers a number', async () => {
     const ticket = { epoch: 1, number: 50, admitted: 20 };
     expect(await briefly('a', { ticket })).to.equal('waiting 2 50');
     const known = await world.lines.read(terms, null);

@@ -57,7 +57,7 @@ describe('MySQL that has lost its last writes', () => {
       (error: unknown) => (error as Error).message,
     );
 
-  it('gets no statement once it would reuse the id of a published event, until `restored` has run [D11]', async () => {
+  it('gets no statement until `restored` has run if it would reuse a published event id [D11]', async () => {
     const primary = await database();
     await addEvents(primary.pool, 3);
     await leaseAll(primary.pool);
@@ -73,7 +73,7 @@ describe('MySQL that has lost its last writes', () => {
     expect(await why(program)).to.equal('served');
   });
 
-  it('still serves if it lost only rows that no keeper had leased, because no mark knows them', async () => {
+  it('still serves if it lost only rows that no keeper had leased', async () => {
     const primary = await database();
     await addEvents(primary.pool, 2);
     await leaseAll(primary.pool);
@@ -107,7 +107,7 @@ describe('MySQL that has lost its last writes', () => {
     redis = await connectRedis({ url: server.url, replyTimeoutMs: 10_000, connectTimeoutMs: 10_000 }, silentLog);
   });
 
-  it('does not lower the mark when a keeper that was asleep raises it late', async () => {
+  it('keeps the higher mark when a keeper that was asleep raises its mark late', async () => {
     const [ahead, behind] = [createOutboxMark(redis), createOutboxMark(redis)];
     await ahead.raise(9_007_199_254_740_991n);
     await behind.raise(5n);

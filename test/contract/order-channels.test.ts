@@ -51,7 +51,7 @@ onEachWorld<BrokerWorld>('contract DeadlineChannel and OrderEventChannel', BROKE
     orders: ['11', '12'],
   });
 
-  it('delivers a deadline unchanged and no earlier than due, with the properties that a dead letter needs', async () => {
+  it('delivers a deadline unchanged, not early, and with the properties that a dead letter needs', async () => {
     const deadline = deadlineIn(DELAY_MS);
     await deadlines.publish(deadline);
     const delivery = await next(dueSource, deadline.batchId, DELAY_MS + COMES_WITHIN_MS);
@@ -62,7 +62,7 @@ onEachWorld<BrokerWorld>('contract DeadlineChannel and OrderEventChannel', BROKE
     expect(verdictOf(TOPICS.paymentDeadline, delivery)).to.equal('signed');
   });
 
-  it('names the publishing span, if there is one, in both messages', async () => {
+  it('names the publishing span in both messages, if a span exists', async () => {
     const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
     const deadline = deadlineIn(-3_600_000);
     await deadlines.publish(deadline, traceparent);

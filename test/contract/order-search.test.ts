@@ -82,7 +82,7 @@ describe('contract OrderSearch on mysql', () => {
     }
   });
 
-  it('finds the orders of a buyer with the newest sale first, and the orders of a sale or state', async () => {
+  it('finds the orders of a buyer, newest sale first, and the orders of a sale or state', async () => {
     const newest = (a: Order, b: Order): number =>
       Number(BigInt(b.saleId) - BigInt(a.saleId)) || (a.requestId < b.requestId ? 1 : -1);
     const ann = all.filter(({ userId }) => userId === 'ann').sort(newest);

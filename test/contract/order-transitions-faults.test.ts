@@ -58,7 +58,7 @@ describe('OrderTransitions on mysql with faults', () => {
     expect(rows.map(({ kind }) => kind)).to.deep.equal(['orders_moved', 'release']);
   }
 
-  it('retries the whole move on lock wait 1205 for the sale, and leaves nothing of the first attempt [D3]', async () => {
+  it('retries the whole move after lock wait 1205, and leaves nothing of the first attempt [D3]', async () => {
     const order = await orderIn();
     let cancelling: Promise<string> | undefined;
     await world.pool.transaction(async (tx) => {
@@ -120,7 +120,7 @@ describe('OrderTransitions on mysql with faults', () => {
     expect((await world.sales.find(order.saleId))?.sold).to.equal(0);
   });
 
-  it('reports a sale whose `sold` is too low, expires none of its orders, and still expires all others [C4]', async () => {
+  it('reports a sale whose `sold` is too low, and expires only orders of other sales [C4]', async () => {
     await transitions().expireDue(1000);
     const broken = await orderIn(2 * DUE_MS); // The oldest order, so that the sweep meets it first.
     const orders = [await orderIn(DUE_MS), await orderIn(DUE_MS)];

@@ -88,7 +88,7 @@ describe('search for paid orders in MySQL', () => {
     }
   });
 
-  it('selects them by the time at which the order became paid, not by the time of the payment', async () => {
+  it('selects orders by the time at which they became paid, not by the payment time', async () => {
     const minute = (n: number): number => at(n).getTime();
     expect(await buyers({ paidFromMs: minute(3), paidToMs: minute(5) }, 2)).to.deep.equal(['cid', 'dan']);
     expect(await buyers({ paidFromMs: minute(3) + 20, paidToMs: minute(4) + 20 }, 2)).to.deep.equal(['cid']);
@@ -108,7 +108,7 @@ describe('search for paid orders in MySQL', () => {
     expect(await buyers({ paidFromMs, fromMs: START_MS + 2, toMs: START_MS + 4 }, 2)).to.deep.equal(['cid', 'dan']);
   });
 
-  it('names the sku, the title and the payment that paid the order, for archived orders too', async () => {
+  it('names the sku, the title and the payment of an order, even if it is archived', async () => {
     const search = createOrderSearch(world.pool);
     const found = await search.page({ saleId }, null, 100);
     const details = await search.detailsOf(found?.orders ?? []);

@@ -141,7 +141,7 @@ for (const [name, createSide] of WORLDS) {
       expect(await side.read.rowsOf(sale.saleId, [])).to.deep.equal([]);
     });
 
-    it('reads each order of a sale once, page by page, but no order of other sales from the same transactions', async () => {
+    it('reads each order of a sale once, page by page, and no order of another sale', async () => {
       expect(await pagesOf(sale)).to.deep.equal([[]]);
       const other = await side.world.sales.create(newSale());
       const ids: string[] = [];

@@ -118,7 +118,7 @@ onEachWorld<RepositoryWorld & { readonly schedule: SaleSchedule }>('contract Sal
     ]);
   });
 
-  it('coming: returns unclosed sales that open in time, by opening time; sales that are over take no places in the list', async () => {
+  it('coming: returns unclosed sales by opening time, and no sale that is over', async () => {
     const missed = await sale(-120, -60, 'draft');
     const wanted = [await sale(-60, 60, 'open'), await sale(1, 60, 'draft', { warmBeforeMs: null })];
     const other = [await sale(3, 60, 'draft'), await sale(-60, 60, 'closed')];

@@ -106,7 +106,7 @@ describe('inspection of several brokers', () => {
     await until('it answers again', answersWhole);
   });
 
-  it('continues without a broker that dies during a request, and names it even if the name server has forgotten it', async () => {
+  it('continues without a broker that dies during a request, and names that broker', async () => {
     expect((await lookUntilUp('broker-')).queues).to.equal(16);
     const ofApi = openBroker(loadConfig(['repair', 'brokerAccess'], { NAMESRV_ADDR: cluster.namesrvAddr }));
     expect((await ofApi.brokerViews?.topics())?.down).to.deep.equal([]);

@@ -115,7 +115,7 @@ onEachWorld<FaultyWorld>('contract: silent Redis', WORLDS, (world) => {
     expect(error).to.include({ dependency: 'redis', retryable: true });
   };
 
-  it('returns `outcome_unknown` if the reply of a deduct is lost; it ran once, and resolve knows it [T8]', async () => {
+  it('returns `outcome_unknown` if the reply of a deduct is lost, but resolve returns `deducted` [T8]', async () => {
     const { sale, at } = await openSale();
     const batch = batchOf(sale, purchasesOf('u1*2'));
     const verdict = await world.losingReply('deduct_reply_lost', () => store.deduct(batch));
@@ -124,7 +124,7 @@ onEachWorld<FaultyWorld>('contract: silent Redis', WORLDS, (world) => {
     expect((await store.readSale(at))?.unitsLeft, 'the units of one deduct').to.equal(3);
   });
 
-  it('returns `outcome_unknown` if the reply of a refusal is lost; resolve returns aborted [G4]', async () => {
+  it('returns `outcome_unknown` if the reply of a refusal is lost, but resolve returns `aborted` [G4]', async () => {
     const { sale, at } = await openSale();
     const batch = batchOf(sale, purchasesOf('u1*2', 'u2*2', 'u3*2'));
     const verdict = await world.losingReply('deduct_reply_lost', () => store.deduct(batch));
@@ -167,7 +167,7 @@ onEachWorld<FaultyWorld>('contract: silent Redis', WORLDS, (world) => {
     expect((await certainEntry(store.findRequest(at, 'u1', 'k1')))?.state, 'nothing of it happened').to.equal('held');
   });
 
-  it('completes markRecorded or release if only the reply is lost; a repeat changes nothing', async () => {
+  it('completes markRecorded or release once if a reply is lost and the call repeated', async () => {
     const { sale, at } = await openSale();
     const batch = batchOf(sale, purchasesOf('u1*2'));
     await store.deduct(batch);

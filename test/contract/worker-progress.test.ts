@@ -14,7 +14,7 @@ onEachWorld<BrokerWorld>('contract WorkerProgress', BROKER_WORLDS, (world) => {
     source = await world.source(REDRIVES_COUNTED.topic, REDRIVES_COUNTED.group);
   });
 
-  it('reports whether all messages up to a moment were delivered to a worker, whether acked or not', async () => {
+  it('reports whether all messages up to a moment were delivered to a worker, even without acks', async () => {
     const channel = await world.redriveChannel();
     const progress = world.progress([REDRIVES_COUNTED]);
     const batches = [freshBatch(), freshBatch(), freshBatch()];

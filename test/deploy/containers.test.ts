@@ -46,7 +46,7 @@ describe('Dockerfile, Compose and the files that they mount', () => {
     return copy;
   };
 
-  it('the Dockerfile passes hadolint, and a worse one does not', async function () {
+  it('hadolint accepts the Dockerfile and refuses a worse Dockerfile', async function () {
     expect(await runTool(this, 'hadolint', ['Dockerfile'])).to.deep.equal({ code: 0, output: '' });
     const worse = written('Dockerfile', 'FROM node\nRUN cd /app && sudo npm ci\n');
     expect((await runTool(this, 'hadolint', [worse])).output)
@@ -70,7 +70,7 @@ describe('Dockerfile, Compose and the files that they mount', () => {
     expect(bad.output).to.include('stop_grace');
   });
 
-  it('docker-compose accepts the file after prepare.sh, and before it fails with a message that names prepare.sh', async function () {
+  it('docker-compose accepts the file after prepare.sh, and otherwise fails and names prepare.sh', async function () {
     const copy = await prepared();
     const config = (...more: string[]) =>
       runTool(this, 'docker-compose', ['-f', join(copy, 'compose.yaml'), 'config', ...more], {

@@ -225,7 +225,7 @@ describe('guard: deploy/compose.yaml', () => {
         );
   });
 
-  it('scrapes every program under its name, and the shop through nginx; Grafana gets the dashboards of the image', () => {
+  it('scrapes every program by name and the shop through nginx, and gives Grafana the dashboards', () => {
     const { scrape_configs } = parse(read('deploy/compose/prometheus.yml')) as {
       scrape_configs: { static_configs: { labels: { program: string }; targets: string[] }[] }[];
     };
@@ -245,7 +245,7 @@ describe('guard: deploy/compose.yaml', () => {
     expect(services.boards?.entrypoint?.at(-1)).to.match(/^fs\.cpSync\('\/app\/dist\/boards', '\/boards',/);
   });
 
-  it('has docs/containers.md tell the doctor to accept exactly the risks of this setup', () => {
+  it('accepts in docs/containers.md exactly the risks that the doctor finds in this setup', () => {
     const page = read('docs/containers.md');
     const lists = [...page.matchAll(/--accept ([\w.,-]+)/g)].map(([, list]) => list?.split(',') ?? []);
     expect(lists.length).to.be.above(1);

@@ -37,7 +37,7 @@ describe('follow-ups of an order with two keepers', () => {
       await tx.execute("INSERT INTO outbox (kind, `key`, payload) VALUES ('orders_moved', ?, ?)", [orderId, payload]);
     });
 
-  it('end unpaid orders at their deadline and return their units, while a paid order stays and earns a coupon', async () => {
+  it('expire unpaid orders and return their units, and issue a coupon for a paid order', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 20 });
     const buyers = new Buyers(saleId, stack.env.JWT_SECRET, () => [api.url]);

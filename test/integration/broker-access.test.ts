@@ -93,7 +93,7 @@ describe('the local broker', () => {
     return { code: answer.code, remark: answer.remark ?? '' };
   };
 
-  it('refuses clients without a key or with a wrong key on its admin ports and on the remoting port of the proxy [S12]', async () => {
+  it('refuses clients without the right key on its admin ports and on the remoting port of the proxy [S12]', async () => {
     const { ports } = system.stack.servers;
     const wanted = [
       ...[ports.broker, ports.broker - 2].map((port) => [port, ADMIN_REQUESTS, NO_PERMISSION] as const),
@@ -128,7 +128,7 @@ describe('the local broker', () => {
     expect(await refusesStrangers({ broker: ports.namesrv }), 'a server without access control').to.equal(false);
   });
 
-  it('refuses a gRPC producer and consumer without a key or with a wrong key, in one sentence [S12]', async () => {
+  it('refuses a gRPC producer and consumer without the right key, in one sentence [S12]', async () => {
     const { endpoint } = brokerOf(system.stack.env);
     const consumed = { topic: TOPICS.orderEvent, group: GROUPS.notifier, invisibleMs: 10_000, awaitMs: 1_000 };
     const clientsOf = (credentials: BrokerCredentials | null) => {

@@ -33,7 +33,7 @@ describe('compensation: replay and discard of dead letters', () => {
     return Number(row?.n);
   };
 
-  it('turns a parked batch into an order if replayed, or into a failed row and a returned unit if discarded [M8]', async () => {
+  it('turns a parked batch into an order by a replay, or returns its unit by a discard [M8]', async () => {
     const { stack } = system;
     const [first, second] = [await openSale(stack, { stock: 10 }), await openSale(stack, { stock: 10 })];
     const [ann, bob] = [buyersOf(first.saleId), buyersOf(second.saleId)];
@@ -81,7 +81,7 @@ describe('compensation: replay and discard of dead letters', () => {
     expect(end).to.equal(line?.outcome === 'replayed' ? actor : SYSTEM_ACTOR);
   });
 
-  it(`turns each of ${DEAD_LETTERS} dead letters into one order although the replay is killed, resumed, stopped and resumed [M8]`, async () => {
+  it(`turns each of ${DEAD_LETTERS} dead letters into one order although the replay is killed once and stopped once [M8]`, async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: DEAD_LETTERS });
     await parkBatches(stack, saleId, userIds(DEAD_LETTERS));

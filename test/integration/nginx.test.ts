@@ -112,7 +112,7 @@ describe('deploy/nginx in front of two APIs', () => {
     expect((await asked('127.0.0.22', '198.51.100.99')).status, 'another client').to.equal(200);
   });
 
-  it('limits the requests of an address or an IPv6 network, but not of your own networks', async () => {
+  it('limits the requests of an address or an IPv6 network, except of your own networks', async () => {
     // the API refuses these requests without a look-up, so the test can send a large number
     const path = `${inFrontOfCounting.url}/v1/me/orders`;
     const isRefused = ({ status, headers }: Received): boolean => status === 429 && headers['trace-id'] === undefined;
@@ -294,7 +294,7 @@ describe('deploy/nginx in front of two APIs', () => {
     expect((await buyers.status('ann', 'k1', 1)).json.status).to.equal('ordered');
   });
 
-  it('passes a stream of events on at once, over HTTP/1.1 and, with TLS, over HTTP/2', async () => {
+  it('passes on events of a stream at once, over HTTP/1.1 and over HTTP/2 with TLS', async () => {
     const { saleId } = await openSale(system.stack);
     const buyers = buyersOf(saleId);
     worker.signal('SIGSTOP');
@@ -443,7 +443,7 @@ describe('deploy/nginx in front of two APIs', () => {
     expect(lacked, 'the api without them was asked').to.be.at.least(1);
   });
 
-  it('sends each lane of buyers to one API, and to another API while the first one is down', async () => {
+  it('sends each lane of buyers to one API, and to another API while that API is down', async () => {
     const two = apis.slice(0, 2);
     const closed = pickFreePort();
     const down = { port: closed, operatorsPort: closed };
@@ -471,7 +471,7 @@ describe('deploy/nginx in front of two APIs', () => {
     expect(usedApis.size, 'lanes are spread over the apis').to.equal(2);
   });
 
-  it('has a separate server for operators, with console, streams and admin routes, only for the allowed networks', async () => {
+  it('serves console, streams and admin routes only to allowed networks, on a separate server', async () => {
     const sign = createTokenSigner(system.stack.env.JWT_SECRET);
     const token = sign({ userId: 'olga', roles: ['admin'], ttlMs: 600_000 });
     const { operatorsUrl } = nginx;

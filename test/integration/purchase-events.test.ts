@@ -92,7 +92,7 @@ describe('a buyer who waits at two APIs', () => {
     return ordered === 2 ? (await foundByNotification(first)) - before : ordered;
   }
 
-  it('receives `ordered` when the worker writes it and `paid` by its event, each once, and then the end of the stream', async () => {
+  it('receives `ordered` from the worker and `paid` from its event once, then the end of the stream', async () => {
     let heard = 0;
     // on a busy machine some notifications may come after the next poll, but not all
     for (const userId of ['ann', 'cid', 'dan']) if (heard < STEPS_HEARD) heard = await heardByNotification(userId);

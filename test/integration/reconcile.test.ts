@@ -222,7 +222,7 @@ describe('reconcile and compensation', () => {
     expect(last.json.figures).to.include({ unitsLeft: 98, sold: 1 });
   });
 
-  it('allows one run at a time and names its holder, and repairs a leak once when two runs try to repair it [C1]', async () => {
+  it('allows one run at a time, names its holder, and repairs a leak once when two runs try [C1]', async () => {
     const saleId = await newSale();
     await leakBatch(system.stack, saleId, ['hal']);
     const runs = createReconcileRuns(system.stack.mysql, systemClock);

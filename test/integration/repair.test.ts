@@ -44,7 +44,7 @@ describe('repair of a sale after Redis lost it', () => {
     await redis.del(stock, sale, buyers, requests, pending, ...markers);
   }
 
-  it('answers 503, rebuilds the sale with its orders, and lets older batches reacquire units or fail with a reason [R3, R4, R5]', async () => {
+  it('rebuilds the sale with its orders, and lets older batches reacquire units or fail [R3, R4, R5]', async () => {
     const [roomy, scarce] = [await openSale(system.stack, { stock: 10 }), await openSale(system.stack, { stock: 4 })];
     const [many, few] = [buyersOf(roomy), buyersOf(scarce)];
     for (const { saleId } of [roomy, scarce]) await recordBatch(system.stack, saleId, 3);
@@ -76,7 +76,7 @@ describe('repair of a sale after Redis lost it', () => {
     expect(text).to.match(/^seckill_sales_in_repair\{sales="live".*\} \d/m);
   });
 
-  it('`sale repair` changes nothing without need, with --force changes only the epoch, and never disturbs another repair [R10]', async () => {
+  it('changes nothing by `sale repair` without need or beside a repair, and the epoch by --force [R10]', async () => {
     const sale = await openSale(system.stack, { stock: 10 });
     for (const buyer of ['ann', 'bob']) expect((await buyersOf(sale).buy(buyer))?.status).to.equal(202);
     const before = await expectInvariants(system.stack, sale.saleId);

@@ -47,7 +47,7 @@ describe('sales run by operators and by schedule', () => {
       .reverse();
   };
 
-  it('takes a sale with a warm time from draft to compared, each step once, although two keepers run', async () => {
+  it('takes a sale from draft to compared, each step once, although two keepers run', async () => {
     const sku = `by-itself-${Date.now()}`;
     const sale = { ...newSale(sku, 10_000, HOUR_MS), warmBefore: '1h' };
     const created = await call('POST', '/sales', sale);

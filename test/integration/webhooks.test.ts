@@ -144,7 +144,7 @@ describe('webhooks and stored notifications', () => {
     return ids;
   }
 
-  it('deliver every event in the order of its order, to receivers that are down, slow, in trouble, wrong or unclear, and after the kill of a keeper', async () => {
+  it('deliver the events of each order in sequence to faulty receivers, even after the kill of a keeper', async () => {
     const down = new Receiver('down', ok);
     await down.listen();
     await down.close();
@@ -222,7 +222,7 @@ describe('webhooks and stored notifications', () => {
     expect((await ask(`${api.url}/v1/me/notifications`)).status).to.equal(401);
   });
 
-  it('reach the example, which verifies each and ignores repeats, and obey the command', async () => {
+  it('reach the example, which verifies events and ignores repeats, and obey the command', async () => {
     let out = '';
     let err = '';
     const start = (secret: string): void => {

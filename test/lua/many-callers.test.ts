@@ -33,7 +33,7 @@ describe('lua: many callers on one sale, through several connections', () => {
     expect(pending).to.have.length(STOCK);
   });
 
-  it('takes exactly the units that buyers hold, and keeps every limit, when batches of all sizes run at once [I1, I2]', async () => {
+  it('keeps units and limits exact when batches of all sizes run at once [I1, I2]', async () => {
     const [STOCK, LIMIT] = [300, 3];
     const sale = await runner(0).sale({ stock: STOCK, limitPerBuyer: LIMIT });
     const batches = Array.from({ length: CALLERS / 4 }, (_, index) =>

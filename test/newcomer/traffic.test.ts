@@ -85,7 +85,7 @@ describe('npm start with traffic and faults', function () {
     expect((await get('/rules')).json).to.have.nested.property('rules.queue.mode', 'on');
   });
 
-  it('produces a dead letter for a purchase that MySQL refuses, a worker that dies and returns, and an open half message', async () => {
+  it('produces a dead letter, a worker that dies and returns, and an open half message', async () => {
     const { key } = await saying(
       found('a purchase is refused', async () => demo.found('fault', { fault: 'poisoned_batch' }), {
         grantedMs: SEEN_WITHIN_MS,
@@ -111,7 +111,7 @@ describe('npm start with traffic and faults', function () {
     await saying(until('its purchase is found', isFound));
   });
 
-  it('reports every half minute what buyers saw', async () => {
+  it('reports the answers to buyers every half minute', async () => {
     const { counts } = await found('the first counts', async () => demo.found('traffic'));
     expect(counts).to.have.property('accepted').above(10);
     expect(demo.stderr).to.match(

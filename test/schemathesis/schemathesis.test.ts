@@ -52,7 +52,7 @@ describe('the OpenAPI documents, by schemathesis', () => {
     ['buyers', 'ann', []],
     ['operators', 'boss', ['admin']],
   ] as const) {
-    it(`${listener}: no answer that the document does not announce`, async () => {
+    it(`announce every answer to ${listener}`, async () => {
       const dir = join(system.stack.servers.dir, `schemathesis-${listener}`);
       mkdirSync(dir, { recursive: true });
       const document = await ask(`${api.operatorsUrl}/openapi/${listener}.json`);

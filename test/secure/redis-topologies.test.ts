@@ -94,7 +94,7 @@ describe('Redis with sentinels or as a cluster, over TLS with the documented rig
     }
   });
 
-  it('within seconds, names sentinels that are not trusted or that refuse us', async () => {
+  it('names, within seconds, sentinels that are untrusted or refuse the login', async () => {
     const sentinel = await startSentinelRedis(secure);
     const failure = async (more: object): Promise<[string, boolean]> => {
       const startedMs = performance.now();

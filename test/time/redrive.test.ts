@@ -66,7 +66,7 @@ describe('keeper: speed of the re-drive after an outage', () => {
     return batches;
   }
 
-  it('lets two keepers publish the batches of an hour of outage within five minutes, and hardly any batch twice [M11]', async () => {
+  it('lets two keepers publish the batches of an hour in five minutes, hardly any batch twice [M11]', async () => {
     const sale = saleOf();
     const keepers = await Promise.all(Array.from({ length: KEEPERS }, connect));
     const batches = await deductedLongAgo(keepers[0] as RedisConnection, sale.saleId);

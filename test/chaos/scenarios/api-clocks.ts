@@ -59,7 +59,7 @@ const CHECKED_EARLY = (
   ] as const
 ).map(([variant, stepMs, what]): Scenario => ({
   name: `T12/${variant}`,
-  title: `the clock of an api is ${what}: /readyz says so, early check-backs abort, what they abort takes nothing`,
+  title: `the clock of an api is ${what}: /readyz reports it, and batches that early check-backs abort take nothing`,
   alone: true,
   drainFirst: true,
   async run(context) {
@@ -96,7 +96,7 @@ const CHECKED_EARLY = (
 
 const LONG_AGO: Scenario = {
   name: 'T12/long_ago',
-  title: 'the clock of an api is 80 h behind: the broker drops a half message for its age, the batch is re-driven',
+  title: 'the clock of an api is 80 h behind: a batch whose half message the broker drops is re-driven',
   alone: true,
   async run(context) {
     const { stack } = context;

@@ -28,7 +28,7 @@ const sum = (sizes: readonly number[]): number => sizes.reduce((total, size) => 
 const COMPETING: Scenario = {
   name: 'G1',
   title:
-    'two apis compete for the units of one full batch: a batch that does not fit takes nothing, survivors go again',
+    'two apis compete for too few units: a batch that does not fit takes nothing, and its survivors are sent again',
   async run(context) {
     const UNITS = 40;
     const [{ saleId }, held] = await Promise.all([
@@ -60,7 +60,7 @@ const COMPETING: Scenario = {
 
 const REFUSED_LATE: Scenario = {
   name: 'G2',
-  title: 'a key or a limit is used up at another api after precheck: that buyer learns why, the others are sent again',
+  title: 'a key or a limit is used up at another api after precheck: only that buyer is refused',
   async run(context) {
     const [{ saleId }, held] = await Promise.all([
       context.openSale({ stock: 200, limitPerBuyer: 2 }),
@@ -106,7 +106,7 @@ const QUEUED_MS = 300;
 const BEFORE_RESUBMIT: Scenario = {
   name: 'G3',
   title:
-    'the api dies before it sends the survivors of a refused batch again: they hold nothing, a retry is a first try',
+    'the api dies before it sends the survivors of a refused batch again: a retry counts as a first try',
   async run(context) {
     const STOCK = 20;
     const [{ api: other }, { saleId }, redis] = await Promise.all([
@@ -153,7 +153,7 @@ const LATE_REPLY_MS = 2500;
 const LOST_REFUSAL: Scenario = {
   name: 'G4',
   title:
-    'the reply to a refused deduct is lost: resolve says aborted, survivors go again once, a late deduct is refused',
+    'the reply to a refused deduct is lost: survivors are sent again once, and a late deduct is refused',
   async run(context) {
     const { stack, random } = context;
     const { proxy, env } = await context.proxy('redis');
@@ -208,7 +208,7 @@ async function startAll(context: ScenarioContext): Promise<Program[]> {
 
 const ALL_PROGRAMS_KILLED: Scenario = {
   name: 'G6',
-  title: 'kill -9 of every program at once under load, then a restart: every batch ends by its own marker',
+  title: 'every program is killed at once under load and restarts: every batch ends by its own marker',
   fast: true,
   alone: true,
   async run(context) {
@@ -238,7 +238,7 @@ const ALL_PROGRAMS_KILLED: Scenario = {
 const DISCONNECTED: Scenario = {
   name: 'G7',
   title:
-    'clients disconnect while queued and in a batch: the batch is carried to its end, other purchases are unharmed',
+    'clients disconnect in the queue and in a batch: every purchase of the batch ends as usual',
   async run(context) {
     const { random } = context;
     const [{ saleId }, held, { api: other }] = await Promise.all([
@@ -275,7 +275,7 @@ const DISCONNECTED: Scenario = {
 
 const REFUSED_BY_MYSQL: Scenario = {
   name: 'G10',
-  title: 'MySQL refuses one purchase of a batch: it fails and is released, the other 63 are orders in the same COMMIT',
+  title: 'MySQL refuses one purchase of a batch: it fails alone, and the other 63 become orders in one COMMIT',
   fast: true,
   mayFail: ['refused_by_database'],
   async run(context) {
@@ -330,7 +330,7 @@ const REFUSED_BY_MYSQL: Scenario = {
 
 const REFUSED_BY_REDIS: Scenario = {
   name: 'G14',
-  title: 'the script fails with some purchases of a batch, every time: each is refused alone, the others are orders',
+  title: 'the script always fails with some purchases of a batch: only these purchases are refused',
   fast: true,
   async run(context) {
     const { random } = context;

@@ -70,7 +70,7 @@ const COMMITS = 'seckill_check_backs_total{answer="commit"}';
 const BROKER_KILLED: Scenario = {
   name: 'M14/broker',
   title:
-    'one of two brokers is killed under load: sales continue at the other broker, and the first checks its half messages when it is back',
+    'one of two brokers is killed under load: sales continue, and its half messages are checked after its return',
   alone: true,
   timeoutMs: 400_000,
   healMaxMs: 120_000, // a killed broker forgets what it has just handed out, and the re-drive waits a minute
@@ -101,7 +101,7 @@ const BROKER_KILLED: Scenario = {
 
 const BROKER_REDRIVEN: Scenario = {
   name: 'M14/redriven',
-  title: 'one of two brokers is killed and stays away: its batches are published again at the other one, once each',
+  title: 'one of two brokers is killed and stays away: its batches are published once at the other broker',
   alone: true,
   timeoutMs: 400_000,
   async run(context) {
@@ -138,7 +138,7 @@ const ROUTES_RENEWED_MS = 35_000;
 
 const BROKER_JOINS: Scenario = {
   name: 'M14/joined',
-  title: 'a second broker joins and the first one is killed: the same programs sell and record at the new one',
+  title: 'a second broker joins and the first is killed: the same programs sell and record at the new broker',
   alone: true,
   timeoutMs: 400_000,
   healMaxMs: 120_000, // as above
@@ -164,7 +164,7 @@ const BROKER_JOINS: Scenario = {
 
 const PROXY_KILLED: Scenario = {
   name: 'M14/proxy',
-  title: 'one of two proxies is killed under load: its clients use the other one, and every batch is recorded',
+  title: 'one of two proxies is killed under load: its clients use the other proxy, and every batch is recorded',
   alone: true,
   timeoutMs: 400_000,
   async run(context) {

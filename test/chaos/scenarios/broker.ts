@@ -27,7 +27,7 @@ const FAST_KEEPER = { KEEPER_EVERY_MS: '200' };
 
 const KILLED: Scenario = {
   name: 'M1/sales',
-  title: 'kill -9 of broker and proxy under load: nothing is deducted meanwhile, afterwards rows = units deducted',
+  title: 'broker and proxy are killed under load: nothing is deducted until they are back',
   fast: true,
   alone: true,
   async run(context) {
@@ -54,7 +54,7 @@ const KILLED: Scenario = {
 
 const OUTBOX: Scenario = {
   name: 'M1/outbox',
-  title: 'the broker is down: outbox rows wait and are counted, and are published when it is back',
+  title: 'the broker is down: waiting outbox rows are counted, and published when the broker is back',
   fast: true,
   alone: true,
   async run(context) {
@@ -103,7 +103,7 @@ async function startEmptyBroker(stack: StackControls): Promise<void> {
 
 const DISK_LOST: Scenario = {
   name: 'M2',
-  title: 'the broker loses its disk under load: its batches are published again from Redis, the same programs go on',
+  title: 'the broker loses its disk under load: the same programs publish its batches again from Redis',
   alone: true,
   timeoutMs: 300_000,
   async run(context) {
@@ -156,7 +156,7 @@ async function logOfRefusedApi(context: ScenarioContext): Promise<string> {
 
 const PROXY_KILLED: Scenario = {
   name: 'M4/proxy_killed',
-  title: 'the proxy is killed between half message and commit: the check-back commits; a new api says why it fails',
+  title: 'the proxy is killed between half message and commit: the check-back commits the batch',
   alone: true,
   timeoutMs: 300_000,
   async run(context) {
@@ -199,7 +199,7 @@ const ROUTES_RENEWED_MS = 35_000;
 
 const NAME_SERVER_DOWN: Scenario = {
   name: 'M4/namesrv_down',
-  title: 'the name server is down: running programs go on; behind a proxy without routes a new api says why it fails',
+  title: 'the name server is down: running programs continue, and a new api says why it cannot start',
   alone: true,
   timeoutMs: 300_000,
   async run(context) {
@@ -259,7 +259,7 @@ const ALL_ENDED_MS = 480_000;
 
 const MANY_HALF_MESSAGES: Scenario = {
   name: 'M12',
-  title: 'a broker restarts with 10,000 open half messages and one api is cut off: the other api ends all of them',
+  title: 'a broker restarts with 10,000 open half messages and one api is cut off: the other api ends all batches',
   alone: true,
   timeoutMs: 900_000,
   async run(context) {

@@ -29,7 +29,7 @@ function unevenBuyers(count: number): string[] {
 
 const TRANSFERS: Scenario = {
   name: 'G12',
-  title: 'an api is killed between the steps of a transfer, ten times over: 8 buckets sell every unit exactly once',
+  title: 'ten apis are killed between the steps of a transfer: 8 buckets sell every unit exactly once',
   alone: true, // the broker would ask dead apis about half messages of parallel scenarios
   timeoutMs: 420_000, // 10,000 purchases, and an api started for each of ten rounds
   healMaxMs: 120_000, // 10,000 orders are written at the same time
@@ -88,7 +88,7 @@ const reshard = (buyers: Buyers, { operatorsUrl }: Program, buckets: number): Pr
 
 const RESHARDED: Scenario = {
   name: 'G13',
-  title: 'a sale is resharded while it sells, and each api that does it is killed: every unit is sold exactly once',
+  title: 'each api that reshards a selling sale is killed: every unit is sold exactly once',
   timeoutMs: 420_000, // five rounds, in four of which a sale waits for its repair
   healMaxMs: 120_000,
   async run(context) {

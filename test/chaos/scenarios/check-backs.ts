@@ -89,7 +89,7 @@ export async function abortBeforeDeduct(
 
 const DEATHS: Scenario = {
   name: 'T10/deaths',
-  title: 'the api that answers a check-back dies before and after resolve: no rollback, another api is asked',
+  title: 'the api that answers a check-back dies before and after resolve: another api is asked and commits',
   alone: true,
   drainFirst: true,
   async run(context) {
@@ -109,7 +109,7 @@ const DEATHS: Scenario = {
 
 const THROWS: Scenario = {
   name: 'T10/throws',
-  title: 'a check-back throws: the broker gets no answer and asks the same api again, orders follow',
+  title: 'a check-back throws: the broker asks the same api again, and the batch becomes orders',
   alone: true,
   drainFirst: true,
   async run(context) {
@@ -130,7 +130,7 @@ const CHECKS_MAX = 3;
 const NO_API: Scenario = {
   name: 'T11',
   title:
-    'no api runs until the broker gives up its half messages: what holds units is re-driven, the rest leaves nothing',
+    'no api runs until the broker gives up its half messages: only batches that hold units are re-driven',
   alone: true,
   async run(context) {
     const { stack } = context;
@@ -177,7 +177,7 @@ const NO_API: Scenario = {
 
 const TERM: Scenario = {
   name: 'T13/term',
-  title: 'SIGTERM with batches in flight: every batch is answered, the api exits within 10 s',
+  title: 'SIGTERM comes with batches in flight: every batch is answered, and the api exits within 10 s',
   async run(context) {
     const [{ api: other }, { saleId }, leaving] = await Promise.all([
       context.healthyPrograms(),
@@ -205,7 +205,7 @@ const TERM: Scenario = {
 
 const STALL: Scenario = {
   name: 'T13/stall',
-  title: 'an api stalls between half message and deduct until its batch is aborted: the late deduct takes nothing',
+  title: 'an api stalls after a half message until its batch is aborted: the late deduct takes nothing',
   alone: true,
   drainFirst: true,
   async run(context) {

@@ -72,7 +72,7 @@ async function expectExpiredOnce(context: ScenarioContext, { listener, saleId, o
 
 const AFTER_PUBLISH: Scenario = {
   name: 'C3/outbox_after_publish',
-  title: 'the keeper dies between publish and mark: published again under one id, with one effect',
+  title: 'the keeper dies between publish and mark: the event is published again under one id, with one effect',
   fast: true,
   alone: true,
   run: (context) =>
@@ -100,7 +100,7 @@ const AFTER_PUBLISH: Scenario = {
 
 const RELEASE: Scenario = {
   name: 'C3/release',
-  title: 'keepers die after an expiry and before a release is marked: each order ends once and is released once',
+  title: 'keepers die after an expiry and before a release is marked: each order ends and is released once',
   fast: true,
   alone: true,
   run: (context) =>
@@ -243,7 +243,7 @@ async function killAfterCommit(
 
 const ENDED_BEFORE: Scenario = {
   name: 'C6',
-  title: 'a worker dies before mark-recorded, an order is cancelled, its batch is delivered again: it stays released',
+  title: 'a batch returns after its worker has died and an order was cancelled: the order stays released',
   alone: true,
   timeoutMs: 400_000,
   mayFail: ['limit_reached'],

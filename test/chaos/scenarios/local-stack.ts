@@ -53,7 +53,7 @@ function processesOf(dir: string): number[] {
 
 const INTERRUPTED: Scenario = {
   name: 'L2/first_start',
-  title: 'Ctrl-C during the first start of a stack: nothing of it stays running, the next start works',
+  title: 'Ctrl-C interrupts the first start of a stack: no server stays running, and the next start works',
   alone: true,
   noSale: true,
   timeoutMs: LONG_MS,
@@ -105,7 +105,7 @@ async function killEverything(context: ScenarioContext): Promise<void> {
 
 const EVERYTHING: Scenario = {
   name: 'L2',
-  title: 'kill -9 of every program and every server at once under load, then a restart: every open batch ends',
+  title: 'every program and server is killed at once under load and restarts: every open batch ends',
   alone: true,
   async run(context) {
     const { stack, random } = context;
@@ -161,7 +161,7 @@ async function sellOnSecondStack(
 
 const SECOND_STACK: Scenario = {
   name: 'L4',
-  title: 'a second stack boots, sells and ends beside the first: no row, key or message of the first is touched',
+  title: 'a second stack boots, sells and ends: no row, key or message of the first stack changes',
   alone: true,
   timeoutMs: LONG_MS,
   async run(context) {

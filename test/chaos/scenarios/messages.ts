@@ -29,7 +29,7 @@ const COPIES = 5;
 
 const COPIED: Scenario = {
   name: 'M5',
-  title: 'one batch delivered five times at once, to two workers, is recorded once',
+  title: 'one batch is delivered five times at once to two workers: it is recorded once',
   fast: true,
   async run(context) {
     const { stack } = context;
@@ -65,7 +65,7 @@ async function whileRefused<T>({ stack }: ScenarioContext, saleId: string, work:
 
 const ALWAYS_REFUSED: Scenario = {
   name: 'M8',
-  title: 'a batch that MySQL always refuses is parked once, its unit stays held until a replay, other sales go on',
+  title: 'MySQL always refuses a batch: it is parked once, and its unit stays held until a replay',
   fast: true,
   async run(context) {
     const { stack } = context;

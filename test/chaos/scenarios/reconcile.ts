@@ -10,7 +10,7 @@ const keysOf = (saleId: string) => bucketKeys({ saleId, bucket: 0 });
 
 const UNITS_ADDED: Scenario = {
   name: 'D6',
-  title: 'units are added to Redis by hand: exactly the surplus fails at the last guard; the stock is corrected',
+  title: 'units are added to Redis by hand: exactly the surplus fails, and the stock is corrected',
   fast: true,
   mayFail: ['oversold_guard'],
   async run(context) {

@@ -33,7 +33,7 @@ async function expectAllAccepted(buyers: Buyers, users: readonly string[]): Prom
 
 const TAIL: Scenario = {
   name: 'R2',
-  title: 'Redis loses the tail of its log: the sale is locked, rebuilt under a new epoch, and sells out to the unit',
+  title: 'Redis loses the tail of its log: the sale is locked and rebuilt, and sells out to the unit',
   alone: true,
   mayFail: ['units_lost'],
   async run(context) {
@@ -69,7 +69,7 @@ const TAIL: Scenario = {
 
 const LATE_BATCHES: Scenario = {
   name: 'R3',
-  title: 'Redis loses purchases that no worker has seen: their late batches claim what is left, or fail with a reason',
+  title: 'Redis loses purchases that no worker has seen: their late batches claim free units or fail with a reason',
   alone: true,
   mayFail: ['units_lost'],
   async run(context) {
@@ -123,7 +123,7 @@ async function loseAnswered(context: ScenarioContext): Promise<{ readonly saleId
 
 const ANSWERED_RECORDED: Scenario = {
   name: 'R4/recorded',
-  title: 'the commit and the marker of a 202 are lost: the check-back commits, the worker claims, the order exists',
+  title: 'the commit and the marker of a 202 are lost: the check-back commits, and the worker claims the unit',
   alone: true,
   async run(context) {
     const { stack } = context;
@@ -137,7 +137,7 @@ const ANSWERED_RECORDED: Scenario = {
 const ANSWERED_LOST: Scenario = {
   name: 'R4/units_lost',
   title:
-    'the commit and the marker of a 202 are lost, another buyer takes the unit: failed/units_lost, it is sold once',
+    'the commit and the marker of a 202 are lost and another buyer takes the unit: the purchase fails with units_lost',
   alone: true,
   mayFail: ['units_lost'],
   async run(context) {
@@ -165,7 +165,7 @@ function emptied(
 ): Scenario {
   return {
     name: `R5/${variant}`,
-    title: `${what} under load: 503, no answer to check-backs, rebuilt from MySQL`,
+    title: `${what} under load: buyers get 503 until the sale is rebuilt from MySQL`,
     alone: true,
     async run(context) {
       const { stack, random } = context;
@@ -203,7 +203,7 @@ async function deleteKeys({ stack }: ScenarioContext, saleId: string): Promise<v
 
 const FAILOVER: Scenario = {
   name: 'R7',
-  title: 'a replica that fell behind is promoted: locked before any deduct, rebuilt, no unit sold twice',
+  title: 'a replica that fell behind is promoted: the sale is rebuilt before any deduct',
   alone: true,
   mayFail: ['units_lost'],
   async run(context) {

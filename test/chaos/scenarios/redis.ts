@@ -18,7 +18,7 @@ const ALIVE_MAX_MS = 500;
 
 const KILLED: Scenario = {
   name: 'R1',
-  title: 'kill -9 of Redis under load and a restart with its log: nothing is lost, the same programs go on',
+  title: 'Redis is killed under load and restarts with its log: the same programs continue and lose nothing',
   fast: true,
   alone: true,
   async run(context) {
@@ -105,7 +105,7 @@ const SILENCES: readonly Silence[] = [
 
 const SILENT = SILENCES.map(({ variant, what, start, end }): Scenario => ({
   name: `R8/${variant}`,
-  title: `${what}: a quick 503, the api serves again afterwards, open batches end`,
+  title: `${what}: buyers get a quick 503, open batches end, and the api serves again`,
   alone: true,
   async run(context) {
     const loaded = await startUnderLoad(context);
@@ -132,7 +132,7 @@ const SILENT = SILENCES.map(({ variant, what, start, end }): Scenario => ({
 
 const RESETS: Scenario = {
   name: 'R8/reset',
-  title: 'every connection to Redis is reset five times: the same programs go on, no unit is taken twice',
+  title: 'every connection to Redis is reset five times: the same programs continue and take no unit twice',
   alone: true,
   async run(context) {
     const loaded = await startUnderLoad(context);

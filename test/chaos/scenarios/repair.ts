@@ -53,7 +53,7 @@ const VICTIMS_MAX = 5;
 
 const DEATHS = (['repair_after_lock', 'repair_after_epoch', 'repair_after_stock'] as const).map((point): Scenario => ({
   name: `R10/${point}`,
-  title: `a keeper dies at ${point}: the sale stays locked, the next repair ends with the same numbers`,
+  title: `a keeper dies at ${point}: the sale stays locked until another repair ends with the same numbers`,
   alone: true,
   async run(context) {
     const { stack } = context;
@@ -112,7 +112,7 @@ async function park({ stack }: ScenarioContext, batch: Batch): Promise<void> {
 
 const KEEPS_HELD: Scenario = {
   name: 'R6/held_and_parked',
-  title: 'a repair keeps the units of a pending batch and of parked ones, even of one whose marker is lost',
+  title: 'a repair keeps the units of pending and parked batches, even of a batch whose marker is lost',
   alone: true,
   async run(context) {
     const { stack, random } = context;
@@ -152,7 +152,7 @@ const PER_BUCKET = 4;
 
 const SEVERAL_BUCKETS: Scenario = {
   name: 'R12',
-  title: 'three buckets, one of them sold out, lose the tail: limits and keys hold, units are shared out anew',
+  title: 'three buckets lose their last writes: limits and keys hold, and the units are shared out anew',
   alone: true,
   async run(context) {
     const { stack, random } = context;

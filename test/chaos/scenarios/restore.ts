@@ -88,7 +88,7 @@ function report({ stack }: ScenarioContext, api: Program, orderId: string): Prom
 const EVERYTHING: Scenario = {
   name: 'D9/everything',
   title:
-    'MySQL goes back to an earlier moment, Redis and the broker are empty: what came after it is gone, nothing else; each sale opens again and sells to the unit',
+    'MySQL is restored, with Redis and the broker empty: only later data is lost, and each sale sells out to the unit',
   fast: true,
   alone: true,
   timeoutMs: 300_000,
@@ -250,7 +250,7 @@ const EVERYTHING: Scenario = {
 const BROKER_KEPT: Scenario = {
   name: 'D9/broker_kept',
   title:
-    'MySQL goes back behind a rebuild of a sale, Redis is empty, the broker is not: what waited there becomes an order, and its units are taken again',
+    'MySQL is restored to before a rebuild, with Redis empty: batches that wait at the broker become orders',
   alone: true,
   timeoutMs: 300_000,
   async run(context) {
@@ -303,7 +303,7 @@ const BROKER_KEPT: Scenario = {
 const REDIS_KEPT: Scenario = {
   name: 'D9/redis_kept',
   title:
-    'MySQL goes back to an earlier moment, Redis and the broker do not: each lost order is written again or fails, their payments find them, and every sale matches',
+    'MySQL is restored, but not Redis and the broker: each lost order is written again or fails, and every sale matches',
   fast: true,
   alone: true,
   timeoutMs: 300_000,

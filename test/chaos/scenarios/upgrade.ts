@@ -80,7 +80,7 @@ async function handOver(context: ScenarioContext, dies: string, lives: string): 
 const BEFORE_DIES: Scenario = {
   name: 'L5/before_dies',
   title:
-    'worker, api and keeper of the release before die between two steps: those of this release end what they began, once',
+    'programs of the previous release die between two steps: programs of this release end their work once',
   fast: true,
   alone: true,
   skip: releaseBeforeMissing,
@@ -91,7 +91,7 @@ const BEFORE_DIES: Scenario = {
 const THIS_DIES: Scenario = {
   name: 'L5/this_dies',
   title:
-    'worker, api and keeper of this release die between two steps: those of the release before end what they began, once',
+    'programs of this release die between two steps: programs of the previous release end their work once',
   fast: true,
   alone: true,
   skip: releaseBeforeMissing,
@@ -314,7 +314,7 @@ function bootBefore(context: ScenarioContext, before: string): Promise<StackCont
 const ROLLING: Scenario = {
   name: 'L5/rolling',
   title:
-    'the release before sells; migrate, then every program is replaced by this release and back, with kills in between: no refusal, the books are right',
+    'every program is replaced by this release and back under load: no buyer is refused, and the books are right',
   alone: true,
   noSale: true, // its sales are in the second system
   skip: releaseBeforeMissing,

@@ -110,7 +110,7 @@ async function expectRedelivered(context: ScenarioContext, { point, saleId, rows
 const DEATHS: Scenario = {
   name: 'M9',
   also: ['G11'],
-  title: 'a worker dies between any two steps: no row or all rows, the message is delivered again, recorded once',
+  title: 'a worker dies between any two steps: its message is delivered again, and its batch recorded once',
   fast: true,
   alone: true,
   async run(context) {
