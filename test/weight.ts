@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { REPO_DIR } from '../deploy/local/stack/paths.js';
 import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.js';
 
-// Prints how heavy the tree is, and fails if a row exceeds its ceiling. A commit that makes the tree lighter lowers the
-// ceiling. A commit that raises a ceiling says why.
+// Prints the weight of the tree, and fails if a row exceeds its ceiling. A lighter tree gets a lower ceiling. A commit
+// that raises a ceiling says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
   'lines of TypeScript': 206_600,

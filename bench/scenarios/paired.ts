@@ -68,7 +68,7 @@ async function measurePair(
   return pair;
 }
 
-/** Loads one api, while the other one is loaded at the same time. */
+/** Loads one api while the other api is loaded, too. */
 async function measureApi({ session, options, buyers: pool }: Context, api: Program, seconds: number) {
   const buyers = pool.take(seconds * BUYERS_PER_SECOND.win);
   const sale = await session.stores.openSale('paired', buyers.count);
@@ -88,7 +88,6 @@ function nameOf(folder: string): string {
   return status === 0 ? stdout.trim() : folder;
 }
 
-/** A load of winners on an api. */
 export interface Slice {
   /** CPU of the api per accepted purchase, µs. */
   readonly apiMicros: number;

@@ -30,10 +30,7 @@ export function cpuTimes(pid: number | 'self'): CpuTimes | null {
   }
 }
 
-/**
- * The whole machine: seconds that its cores worked, and all seconds that passed on them. Stolen time counts only in the
- * second figure.
- */
+/** Sums up the seconds of all cores. Time that the hypervisor has stolen counts only in `all`. */
 function parseMachineStat(text: string): { busy: number; all: number } {
   const [user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0] = (
     text.split('\n')[0] ?? ''

@@ -41,7 +41,7 @@ describe('the sale page in a browser', () => {
       programs.start('keeper', { env: KEEPER_ENV }),
     ]);
   });
-  afterEach(() => worker.signal('SIGCONT')); // left open by a failed test
+  afterEach(() => worker.signal('SIGCONT')); // in case a failed test left it open
   after(() => started.close());
 
   const visit = (parts: Omit<VisitorParts, 'url'> & { readonly url?: string }): Promise<Visitor> =>
@@ -56,7 +56,7 @@ describe('the sale page in a browser', () => {
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.includes('.'));
     const sizes = files.map((name) => gzipSync(readFileSync(join(folder, name)), { level: 9 }).length);
     const ofWords = sizes.filter((_, index) => /(^|\/)(en|zh)-[^/]+\.js$/.test(files[index] as string));
-    const bytes = sizes.reduce((sum, size) => sum + size, 0) - Math.min(...ofWords); // the texts of one language
+    const bytes = sizes.reduce((sum, size) => sum + size, 0) - Math.min(...ofWords); // a page loads one language
     console.log(`      · ${bytes} bytes in ${files.length - 1} files`);
     expect(files).to.include('index.html');
     expect(ofWords).to.have.length(2);
@@ -108,7 +108,7 @@ describe('the sale page in a browser', () => {
       expect(ending?.status).to.equal('fulfilled');
     };
 
-    /** Presses the button as soon as it turns on. Runs in the page, because each call from outside takes time. */
+    /** Presses the button as soon as possible. Runs in the page, because each call from outside takes time. */
     async function pressesAtOnce(visitor: Visitor): Promise<void> {
       await visitor.press();
       expect(await visitor.canBuy()).to.equal(false);

@@ -129,7 +129,7 @@ describe('the console screens in each state, with canned answers', () => {
   it('show grey bars until an answer arrives', async () => {
     const page = await open('silent', 'live');
     for (const name of SCREEN_NAMES) {
-      if (name === 'browse') continue; // this screen asks only after input
+      if (name === 'browse') continue; // the screen asks only after input
       await goTo(page, name);
       await page.locator('.loading').first().waitFor();
     }
@@ -306,7 +306,7 @@ describe('the console screens in each state, with canned answers', () => {
     await page.getByRole('button', { name: 'Replay all that match' }).click();
     await page.waitForTimeout(1_100);
     await page.getByRole('button', { name: 'Replay (12)' }).click();
-    await page.getByText('The connection broke').waitFor(); // this API supports only the dry run
+    await page.getByText('The connection broke').waitFor(); // the API supports only the dry run
     expect(bodies.map(({ dryRun }) => dryRun)).to.deep.equal([true, false]);
     const [looked, ran] = bodies.map(({ filter }) => Date.parse(filter.until));
     expect(looked).to.be.a('number').and.closeTo(Date.now(), 60_000);
@@ -686,7 +686,7 @@ describe('the console screens in each state, with canned answers', () => {
 /** Narrower columns show nothing, px. */
 const COLUMN_MIN_PX = 24;
 
-/** Returns what does not fit into the window: the page itself, or columns that others have squeezed. */
+/** Returns the parts that do not fit into the window: the page itself, or squeezed columns. */
 async function tooWide(page: Page): Promise<string[]> {
   const isWider = await page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth');
   const squeezed = (await page.evaluate(

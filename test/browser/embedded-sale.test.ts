@@ -13,7 +13,6 @@ import { startChromium, type StartedBrowser } from '../helpers/chromium.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
 
-/** The documentation page with the embedding examples. */
 const DOCS = readFileSync(join(REPO_DIR, 'docs/buying.md'), 'utf8');
 const BUY = readFileSync(join(REPO_DIR, 'examples/shop-page/buy.mjs'), 'utf8');
 const exampleWith = (text: string): string => {

@@ -24,7 +24,7 @@ onEachWorld<StoreWorld>('contract NonceStore', STORE_WORLDS, (world) => {
 
   it('expires a nonce after its lifetime, even if the nonce is refused in between', async () => {
     const nonce = randomUUID();
-    await take('k1', nonce, 2000); // Long enough for a busy machine.
+    await take('k1', nonce, 2000);
     expect(await take('k1', nonce, 600_000)).to.equal('used');
     let [answer, waitedMs] = ['used', 0];
     for (; answer === 'used' && waitedMs < 10_000; waitedMs += 250) {
@@ -109,7 +109,7 @@ onEachWorld<StoreWorld>('contract PurchaseTokenStore', STORE_WORLDS, (world) => 
     expect(await redeem('r2', false)).to.equal('redeemed_for_another');
     expect(await issueTo(issue, 'a')).to.equal('issued_before');
     expect(await redeem('r2', true)).to.equal('redeemed_for_another');
-    // The token is not in the list, because the list may have been lost.
+    // The list may have been lost, so the token is not in it.
     expect(await redeem('r2', true, 'b')).to.equal('redeemed');
   });
 

@@ -288,7 +288,7 @@ const ORDINARY: Series = {
   [answered('+Inf')]: growing(360),
 };
 
-/** Series over some minutes, and which alerts fire at which times. */
+/** Series over some minutes, and the times at which the alert fires or is silent. */
 interface Course {
   readonly title: string;
   readonly alert: string;
@@ -417,7 +417,7 @@ describe('Prometheus rules', () => {
         ]),
       ];
     };
-    // Each test evaluates every rule of its files, so an unneeded file costs as much as the needed file.
+    // Each test evaluates every rule of its files, so an unneeded file costs as much as a needed file.
     const tests = FILES.map((file) =>
       written(`test-of-${file}`, {
         rule_files: [join(FOLDER, file)],

@@ -22,7 +22,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
   const unitsLeft = async () => (await world.stock.readSale(firstBucket(sale)))?.unitsLeft;
   const order = liveOrderOf;
   /**
-   * Subscribes to the purchases `k1` of these buyers and waits for the subscription.
+   * Subscribes to the purchase `k1` of each buyer, and waits for the subscription.
    * @returns a function that unsubscribes
    */
   const listen = async (userIds: string[], onNotification: (notification: unknown) => void): Promise<() => void> => {

@@ -141,7 +141,7 @@ onEachWorld<World>('contract CompensationRepository', WORLDS, (world) => {
     const claims = await Promise.all([claim(LONG_MS, 2), claim(LONG_MS, 2)]);
     const claimed = claims.flat();
     expect(new Set(idsOf(claimed)).size).to.equal(claimed.length);
-    claimed.push(...(await claim())); // Jobs that a claim skipped while another claim had locked them.
+    claimed.push(...(await claim())); // Claims skip jobs that another claim has locked.
     expect(new Set(idsOf(claimed)).size, 'each once').to.equal(4);
     expect(claimed.map(({ attempts }) => attempts)).to.deep.equal([0, 0, 0, 0]);
     expect(await claim()).to.deep.equal([]);

@@ -29,7 +29,7 @@ const IS_OTHER = !isDeepStrictEqual(versionsIn(process.env), DEFAULT_VERSIONS);
 const MAY_BE_RISKY = [
   ...['settings.node', 'redis.disk', 'mysql.disk', 'rocketmq.disk', 'redis.replicas', 'rocketmq.open'],
 ];
-/** A server that hangs costs ten seconds. */
+/** A hanging server costs ten seconds. */
 const WITHIN_MS = 30_000;
 
 class Lines {
@@ -221,7 +221,7 @@ describe('seckill doctor: a Redis cluster', () => {
   });
 });
 
-/** The Redis that all tests share counts events of other databases too. */
+/** The shared Redis also counts events of other databases. */
 const BEYOND_OTHERS = 'AUTO_INCREMENT = 1000000000';
 
 describe('seckill doctor: broken MySQL', () => {
@@ -354,7 +354,7 @@ describe('seckill doctor: broken MySQL', () => {
         partial({
           query: async <Row>(sql: string, values?: readonly SqlValue[]) =>
             (await connection.query(sql, values as string[]))[0] as Row[],
-          transaction: () => Promise.resolve(null as never), // no second session
+          transaction: () => Promise.resolve(null as never), // so that there is no second session
         }),
       );
       const lines = new Lines(findingsOf(MYSQL_START_CHECKS, facts));

@@ -48,7 +48,7 @@ const WORLDS = [
 ] as const;
 
 const NONE: LimitSet = { global: null, user: null, ip: null, subjectsMax: 1000 };
-/** Longer than a test takes on a busy machine. */
+/** Longer than any test. */
 const LONG_MS = 600_000;
 const SHORT_MS = 400;
 

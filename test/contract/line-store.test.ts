@@ -135,7 +135,7 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
     expect(await briefly('a', { ticket })).to.equal('waiting 2 50');
     const known = await world.lines.read(terms, null);
     expect(known).to.deep.include({ joined: [0, 0, 50], admitted: [0, 0, 20] });
-    terms = { ...terms, saleId: freshSaleId() }; // a room that the store has lost
+    terms = { ...terms, saleId: freshSaleId() }; // the store has lost the room
     expect(brief(await take('b', {}, known))).to.equal('waiting 2 51');
     const ahead = { ...known, joined: [7, 0, 60], admitted: [7, 0, 10], opened: true } as unknown as Line;
     const merged = await world.lines.read(terms, ahead);
@@ -172,7 +172,7 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
     expect(await briefly('a', { ticket: ticketOf(before) })).to.equal('ended 2 1');
     const { line } = await take('a', {}, before.line);
     expect(line, 'a caller that has not seen it').to.deep.include({ epoch: 2, joined: [0, 0, 2] });
-    terms = { ...terms, saleId: freshSaleId() }; // a server that has lost the emptying
+    terms = { ...terms, saleId: freshSaleId() }; // the server has lost the emptying
     await take('a');
     expect(await world.lines.read(terms, line)).to.deep.include({ epoch: 2, joined: [0, 0, 2] });
   });

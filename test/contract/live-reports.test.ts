@@ -24,7 +24,7 @@ import { onEachWorld, useWorld } from './on-each-world.js';
 const LONG_MS = 60_000;
 const SHORT_MS = 300;
 
-/** The four stores in which processes report, on one server. Other tests may report on it too. */
+/** The four stores in which processes report. Other tests may use the same server. */
 const inMemory = (clock: Clock) => ({
   programs: new MemoryProgramReports(clock),
   rules: new MemoryRuleReports(clock),
@@ -76,7 +76,7 @@ const breakersOf = (redis: BreakerState, mysql: BreakerState = 'closed'): Breake
 /** Sale that only one process of these tests reports. */
 const saleIdOf = (processId: string): string => `9${BigInt(`0x${processId.slice(-12)}`)}`;
 
-/** How a process reports a value from 0 to 2 in each store, and which values the store shows for processes. */
+/** Reports a value from 0 to 2 of a process in each store, and reads the values of processes. */
 const STORES: readonly {
   readonly name: string;
   report(stores: Stores, processId: string, value: number, lifeMs: number): Promise<unknown>;

@@ -30,7 +30,7 @@ describe('MySQL that has lost its last writes', () => {
   });
   after(() => server?.stop());
 
-  /** A database as a program uses it: each new connection is checked against the mark. */
+  /** A database whose new connections are checked against the mark, as in a program. */
   async function database(): Promise<{ pool: MysqlPool; url: string; fresh: () => MysqlPool }> {
     const world = await ownMysqlWorld();
     closed.push(() => world.close());
@@ -63,7 +63,7 @@ describe('MySQL that has lost its last writes', () => {
     await leaseAll(primary.pool);
     expect(await why(primary.fresh())).to.equal('served');
 
-    const promoted = await database(); // a replica that lacks the last event
+    const promoted = await database(); // stands for a replica that lacks the last event
     await addEvents(promoted.pool, 2);
     const program = promoted.fresh();
     expect(await why(program)).to.match(/next event would be number 3, but event 3 was published.*`seckill restored`/);
@@ -95,7 +95,7 @@ describe('MySQL that has lost its last writes', () => {
     await addEvents(primary.pool, 3);
     const mark = createOutboxMark(redis);
     await mark.raise(3n);
-    const reader = createOutboxMark(redis); // an api or a worker, which leases nothing
+    const reader = createOutboxMark(redis); // like an api or a worker, which leases nothing
     await reader.read();
     await redis.close();
     const promoted = await database();

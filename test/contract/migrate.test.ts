@@ -91,7 +91,7 @@ describe('migrate', () => {
     };
     await again();
     await server.query(`DELETE FROM ${database}.order_ranges WHERE first_id > ${(1n << 60n) + 5000n * (1n << 18n)}`);
-    await again(); // Same state as after a migrator killed half-way.
+    await again(); // As after a migrator that was killed half-way.
     const [found] = await server.query(
       `SELECT r.sale_id, COUNT(DISTINCT o.id) AS orders, COUNT(DISTINCT r.first_id) AS ranges
        FROM ${database}.order_ranges r
@@ -218,7 +218,7 @@ describe('migrate', () => {
     const writer = await createConnection(connectionOptions({ url }));
     try {
       await reader.query('START TRANSACTION');
-      await reader.query('SELECT COUNT(*) FROM sales'); // For example a report.
+      await reader.query('SELECT COUNT(*) FROM sales'); // A reader, such as a report.
       let isOver = false;
       const migrating = migrate({ url, tableWaitSeconds: 1 }).finally(() => (isOver = true));
       let longestMs = 0;
@@ -243,7 +243,7 @@ describe('migrate', () => {
   it('waits for another migrator no longer than its timeout', async () => {
     await migrate({ url });
     const name = migrationLock(database);
-    // The server may not have noticed yet that the first migrator has gone.
+    // The server may notice late that the first migrator has gone.
     await server.query('SELECT GET_LOCK(?, 5)', [name]);
     const error = await migrate({ url, lockWaitMs: 1000 }).catch((cause: unknown) => cause);
     await server.query('SELECT RELEASE_LOCK(?)', [name]);

@@ -30,7 +30,7 @@ import type { OrderJobMetrics } from '../../src/orders/metrics.js';
 const MINUTE = 60_000;
 const WINDOW_MS = 15 * MINUTE;
 
-/** The same MySQL with its clock this far ahead, or behind if negative. `SET timestamp` would stop the clock. */
+/** Returns the same MySQL with its clock moved by this time. `SET timestamp` would stop the clock. */
 function withClock(pool: MysqlPool, aheadMs: number): MysqlPool {
   const shifted = (sql: string): string =>
     sql.replaceAll(/(UTC_TIMESTAMP|NOW)\(3\)/g, (now) => `(${now} + INTERVAL ${aheadMs * 1000} MICROSECOND)`);

@@ -26,7 +26,7 @@ describe('mysql adapters under faults', () => {
   let minter: OrderIdMinter;
   const pools: MysqlPool[] = [];
 
-  /** A pool of one connection, so that each statement sees the state that the previous statement left behind. */
+  /** A pool of one connection, so that each statement sees the state that the previous statement left. */
   function loneWriter(url = stackEnv().MYSQL_URL, parts: Partial<MysqlOptions> = {}): MysqlPool {
     const limits = { poolMax: 1, queryTimeoutMs: 15_000, lockWaitSeconds: 1, poolWaitMs: 15_000 };
     const pool = openMysqlPool({ url, ...limits, ...parts });
@@ -108,7 +108,7 @@ describe('mysql adapters under faults', () => {
     let recording: ReturnType<typeof recordBatches> | undefined;
 
     await whileLocked(saleId, async (tx) => {
-      // MySQL rolls back the transaction with fewer changes, so this transaction changes more than the writer will.
+      // MySQL rolls back the smaller transaction, so this transaction changes more than the writer.
       const ballast = Array.from({ length: 60 }, (_, i) => {
         const id = composeOrderId(Date.now() - 86_400_000 - i, 7, 'ballast', Math.floor(Math.random() * 256));
         return `(${id}, ${other.saleId}, 'b${i}', 'k', 'ballast', 1, 1, 0, 'pending_payment')`;
@@ -264,7 +264,7 @@ describe('mysql adapters under faults', () => {
     const plan = await planFor(saleId, 'ann');
     const orders = plan.orders.map((order) => ({ ...order, purchase: clipped }));
     expect(await world.orders.write({ ...plan, orders })).to.deep.equal({ outcome: 'value_refused' });
-    // MySQL accepts no other purchase of the plan
+    // MySQL refuses all purchases of the plan
     const refused = await failureOf(world.orders.write({ ...plan, orders, singleOut: true }));
     expect(refused).to.include({ kind: 'bad_value', retryable: false });
     expect(await rowsOf(saleId, 'ann')).to.deep.equal([]);
@@ -284,7 +284,7 @@ describe('mysql adapters under faults', () => {
     const slots = createWorkerSlots(world.pool);
     const [ann, bob] = [randomBytes(9).toString('base64url'), randomBytes(9).toString('base64url')];
     const { slot } = await slots.acquire(ann, 10_000);
-    // older than any other free slot, so that it is assigned next
+    // older than any other free slot, and therefore next
     await world.pool.execute("UPDATE worker_slots SET leased_until = '1999-01-01' WHERE owner = ?", [ann]);
     expect((await slots.acquire(bob, 10_000)).slot).to.equal(slot);
     expect((await slots.acquire(ann, 10_000)).slot).not.to.equal(slot);

@@ -26,7 +26,7 @@ const OPTIONS = { paymentWindowMs: 900_000 };
 
 describe('contract: OrderArchive on MySQL', () => {
   const world = useWorld(mysqlMoves);
-  /** A retired sale. Its first order is paid, and the others are cancelled unless a test leaves them. */
+  /** A retired sale, in which the first order is paid and all others are cancelled, except `unpaid`. */
   async function retiredSale(texts: readonly string[], parts: OrdersParts & { readonly unpaid?: number } = {}) {
     const { sale, orders } = await ordersIn(world, texts, parts);
     const ended = orders.length - (parts.unpaid ?? 0);
@@ -337,7 +337,7 @@ describe('order archive in MySQL', () => {
   it('keeps a range of orders that a worker commits during the move', async () => {
     const { sale, orders } = await begunSale(['ann', 'bob']);
     const first = orders.map(({ orderId }) => BigInt(orderId)).reduce((a, b) => (a < b ? a : b));
-    const between = String(first - 1n); // Another worker made it a moment before, and commits now.
+    const between = String(first - 1n); // Another worker made the range a moment before, and commits now.
     let committed = 0;
     const raced: MysqlPool = {
       ...pool,
@@ -454,7 +454,7 @@ describe('order archive in MySQL', () => {
   it('includes archived orders in states, notifications, coupons and traces', async () => {
     const { sale, orders } = await begunSale(['ann', 'bob', 'cid']);
     const [paid, cancelled, bare] = orders.map(({ orderId }) => orderId) as [string, string, string];
-    await pool.execute('DELETE FROM coupons WHERE order_id = ?', [bare]); // Its event has not arrived yet.
+    await pool.execute('DELETE FROM coupons WHERE order_id = ?', [bare]); // The event of the order has not arrived yet.
     await world.archive.move(sale.saleId, null, 10);
     const { orders: live } = await ordersIn(world, ['dan']);
     const asked = [live[0]?.orderId ?? '', paid, cancelled, bare, '1'];

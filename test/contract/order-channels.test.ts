@@ -8,10 +8,10 @@ import type { Delivery, DeliverySource, DeadlineChannel, OrderEventChannel } fro
 import { BROKER_WORLDS, type BrokerWorld } from './broker-worlds.js';
 import { onEachWorld } from './on-each-world.js';
 
-/** A due message arrives at once. An empty receive takes 5 s, and the timer of the broker counts in seconds. */
+/** Includes an empty receive of 5 s, and the timer of the broker, which counts in seconds. */
 const COMES_WITHIN_MS = 40_000;
 const DELAY_MS = 6_000;
-/** Not one of the product's groups for these events, because concurrent suites read other topics with those. */
+/** A group that no concurrent suite uses. */
 const EVENT_GROUP = DEAD_LETTERS[GROUPS.notifier].collector;
 
 onEachWorld<BrokerWorld>('contract DeadlineChannel and OrderEventChannel', BROKER_WORLDS, (world) => {

@@ -13,7 +13,7 @@ import { systemClock } from './repository-worlds.js';
 const WISH: RefundWish = { restock: false, reason: 'the buyer called' };
 const VOID: VoidWish = { unpaid: true, refundAll: true, dryRun: false, reason: 'wrong price' };
 
-/** The states that a move may lead to. */
+/** Returns the states to which a move may lead. */
 const statesAfter = (move: OrderMove): readonly OrderState[] => {
   return move === 'refund_failed' || move === 'dispute_won' ? ['paid', 'refunded'] : [move];
 };
@@ -48,7 +48,7 @@ describe('contract: OrderRefunds on MySQL', () => {
   const setSale = (saleId: string, state: string) =>
     world.pool.execute('UPDATE sales SET state = ? WHERE id = ?', [state, saleId]);
 
-  /** Paid orders of one open sale, each with its payment. */
+  /** Creates paid orders of an open sale, each with its payment. */
   async function paid(...texts: string[]): Promise<{ readonly order: Order; readonly paymentId: string }[]> {
     const { sale, orders } = await ordersIn(world, texts);
     await setSale(sale.saleId, 'open');
@@ -61,7 +61,7 @@ describe('contract: OrderRefunds on MySQL', () => {
     if (one === undefined) throw new Error('no order');
     return one;
   };
-  /** Leases the one due refund of an order. */
+  /** Leases the only due refund of an order. */
   async function due({ orderId }: Order): Promise<string> {
     const [refund] = (await refunds.refundsOf(orderId)).filter(({ state }) => state === 'due');
     if (refund === undefined) throw new Error('no due refund');
@@ -493,7 +493,7 @@ describe('contract: OrderRefunds on MySQL', () => {
     expect(await stateOf((two as { order: Order }).order)).to.equal('paid');
   });
 
-  /** Everything that may move an order, from each of the beginnings. */
+  /** All moves of an order, from each beginning. */
   const MOVERS: Record<string, (order: Order, paymentId: string) => Promise<unknown>> = {
     pay: ({ orderId, amountCents }, paymentId) => world.transitions.pay(orderId, { paymentId, amountCents }),
     secondPayment: (order) => world.transitions.pay(order.orderId, paymentOf(order)),
@@ -551,7 +551,7 @@ describe('contract: OrderRefunds on MySQL', () => {
     });
   }
 
-  /** Asserts that the moves form a path through the table, and that units, events and money agree with its end. */
+  /** Asserts that the moves follow the table, and that units, events and money agree with the final state. */
   async function checkBooks(order: Order, what: string): Promise<void> {
     const now = await shown(order);
     const all = await refunds.refundsOf(order.orderId);

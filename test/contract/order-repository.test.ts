@@ -10,7 +10,7 @@ import { onEachWorld } from './on-each-world.js';
 
 const WINDOW_MS = 900_000;
 let minted = 0;
-/** Made from time, a random slot and a counter, so that it is far from the ids of any other run. */
+/** Time, a random slot and a counter make ids that no other run has. */
 const slot = Math.floor(Math.random() * 256);
 function orderId({ clock }: Pick<RepositoryWorld, 'clock'>): string {
   minted++;
@@ -323,7 +323,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
   for (const oneByOne of [false, true]) {
     it(`epoch_changed: refuses a plan whose sale was rebuilt after its terms were read${oneByOne ? ', one by one' : ''}`, async () => {
       const sale = await world.sales.create(newSale({ stock: 1 }));
-      const batch = batchOf(sale, purchasesOf(oneByOne ? 'ann*2' : 'ann')); // The guard then has nothing to count.
+      const batch = batchOf(sale, purchasesOf(oneByOne ? 'ann*2' : 'ann')); // leaves the guard no rows to count
       const plan = await planOf(rowsOf(batch), { oneByOne: new Set(oneByOne ? [sale.saleId] : []) });
       await world.raiseEpoch(sale.saleId);
 

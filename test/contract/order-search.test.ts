@@ -8,7 +8,7 @@ import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { newSale, ownMysqlWorld } from './repository-worlds.js';
 import { useWorld } from './on-each-world.js';
 
-/** Small enough that a page of the primary key ends before the matches do. */
+/** So small that matches span several pages of the primary key. */
 const READ_MAX = 3;
 
 describe('contract OrderSearch on mysql', () => {

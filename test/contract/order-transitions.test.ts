@@ -196,7 +196,7 @@ onEachWorld<MovesWorld>('contract OrderTransitions', MOVES_WORLDS, (world) => {
   });
 
   it('expireDue: expires at most `max` orders of several sales, oldest first', async () => {
-    await world.transitions.expireDue(10_000); // Orders that other tests left.
+    await world.transitions.expireDue(10_000); // Expires orders of other tests first.
     const young = await ordersIn(world, names(3), { paymentWindowMs: DUE_MS });
     const old = await ordersIn(world, names(4), { paymentWindowMs: 2 * DUE_MS });
     const later = await oneOrder();
@@ -218,7 +218,7 @@ onEachWorld<MovesWorld>('contract OrderTransitions', MOVES_WORLDS, (world) => {
     });
     expect(await world.transitions.expireDue(600), 'alone').to.equal(600);
     const ended = await Promise.all([1, 2, 3, 4].map(() => world.transitions.expireDue(10_000)));
-    // A sweeper may end while another sweeper still holds rows.
+    // A sweeper may end before the others release their rows.
     const rest = 600 + (await world.transitions.expireDue(10_000));
     expect(ended.reduce((sum, one) => sum + one, rest)).to.equal(orders.length);
     expect(await soldOf(sale.saleId)).to.equal(0);

@@ -17,7 +17,7 @@ const MOVED: OrdersMoved = { move: 'paid', saleId: '7', orders: ['11', '12'] };
 const UNREADABLE = ['{broken', '5', '"text"', '{}', '[]', '{"move":"paid","saleId":"7"}'];
 let unreadable = 0;
 
-/** An outbox for this file only, because a lease would also take rows of other suites. */
+/** Own outbox, because a lease would also take rows of other suites. */
 interface World {
   readonly outbox: Outbox;
   /** Adds a row as a transaction would, with an unreadable payload for null. @returns the id of the row */
@@ -178,7 +178,7 @@ onEachWorld<World>('contract Outbox', WORLDS, (world) => {
         for (let rows = await lease(5); rows.length > 0; rows = await lease(5)) leased.push(...idsOf(rows));
       }),
     );
-    leased.push(...idsOf(await lease())); // Rows that a keeper skipped while another keeper had locked them.
+    leased.push(...idsOf(await lease())); // Keepers skip rows that another keeper has locked.
     expect([...leased].sort()).to.deep.equal([...ids].sort());
   });
 

@@ -39,7 +39,7 @@ describe('search for paid orders in MySQL', () => {
       await world.pool.execute('UPDATE orders SET paid_at = ? WHERE id = ?', [paidAt, orderId]);
     };
     await paid('dan', 'dan-1', 4);
-    await paid('cid', 'cid-low', 1, 5); // not his order's amount, so it is owed back
+    await paid('cid', 'cid-low', 1, 5); // another amount than his order's, so the money is owed back
     await paid('cid', 'cid-1', 3);
     await paid('cid', 'cid-again', 6);
     await paid('bob', 'bob-1', 2);
@@ -94,7 +94,7 @@ describe('search for paid orders in MySQL', () => {
     expect(await buyers({ paidFromMs: minute(3) + 20, paidToMs: minute(4) + 20 }, 2)).to.deep.equal(['cid']);
     expect(await buyers({ paidFromMs: minute(3) + 21, paidToMs: minute(4) + 21 }, 2)).to.deep.equal(['dan']);
     expect(await buyers({ paidFromMs: minute(7) }, 2), 'a second payment pays nothing').to.deep.equal([]);
-    // adjacent spans share no order and miss none
+    // adjacent spans together contain each order once
     const spans = [0, 1, 2, 3, 4, 5].map((n) => buyers({ paidFromMs: minute(n), paidToMs: minute(n + 1) }, 2));
     expect((await Promise.all(spans)).flat()).to.have.members(['bob', 'eve', 'cid', 'dan', 'ann']);
   });

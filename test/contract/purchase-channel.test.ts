@@ -19,11 +19,11 @@ import {
 } from './broker-worlds.js';
 import { onEachWorld } from './on-each-world.js';
 
-/** The broker asks any API after 10 s and then every 5 s, including APIs of concurrent suites. */
+/** The broker asks after 10 s and then every 5 s, sometimes an API of a concurrent suite. */
 const CHECKED_WITHIN_MS = 90_000;
-/** Number of empty receives, of 5 s each, in which a rolled-back message does not arrive. */
+/** Empty receives, 5 s each, in which a rolled-back message must not arrive. */
 const ROUNDS_AFTER_CHECK = 2;
-/** A message made visible arrives at once. An empty receive takes 5 s. */
+/** A visible message arrives at once, after an empty receive of 5 s. */
 const VISIBLE_WITHIN_MS = 30_000;
 
 onEachWorld<BrokerWorld>('contract PurchaseChannel', BROKER_WORLDS, (world) => {

@@ -250,7 +250,7 @@ describe('notifications in a cluster in which one server hangs', () => {
         return received.some((one) => one?.orderId === '999');
       };
       await until('the listener is elsewhere', arrives);
-      // The hanging server is asked again as soon as one of its responses arrives.
+      // The hanging server is asked again once it has sent a response.
       await until('the sender finds it there', () => sender.hasListeners(saleId));
       cluster.servers[own]?.signal('SIGCONT');
     } finally {

@@ -36,7 +36,7 @@ async function openSale(connection: RedisConnection): Promise<Sale> {
 const definite = (verdict: string): string | null =>
   ['deducted', 'aborted', 'outlived'].includes(verdict) ? verdict : null;
 
-/** Repairs the bucket on its new server as the keeper does. All entries stay, because nothing is lost here. */
+/** Repairs the bucket on its new server as the keeper does, with all its entries. */
 async function repair(connection: RedisConnection, sale: Sale): Promise<Sale> {
   const store = createRepairStore(connection);
   const ref = at(sale);
@@ -55,7 +55,7 @@ async function repair(connection: RedisConnection, sale: Sale): Promise<Sale> {
   return repaired;
 }
 
-/** Returns how many scripts a server has run since its start, without refused ones. */
+/** Returns how many scripts a server has run since its start, without refused scripts. */
 async function scriptsRun(server: Redis): Promise<number> {
   const stats = await server.info('commandstats');
   const calls = [...stats.matchAll(/^cmdstat_eval(?:sha)?:calls=(\d+).*?(?:rejected_calls=(\d+))?/gm)];
@@ -132,7 +132,7 @@ describe('contract: Redis cluster', () => {
         if (left) await from.call('MIGRATE', '127.0.0.1', String(port), '', '0', '5000', 'KEYS', ...keys);
         await traffic.more('meanwhile', 3);
       }
-      // All keys have arrived, but not the slot, so only ASK leads to the keys.
+      // The keys have moved, but not the slot, so only ASK leads to the keys.
       const { batch } = traffic.deducted[0] as { batch: Batch };
       const orders = batch.purchases.map((purchase) => ({
         ...purchase,
@@ -172,7 +172,7 @@ describe('contract: Redis cluster', () => {
     const batch = batchOf(sale, purchasesOf('u1'));
     cluster.servers[owner]?.signal('SIGSTOP');
     const verdict = store.deduct(batch);
-    await pause(100); // Its bytes have been sent.
+    await pause(100); // The request has been sent.
     const { port } = cluster.servers[owner] as { port: number };
     connection
       .masters()
@@ -252,7 +252,7 @@ describe('contract: Redis cluster', () => {
   });
 });
 
-/** Makes purchases one after another, in several loops. */
+/** Makes purchases in several loops. */
 class Traffic {
   readonly deducted: { batch: Batch }[] = [];
   /** Batches that were not deducted. */

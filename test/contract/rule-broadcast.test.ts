@@ -16,7 +16,7 @@ interface World {
   close(): Promise<void>;
 }
 
-/** Differs from the key of the product, because an API in another test would use the rules announced here. */
+/** Not the key of the product, because APIs of other tests would use the rules announced here. */
 const freshKey = (): string => `sk:{entry}:rules:${randomBytes(6).toString('hex')}`;
 
 async function redisWorld(url = stackEnv().REDIS_URL): Promise<World> {

@@ -19,7 +19,7 @@ async function memoryWorld(): Promise<World> {
   return { store, audited: async () => store.audited, close: async () => undefined };
 }
 
-/** Own database, because all clients share one version of the rules, and an API in another test would use it. */
+/** Own database, because APIs of other tests would use these rules. */
 async function mysqlWorld(): Promise<World> {
   const { pool, close } = await ownMysqlWorld();
   return {

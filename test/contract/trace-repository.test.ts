@@ -15,7 +15,7 @@ describe('TraceRepository on mysql', () => {
     ({ saleId } = await draftSale({ admin: world.sales }));
   });
 
-  let lastId = 1n << 60n; // Too large for a double.
+  let lastId = 1n << 60n; // too large for a double
   /** @returns order id and batch id */
   async function insert(userId: string, requestId: string, batchId = randomBytes(12).toString('hex'), sale = saleId) {
     const orderId = String(++lastId);

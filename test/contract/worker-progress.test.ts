@@ -29,7 +29,7 @@ onEachWorld<BrokerWorld>('contract WorkerProgress', BROKER_WORLDS, (world) => {
       given.push(...(await source.receive(32)));
       return progress.haveReceived(ends);
     };
-    await until('all were given', receive); // In any order, without an ack.
+    await until('all were given', receive); // Receives in any order, without an ack.
     expect(await progress.unreceivedSales(ends)).to.deep.equal(new Set());
     await Promise.all(given.map((delivery) => delivery.ack()));
 

@@ -57,7 +57,7 @@ describe('WorkerSlots on mysql, with a separate table', () => {
   });
 });
 
-// Other tests use the same table, so this test runs only in memory.
+// Other tests use the table, so this test runs only in memory.
 describe('WorkerSlots in memory', () => {
   it('lets an owner renew an ended lease for a while before another owner gets the slot [D8]', async () => {
     const clock = new ManualClock();

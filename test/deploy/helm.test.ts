@@ -11,7 +11,7 @@ import { keysOf } from '../guard/helm-settings.js';
 import { runTool, type ToolEnd } from './tools.js';
 
 const CHART = join(REPO_DIR, 'deploy/helm/seckill');
-/** The oldest version that the chart supports, one in between, and the newest that the validator knows. */
+/** The oldest version that the chart supports, a middle version, and the newest that the validator knows. */
 const KUBERNETES = ['1.30', '1.33', '1.37'];
 const PROGRAMS = ['api', 'worker', 'keeper'] as const;
 type Values = 'small' | 'full';
@@ -88,7 +88,7 @@ describe('the Helm chart', () => {
     });
 
     it(`renders manifests that Kubernetes ${KUBERNETES.join(', ')} accepts with ${values} values`, async function () {
-      // the validator has no schema of a PodMonitor, which Kubernetes itself does not define
+      // Kubernetes does not define a PodMonitor, so the validator has no schema of it
       const known = (await rendered(this, values)).filter(({ kind }) => kind !== 'PodMonitor');
       expect(known.length).to.be.above(10);
       const validated = (version: string, manifests: readonly object[]): Promise<ToolEnd> => {

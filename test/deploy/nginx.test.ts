@@ -44,7 +44,7 @@ describe('deploy/nginx in front of APIs that fail', () => {
 
   it('retries a request at another API if the connection breaks, but never a signed request', async () => {
     let asked = 0;
-    // no API fails often enough to be left out
+    // so many that nginx leaves out none
     const breaking = [1, 2, 3, 4, 5, 6, 7, 8].map(() => listen(({ socket }) => void (asked++, socket.destroy())));
     const url = await inFrontOf(await Promise.all(breaking));
     for (const [method, path, headers, tries, code] of [
@@ -138,7 +138,7 @@ describe('deploy/nginx in front of APIs that fail', () => {
       ['POST', '/v1/orders/1/pay', {}],
     ] as const;
     const waiting = requests.map(([method, path, headers]) => ask(url + path, { method, headers }));
-    // these APIs hang, so nginx gives up this request at the moment when it would have given up the others
+    // nginx would have given up the other requests before this request
     expect((await ask(`${url}/v1/sales/1/purchases`, { method: 'POST' })).status).to.equal(503);
     sendAnswers();
     expect((await Promise.all(waiting)).map(({ status }) => status)).to.deep.equal(requests.map(() => 200));

@@ -183,7 +183,7 @@ describe('guard: deploy/compose.yaml', () => {
     configs: Record<string, { content: string }>;
   };
   const ofOurImage = Object.entries(services).filter(([, { image }]) => image?.startsWith('seckill:') === true);
-  /** Excludes the service that copies the dashboards: it runs no seckill command. */
+  /** Services that run a seckill command, unlike the copier of dashboards. */
   const ours = ofOurImage.filter(([, { command }]) => command !== undefined);
 
   it('gives each program the settings that it needs and no others', () => {
@@ -236,7 +236,7 @@ describe('guard: deploy/compose.yaml', () => {
     );
     const ofPrograms = programs.map(([name, { command: [kind = ''] = [] }]) => `${kind} ${name}:${port[kind]}`);
     expect(scraped).to.have.members([...ofPrograms, 'proxy nginx:8443']);
-    // A program answers monitoring only under a name that it listens on.
+    // A program must listen on the name that monitoring uses.
     for (const [name, { command, environment = {} }] of programs)
       expect(environment[command?.[0] === 'api' ? 'OPERATORS_HOST' : 'METRICS_HOST'], name).to.equal(name);
     const boards = parse(read('deploy/compose/grafana/boards.yml')) as { providers: { options: { path: string } }[] };
@@ -279,7 +279,7 @@ describe('guard: deploy/compose.yaml', () => {
     expect(shells.length).to.be.above(10);
     for (const [name, script] of shells) {
       const [commandLine = ''] = script.split('<<EOF');
-      // An assignment VARIABLE="$$SECRET" before a command is not an argument.
+      // VARIABLE="$$SECRET" before a command is not an argument.
       const args = commandLine.replace(/(^|\s)[A-Z_]+="\$\$\w+"/g, '');
       expect(args, name).to.not.match(/\$\{?\$?\{?\w*(PASSWORD|SECRET|KEY)/);
     }

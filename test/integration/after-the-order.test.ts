@@ -28,7 +28,6 @@ describe('follow-ups of an order with two keepers', () => {
     createOrderStates(system.stack.mysql).statesOf(orderIds);
   const couponsOf = (saleId: string) =>
     system.stack.mysql.query<{ order_id: string }>('SELECT order_id FROM coupons WHERE sale_id = ?', [saleId]);
-  /** Pays as a payment does. */
   const pay = (orderId: string, saleId: string): Promise<unknown> =>
     system.stack.mysql.transaction(async (tx) => {
       const sql = "UPDATE orders SET state = 'paid', paid_at = UTC_TIMESTAMP(3) WHERE id = ?";

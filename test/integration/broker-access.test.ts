@@ -14,7 +14,7 @@ import { useSystem } from '../helpers/system.js';
 
 /** Response codes (ResponseCode.java of 5.4.0). The proxy answers a refusal with its own error. */
 const [OK, SYSTEM_ERROR, NO_PERMISSION] = [0, 1, 16];
-/** Longer than the broker waits before it sends the first bytes to a replica. */
+/** Outlasts the wait of the broker before it sends the first bytes to a replica. */
 const REPLICATION_MS = 30_000;
 
 interface Asked {
@@ -108,7 +108,7 @@ describe('the local broker', () => {
         }
       }
     }
-    // The same requests with the key are answered, or refused only for their content.
+    // With the key, the same requests are refused at most for their content.
     for (const [port, what, requests] of [
       [ports.broker, 'read the topics', ADMIN_REQUESTS],
       [ports.broker - 2, 'change a setting', ADMIN_REQUESTS],

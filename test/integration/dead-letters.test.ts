@@ -10,7 +10,7 @@ import { useSystem } from '../helpers/system.js';
 import { parkBatches } from './park-batches.js';
 import { found, until } from '../chaos/harness/wait.js';
 
-/** More than a command processes without confirmation. */
+/** Too many for a command without confirmation. */
 const DEAD_LETTERS = 150;
 /** Slow enough to stop a run halfway on a busy machine. */
 const PER_SECOND = '30';
@@ -118,7 +118,7 @@ describe('compensation: replay and discard of dead letters', () => {
     await until('the command has replayed the rest', async () => {
       runs++;
       const { code, stderr } = await dlq(...args, '--yes');
-      expect(code, stderr).to.be.oneOf([0, 1]); // 1: a server answered late, and the command says to run it again
+      expect(code, stderr).to.be.oneOf([0, 1]); // 1 asks to run the command again, because a server answered late
       return code === 0;
     });
     const tookMs = Date.now() - startedMs;

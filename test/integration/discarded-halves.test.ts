@@ -29,7 +29,7 @@ describe('half messages after the last check-back', () => {
     const half = await discarded();
     expect(half).to.include({ topic: TOPICS.purchase, saleId, purchases: 1, resumedAtMs: null });
 
-    // by both ids: the one that the client chose, and the offset
+    // by the id of the client, and by the offset
     for (const id of [half?.messageId, half?.offsetId]) {
       const { lines } = await mq('messages', '--topic', 'TRANS_CHECK_MAX_TIME_TOPIC', '--id', String(id), '--json');
       expect(lines, String(id)).to.have.length(1);

@@ -31,7 +31,7 @@ describe('seckill doctor', () => {
       },
       { everyMs: 500 },
     );
-    // programs of another test that was killed count for ten seconds
+    // killed programs of another test count for ten seconds
     expect(says).to.match(/^risky: [2-5] programs with MYSQL_POOL_MAX 48 open up to \d+ connections, twice as many/);
   });
 

@@ -69,7 +69,7 @@ describe('the identity of callers', () => {
       const { json } = await myOrders(buyers.token(userId));
       expect(
         (json.orders as { orderId: string; saleId: string }[])
-          .filter((order) => order.saleId === saleId) // other tests have such users, too
+          .filter((order) => order.saleId === saleId) // other tests have users of these names, too
           .map((order) => order.orderId),
         userId,
       ).to.deep.equal([orderId]);

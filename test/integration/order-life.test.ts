@@ -213,7 +213,7 @@ describe('the life of an order', () => {
   it('has a failed refund retried and then paid by hand, each by a command', async () => {
     const { saleId, buyers } = await saleWith({ priceCents: 1250 });
     const orderId = await orderOf(buyers, 'ann');
-    const paymentId = `pi_${orderId}.2`; // no payment of the simulator, which refuses to refund it
+    const paymentId = `pi_${orderId}.2`; // the simulator refuses to refund payments that it has not made
     expect(brief(await report({ type: 'payment.succeeded', paymentId, orderId, ...money }))).to.equal('200 paid');
     const seckill = (...args: string[]) => runCommand([...args, '--json'], system.stack.env);
     const why = ['--reason', 'the buyer called'];

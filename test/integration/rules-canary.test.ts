@@ -50,7 +50,7 @@ describe('a canary of rules at two APIs', () => {
     withFile('set', { version: (await status()).version, rules }, '--wait', '30', ...flags);
   const diff = (rules: object): Promise<CommandEnd> => withFile('diff', { rules });
 
-  /** Buys as each user, some at a time. @returns the users whom admission refused */
+  /** Buys as each user. @returns the users whom admission refused */
   async function buy(saleId: string, users: readonly string[]): Promise<string[]> {
     const buyers = new Buyers(saleId, system.stack.env.JWT_SECRET, () => apis.map(({ url }) => url));
     const outcomes = (await buyers.rush(users, 32)).map(outcomeOf);

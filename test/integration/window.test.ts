@@ -7,10 +7,7 @@ import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
-/**
- * SIGUSR2 sets the clock of the process five minutes ahead, SIGWINCH five minutes back. At start-up it shows the true
- * time.
- */
+/** Starts with the true time. SIGUSR2 sets the clock of the process five minutes ahead, SIGWINCH back. */
 const SKEWED_CLOCK = `data:text/javascript,${encodeURIComponent(`
   const now = Date.now;
   const skewTo = (ms) => () => { Date.now = () => now() + ms; };

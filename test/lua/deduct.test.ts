@@ -13,10 +13,7 @@ import {
   type Setting,
 } from './precedence.js';
 
-/**
- * Conditions in the order of the script's header, then of the words of precheck. The batch is always `u1/k1*1` of
- * `BATCH_EPOCH`.
- */
+/** Conditions in the order of the header, then of precheck. The batch is always `u1/k1*1` of `BATCH_EPOCH`. */
 const CONDITIONS: readonly Condition[] = [
   { word: 'already_deducted', setting: { marker: 'deducted' } },
   { word: 'already_deducted', setting: { marker: 'deducted{"v":1}' } },

@@ -18,7 +18,7 @@ import {
 import { ScriptRunner, type SaleScripts } from './script-runner.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 
-/** The connections existed before the restart, as in programs that keep running. */
+// The connections are older than the restart, as in programs that keep running.
 describe('lua: a Redis that is killed and restarts from its log', () => {
   let server: DurableRedis | undefined;
   let runner: ScriptRunner;

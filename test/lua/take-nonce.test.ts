@@ -7,7 +7,7 @@ import { until } from '../chaos/harness/wait.js';
 
 const LIFE_MS = 60_000;
 
-/** A separate server, because the test restarts it with and without its data. */
+// A separate server, which the test restarts with and without data.
 describe('lua/take-nonce-2.lua', () => {
   let server: DurableRedis | undefined;
   let runner: ScriptRunner;

@@ -8,7 +8,7 @@ import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
 
 const OUTAGE_MS = 10_000;
-/** A breaker that opens after a few seconds of failures and soon tries again. */
+/** A breaker that opens after seconds of failures and soon tries again. */
 const BREAKER = {
   mode: 'on',
   windowMs: 2000,

@@ -11,7 +11,7 @@ const QUICK = { everyMs: 10 };
 /** Limit of [T13]. */
 const DRAIN_MAX_MS = 10_000;
 
-/** These tests run last and alone, because they prove nothing on a machine that does other work. */
+// These tests run last and alone, because a busy machine proves nothing about time.
 describe('promises about time', () => {
   let apis: readonly [Program, Program];
   let admin: string;

@@ -98,9 +98,7 @@ const REFUSED_LATE: Scenario = {
   },
 };
 
-/**
- * Time between the socket of a buyer and the queue of the api. If it is too short, only the second batch is smaller.
- */
+/** Time from the socket of a buyer to the queue of the api. If too short, the second batch is smaller. */
 const QUEUED_MS = 300;
 
 const BEFORE_RESUBMIT: Scenario = {
@@ -114,7 +112,7 @@ const BEFORE_RESUBMIT: Scenario = {
       context.openSale({ stock: STOCK }),
       context.proxy('redis'),
     ]);
-    // one slot: while the first batch is under way, the others form the second
+    // one slot, so that later purchases form the second batch
     const env = { ...redis.env, REDIS_REPLY_TIMEOUT_MS: '10000', BATCH_IN_FLIGHT_MAX: '1' };
     const victim = await context.start('api', { env, failPoint: 'before_resubmit' });
     let api = victim;
@@ -124,7 +122,7 @@ const BEFORE_RESUBMIT: Scenario = {
     const others: Promise<unknown>[] = [];
     atScriptCall(redis.proxy, 'deduct', async () => {
       others.push(buyers.rush(users, users.length));
-      // between precheck and deduct of the second batch, one of its buyers uses up the limit elsewhere
+      // after precheck of the second batch, one of its buyers uses up the limit elsewhere
       atScriptCall(redis.proxy, 'deduct', async () => {
         await rivals.buy(users[0] as string, { requestId: 'k2', tries: 5 });
       });
@@ -147,7 +145,7 @@ const BEFORE_RESUBMIT: Scenario = {
 };
 
 const REPLY_TIMEOUT_MS = 2000;
-/** After the time-out, but in time for the reply of resolve, which comes behind it. */
+/** After the time-out of deduct, but in time for the later reply of resolve. */
 const LATE_REPLY_MS = 2500;
 
 const LOST_REFUSAL: Scenario = {
@@ -174,7 +172,7 @@ const LOST_REFUSAL: Scenario = {
       usedUp.push(outcomeOf(await buyers.buy('late', { requestId: 'k1', url: other.url, ...TRIES })));
       proxy.replyDelayMs = LATE_REPLY_MS; // the deduct itself passes now
     };
-    atScriptCall(proxy, 'deduct', useUp, 2); // the first one belongs to the buyer ahead
+    atScriptCall(proxy, 'deduct', useUp, 2); // the first deduct belongs to the buyer ahead
     await held.proceed();
     await context.observed('the reply of deduct comes too late', () => proxy.delayedBytes > 0);
     proxy.replyDelayMs = 0; // later replies keep their order
@@ -194,7 +192,7 @@ const LOST_REFUSAL: Scenario = {
   },
 };
 
-/** @returns two apis; their batches leave one after the other, so that some are under way at any moment */
+/** @returns two apis whose batches leave in turn, so that a batch is always under way */
 async function startAll(context: ScenarioContext): Promise<Program[]> {
   const env = { BATCH_GATHER_MS: '0' };
   const [first, second] = await Promise.all([
@@ -362,7 +360,7 @@ const REFUSED_BY_REDIS: Scenario = {
       'half messages: of the batch ahead, of the whole one, of its parts',
     );
 
-    // One account sends many requests alongside honest buyers.
+    // One account sends many requests beside honest buyers.
     const BESIDE = 100;
     const attack = Array.from({ length: 4 }, async (_, lane) => {
       for (let nth = 0; nth < BESIDE / 4; nth++) await buyers.buy('mallory', { requestId: `poison-${lane}-${nth}` });

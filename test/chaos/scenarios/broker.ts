@@ -95,7 +95,7 @@ const OUTBOX: Scenario = {
   },
 };
 
-/** The broker runs and has its topics, for the next scenarios too. */
+/** Starts the broker and creates its topics, for the next scenarios too. */
 async function startEmptyBroker(stack: StackControls): Promise<void> {
   await startBroker(stack);
   await createTopics(stack.servers);
@@ -107,7 +107,7 @@ const DISK_LOST: Scenario = {
   alone: true,
   timeoutMs: 300_000,
   async run(context) {
-    // one message at a time, so that all others are known only to the broker
+    // one message at a time, so that only the broker knows the other messages
     const ONE_MESSAGE = { WORKER_LOOPS: '1', WORKER_RECEIVE_MAX: '1', WORKER_RETRY_FIRST_MS: '10' };
     const WAITING = 20;
     const { stack, random } = context;
@@ -148,7 +148,7 @@ const DISK_LOST: Scenario = {
 
 /** Starts an api that must not become ready. @returns its log */
 async function logOfRefusedApi(context: ScenarioContext): Promise<string> {
-  // for each of three attempts, because a proxy that does not know a topic lets the client wait
+  // limits each of three attempts, because a proxy without the topic lets the client wait
   const refused = await context.startRefused('api', { env: { ROCKETMQ_START_TIMEOUT_MS: '3000' } });
   expectEqual(refused, true, 'a new api refuses to start');
   return context.programs.all.at(-1)?.log ?? '';
@@ -241,7 +241,7 @@ const NAME_SERVER_DOWN: Scenario = {
     context.expectRunning('api', 'worker', 'keeper');
     await context.expectInvariants(saleId);
     await expectRowPerAccepted(context, buyers);
-    // the broker registers its topics every 10 s; before that, a new api refuses to start
+    // the broker registers its topics every 10 s, and no api can start earlier
     const canStart = (): Promise<boolean> => withUnresponsiveProducer(stack, () => Promise.resolve(true));
     await context.until('a new producer can start', canStart);
     const newApi = await context.start('api');
@@ -250,9 +250,9 @@ const NAME_SERVER_DOWN: Scenario = {
 };
 
 const HALVES = 10_000;
-/** Limit of one api. Far more check-backs arrive at once. */
+/** Far fewer than the check-backs that arrive at once. */
 const FEW_CHECKS = { ROCKETMQ_CHECKS_IN_PARALLEL: '4' };
-/** A check-back is half a kilobyte or more; HTTP/2 sends at most 64 kB to a client that acknowledges nothing. */
+/** About ten check-backs. HTTP/2 sends at most 64 kB to a client that acknowledges nothing. */
 const LOST_BYTES = 5_000;
 const COMMITS = 'seckill_check_backs_total{answer="commit"}';
 const ALL_ENDED_MS = 480_000;

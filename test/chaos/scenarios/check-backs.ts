@@ -23,7 +23,7 @@ const DRAIN_MS = 10_000;
 /** The maximum that can be set, so that a slow deduct does not time out. */
 const PATIENT = { REDIS_REPLY_TIMEOUT_MS: '30000' };
 
-/** An api dies with a batch that is deducted and not committed, and then no api runs. @returns its buyers */
+/** Kills the only api between deduct and commit of a batch. @returns the buyers of the batch */
 async function leaveOneOpen(context: ScenarioContext): Promise<Buyers> {
   const [{ saleId }] = await Promise.all([context.openSale({ stock: STOCK }), context.start('worker')]);
   await context.start('keeper', { env: NO_REDRIVE });
@@ -56,8 +56,8 @@ async function expectOrders(context: ScenarioContext, buyers: Buyers): Promise<v
 }
 
 /**
- * Holds the deducts of these buyers back from Redis until a check-back, which another api must answer, has aborted a
- * batch. Then the deducts arrive, and that of the aborted batch takes nothing.
+ * Delays the deducts of these buyers until a check-back at another api has aborted a batch. Then the deduct of that
+ * batch must take nothing.
  * @param proxy between the api of the buyers and Redis
  */
 export async function abortBeforeDeduct(
@@ -124,7 +124,7 @@ const THROWS: Scenario = {
   },
 };
 
-/** Instead of 720, an hour: the broker gives up half a minute after the half message. */
+/** The broker gives up half a minute after the half message, instead of an hour (720). */
 const CHECKS_MAX = 3;
 
 const NO_API: Scenario = {
@@ -190,7 +190,7 @@ const TERM: Scenario = {
     const load = await buyers.startLoadUntil(options, context.random.whole(100, 400));
     const startedMs = Date.now();
     leaving.signal('SIGTERM');
-    api = other; // as a load balancer would
+    api = other; // like a load balancer
     await context.observed('the api has gone', () => !leaving.running);
     const tookMs = Date.now() - startedMs;
     context.faultEnded();

@@ -24,12 +24,12 @@ import { silentLog } from '../../helpers/silent-log.js';
 
 // M3 and L3: the disk of the broker, Redis or MariaDB is full.
 
-// The broker deletes old messages above 85 %, and refuses new ones above 90 %.
+// The broker deletes old messages above 85 %, and refuses new messages above 90 %.
 const DELETES_AT = 0.87;
 const REFUSES_AT = 0.93;
 const FAST_KEEPER = { KEEPER_EVERY_MS: '200' };
 
-/** The broker starts empty on a small volume, which disappears with the scenario. Then it has its old store. */
+/** Starts an empty broker on a small volume, until the end of the scenario. */
 async function startOnSmallVolume(context: ScenarioContext): Promise<string> {
   const { stack } = context;
   const store = brokerStore(stack);
@@ -88,7 +88,7 @@ const LOG_FILE_BYTES = 134_217_728;
 const BALLAST_TOPIC = 'seckill-chaos-ballast';
 const BALLAST_BYTES = 3 * 1024 ** 2;
 
-/** Sends messages that no consumer receives until the broker's log starts another file. Then the first may go. */
+/** Sends messages without a consumer until the log has a second file, so that the broker may delete the first. */
 async function rollTheLog({ stack }: ScenarioContext): Promise<void> {
   const topic = {
     topicName: BALLAST_TOPIC,

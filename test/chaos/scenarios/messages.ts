@@ -100,7 +100,7 @@ const ALWAYS_REFUSED: Scenario = {
     expectEqual(replay.lines.length, 1, `lines of the replay (${replay.stderr})`);
     const [line = {}] = replay.lines as { readonly outcome?: unknown }[];
     const byUs = { outcome: 'replayed', note: 'recorded: 1 live, 0 ended' };
-    const byKeeper = { outcome: 'already_closed', note: 'it is replayed' }; // it saw the order first
+    const byKeeper = { outcome: 'already_closed', note: 'it is replayed' }; // if the keeper saw the order first
     expectFields(line, line.outcome === byUs.outcome ? byUs : byKeeper, 'the replay');
     expectEqual((await unlucky.status('ann')).json.status, 'ordered', 'its status then');
     await context.expectFigures(refused.saleId, { rows: 1, sold: 1, unitsLeft: 9 }, 'one order');

@@ -80,7 +80,7 @@ function watchPrimary(pair: MysqlPair, saleId: string) {
     for (; !stopped; await pause(5)) seen = await pair.ordersOn('primary', saleId);
   })().catch(() => undefined);
   return {
-    /** The orders that any client can have seen so far. */
+    /** Returns the orders that any client may have seen. */
     seen: (): readonly string[] => seen,
     async stop(): Promise<readonly string[]> {
       stopped = true;
@@ -90,7 +90,7 @@ function watchPrimary(pair: MysqlPair, saleId: string) {
   };
 }
 
-/** Under load a replica takes over by `takesOver`. It must have every order that any client saw. */
+/** Sells while a replica takes over, which must have every order that any client saw. */
 async function sellThrough(context: ScenarioContext, pair: MysqlPair, takesOver: () => Promise<void>): Promise<void> {
   const { api } = await startPrograms(context, pair);
   const { saleId } = await openSale(pair.stack, { stock: STOCK });

@@ -58,7 +58,7 @@ const QUEUE_FULL: Scenario = {
 const SLOTS_STALLED: Scenario = {
   name: 'G9',
   title: 'the broker connection stalls with a batch in every slot: time-outs free the slots for the next buyer',
-  alone: true, // its api would swallow check-backs of parallel scenarios
+  alone: true, // the api would swallow check-backs of parallel scenarios
   async run(context) {
     const SLOTS = 3;
     const { proxy, env } = await context.proxy('broker');

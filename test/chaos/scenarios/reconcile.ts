@@ -4,7 +4,7 @@ import { expectEqual } from '../harness/expect.js';
 import { ACTOR, reconcileSale } from '../harness/sales.js';
 import type { Scenario } from '../scenario.js';
 
-// D6: Redis and MySQL are set apart by hand, and reconcile reports or repairs exactly that.
+// D6: Redis and MySQL differ by a manual change, which reconcile must report or repair.
 
 const keysOf = (saleId: string) => bucketKeys({ saleId, bucket: 0 });
 

@@ -23,7 +23,7 @@ import type { Scenario } from '../scenario.js';
 
 // R2 to R5, R7: Redis comes back without its last writes, or without anything.
 
-/** The workers that a repair waits for do not run, or have nothing to do. */
+/** Shortens the wait of a repair for workers, because they do not run or have no work. */
 const FAST_REPAIR = { REPAIR_QUIET_MS: '300' };
 
 async function expectAllAccepted(buyers: Buyers, users: readonly string[]): Promise<void> {
@@ -91,7 +91,7 @@ const LATE_BATCHES: Scenario = {
     await context.start('worker');
     const rows = early.length + 14;
     await context.until('each has a row', async () => (await rowsOf(stack, saleId)) === rows);
-    const lost = early.length - 6; // 16 units are held in the new epoch, by 14 late buyers and two who retried
+    const lost = early.length - 6; // 14 late buyers and two buyers who retried hold units in the new epoch
     await context.expectFigures(
       saleId,
       { liveRows: 20, unitsLeft: 0, failedRows: lost },
@@ -100,7 +100,7 @@ const LATE_BATCHES: Scenario = {
   },
 };
 
-/** The last unit has a 202. Its commit is lost, and then its marker together with all that Redis knew about it. */
+/** Sells the last unit with a 202, loses its commit, and then everything that Redis knew about it. */
 async function loseAnswered(context: ScenarioContext): Promise<{ readonly saleId: string; readonly buyers: Buyers }> {
   const { stack } = context;
   const [api] = await Promise.all([
@@ -157,7 +157,7 @@ const ANSWERED_LOST: Scenario = {
   },
 };
 
-/** Everything that Redis has of a sale is lost under load; the rest is the same for each way to lose it. */
+/** Returns a scenario in which Redis loses everything of a sale under load, by `lose`. */
 function emptied(
   variant: string,
   what: string,
@@ -237,7 +237,7 @@ const FAILOVER: Scenario = {
       const soldOut = async (): Promise<boolean> => (await spare.redis.redis.get(`sk:{${saleId}:0}:stock`)) === '0';
       await context.until('the same programs sell it out', soldOut);
 
-      await primary.start(); // as a replica, so that the invariant checker reads the data there
+      await primary.start(); // a replica, so that the invariant checker finds the data there
       await primary.waitReady();
       await context.until('it is connected', () => stack.redis.redis.status === 'ready');
       await endOfAof(stack);
@@ -247,7 +247,7 @@ const FAILOVER: Scenario = {
       await context.expectFigures(saleId, { sold: stock, unitsLeft: 0, oversold: 0 }, 'sold to the unit');
       await context.programs.close(); // writers end before the spare Redis does
     } finally {
-      await promote(stack.redis).catch(() => undefined); // if it does not run, the runner starts it again
+      await promote(stack.redis).catch(() => undefined); // the runner starts a server that does not run
       await link.close();
       await spare.stop();
     }

@@ -11,9 +11,9 @@ import type { Scenario } from '../scenario.js';
 // R1, R8: Redis is killed, silent or cut off, and loses nothing.
 
 const REPLY_TIMEOUT_MS = Number(SHORT_TIMES.REDIS_REPLY_TIMEOUT_MS);
-/** Precheck, deduct and resolve may each wait for a reply. The rest is a margin for a shared machine. */
+/** Precheck, deduct and resolve may each wait for a reply, with a margin for a shared machine. */
 const ANSWER_MAX_MS = 4 * REPLY_TIMEOUT_MS + 1500;
-/** Far above the delay of a live event loop, even on a shared machine. */
+/** Exceeds the delay of a live event loop, even on a shared machine. */
 const ALIVE_MAX_MS = 500;
 
 const KILLED: Scenario = {
@@ -66,7 +66,7 @@ async function startUnderLoad(context: ScenarioContext): Promise<Loaded> {
 }
 
 /**
- * The same programs must sell again, and each accepted purchase must have its order.
+ * Asserts that the same programs sell again, and that each accepted purchase has its order.
  * @param epoch 1: no loss was suspected; 2: the sale was repaired once
  */
 async function expectServedAgain(

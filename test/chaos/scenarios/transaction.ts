@@ -36,7 +36,7 @@ interface Death {
   readonly markers: Markers;
 }
 
-/** Some buyers use an api that dies at the point, and after its death another api. */
+/** Lets buyers use an api that dies at the point, and then another api. */
 async function killAt(context: ScenarioContext, point: string): Promise<Death> {
   const users = userIds(context.random.whole(3, 8));
   const [{ api: healthy }, { saleId }, victim] = await Promise.all([
@@ -93,7 +93,7 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
     name: 'T3/after_deduct',
     title: 'the api dies after deduct: the check-back commits the batch, and nothing is deducted twice',
     fast: true,
-    alone: true, // parallel apis that die would get its check-backs
+    alone: true, // dying apis of parallel scenarios would get its check-backs
     async run(context) {
       const death = await killAt(context, 'after_deduct');
       const { saleId, buyers, users, unitsLeft, markers } = death;
@@ -151,7 +151,7 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
         context.openSale({ stock: 1 }),
         context.proxy('redis'),
       ]);
-      // on a busy machine the loss is noticed later than a reply may take
+      // so that the loss is noticed before the time-out, even on a busy machine
       const lossy = await context.start('api', { env: { ...env, REDIS_REPLY_TIMEOUT_MS: '15000' } });
       const buyers = context.buyers(saleId, [lossy]);
       atScriptCall(proxy, 'deduct', () => void (proxy.dropReplies = true));
