@@ -59,7 +59,7 @@ const YARDSTICK_ROUNDS = 50_000;
 
 /**
  * Returns the CPU µs that one HMAC-SHA256 of a token takes right now. The speed of a virtual machine varies during the
- * day, so figures of two runs are comparable only if this one agrees.
+ * day, so figures of two runs are comparable only if their yardsticks agree.
  */
 export function yardstickMicros(): number {
   const text = 'x'.repeat(128);

@@ -135,8 +135,8 @@ export class ScenarioContext {
   }
 
   /**
-   * Registers work for the end of the scenario, after its programs have ended, even if it failed. The last registered
-   * runs first.
+   * Registers work for the end of the scenario, after its programs have ended, even after a failure. The latest work runs
+   * first.
    */
   atEnd(undo: () => unknown): void {
     this.#undos.unshift(undo);

@@ -32,8 +32,8 @@ export interface FoundNginx {
 }
 
 /**
- * Finds an installed nginx, or fetches Debian's once, before tests that need nginx. @returns nginx, or the reason why
- * there is none
+ * Finds an installed nginx, or fetches Debian's once. Must be called before tests that need nginx. @returns nginx, or
+ * the reason why there is none
  */
 export async function fetchNginx(): Promise<FoundNginx | { readonly missing: string }> {
   const installed = inPath('nginx') ?? inPath('../sbin/nginx');

@@ -45,7 +45,7 @@ describe('endpoints and commands for operators', () => {
     const expectNothing = (given: readonly Answer[]): void => {
       for (const { text } of given) {
         expect(text).not.to.match(/127\.0\.0\.1|localhost|ECONN/);
-        for (const port of ports) expect(text).not.to.match(new RegExp(`\\b${port}\\b`)); // ids may contain its digits
+        for (const port of ports) expect(text).not.to.match(new RegExp(`\\b${port}\\b`)); // ids may contain the digits
       }
     };
     expectNothing(await answers());

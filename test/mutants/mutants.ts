@@ -34,8 +34,8 @@ export interface Mutant {
   readonly breaks: string;
   readonly edits: readonly Edit[];
   /**
-   * A seed at which a promise was broken, where the search starts. After a change of the code, `npm run mutants --
-   * --find-seeds` writes another seed here.
+   * A seed at which a promise was broken, where the search starts. `npm run mutants -- --find-seeds` writes another seed
+   * here after a change of the code.
    */
   readonly simulation?: { readonly fromSeed: number };
   readonly chaos?: CaughtByChaos;

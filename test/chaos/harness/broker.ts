@@ -190,8 +190,8 @@ const CALL_TIMEOUT_MS = 5_000;
 const LANGUAGE = 'HTTP';
 
 /**
- * Unregisters apis that were killed and could not do it themselves. The broker keeps each for two minutes and tries
- * three per check-back. So after scenarios that killed several, a live api might get no check-back for that time.
+ * Unregisters killed apis. The broker keeps a killed api for two minutes and tries three apis per check-back, so a live
+ * api might get no check-back for that time.
  * @param pids processes that have ended
  * @throws Error if broker or proxy does not answer, or refuses
  */

@@ -83,7 +83,7 @@ function run(command: string, args: readonly string[]): void {
   execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'], timeout: 10_000 });
 }
 
-/** The data of earlier scenarios in MySQL fits several times. */
+/** Several times the MySQL data of earlier scenarios. */
 export const VOLUME_BYTES = 1024 ** 3;
 
 /**

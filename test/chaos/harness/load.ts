@@ -89,7 +89,7 @@ export async function expectOneOrderEach(
   expectFields(figures, expected, 'one order each');
 }
 
-/** How long half messages take when something must happen between precheck and deduct. */
+/** Delay of half messages, as time for events between precheck and deduct. */
 export const HALF_MS = 1000;
 /** On a slow machine an attempt may time out, and its key is sent again. */
 export const TRIES = { tries: 5 };

@@ -24,7 +24,7 @@ export const OTHER_FAULTS = [
   'message_lost', // only messages of the writer groups, which a re-drive publishes again
   'delivery_lost', // uses up an attempt without reaching its worker
   'messages_reordered',
-  'half_never_checked', // the broker has given up the check-backs, and no commit has arrived
+  'half_never_checked', // the broker has given up check-backs, and no commit has arrived
   'check_back_answer_lost', // the answer of the api never arrives
   'deadlocked', // the writer transaction is rolled back several times
 ] as const;
@@ -116,9 +116,7 @@ export class Faults {
   readonly #target: { readonly call: CallName; readonly fate: NonNullable<Fate> } | null;
   #healed = false;
 
-  /**
-   * @param redisLosesData if true, the broker loses nothing, because a batch that both have lost would be in no store
-   */
+  /** @param redisLosesData if true, the broker loses nothing, so that no batch is lost in both */
   constructor(rng: Rng, fromMs: number, chaosMs: number, redisLosesData = false) {
     this.#rng = rng;
     const rate = (usedIn: number, ...rates: [number, ...number[]]): number =>
