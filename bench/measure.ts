@@ -4,7 +4,7 @@ import { cpuTimes, machineTimes, yardstickMicros } from './session/cpu.js';
 import { growth, scrape, sumOf } from './session/metrics.js';
 import type { ProcessName, Session } from './session/session.js';
 
-/** What uses CPU: our processes, the load generator and all other programs. */
+/** Users of CPU: our processes, the load generator, the bench and all other programs. */
 export type CpuUser = ProcessName | 'load generator' | 'bench' | 'others';
 
 /** Measures one load on one sale until the last accepted order is in MySQL. */
@@ -64,7 +64,7 @@ export async function measure<L extends LoadResult>(
   };
 }
 
-/** Pause between two cheap queries. */
+/** Reports the number of orders from time to time. */
 function reportProgress(session: Session, saleId: string): NodeJS.Timeout {
   const startedAtMs = performance.now();
   const report = async (): Promise<void> => {

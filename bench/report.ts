@@ -51,7 +51,7 @@ const ROWS: readonly (readonly [name: string, cell: Cell])[] = [
   ['check', ({ verdict }) => (verdict.problems.length === 0 ? 'passed' : 'FAILED')],
 ];
 
-/** Returns a table with a row per figure and a column per scenario, and tables of results with rows of their own. */
+/** Returns a table with a row per figure and a column per scenario, and further tables for other results. */
 export function reportTable(results: readonly ScenarioResult[]): string {
   const loads = results.filter((result) => result.kind === 'load');
   const rows = loads.length === 0 ? [] : ROWS.map(([name, cell]) => [name, ...columns(results, cell)]);

@@ -10,7 +10,7 @@ import type { SaleVerdict } from './session/stores.js';
 export interface LoadFigures {
   readonly kind: 'load';
   readonly scenario: ScenarioName;
-  /** The settings of the run, as far as they differ between scenarios. */
+  /** The settings that differ between scenarios. */
   readonly about: string;
   readonly requests: number;
   /** Answers of any status per second, from the first request to the last answer. */
@@ -70,6 +70,6 @@ export function loadFigures(
 /** True if the bench fails because of this result. */
 export const isBad = (result: ScenarioResult): boolean => problemsIn(result).length > 0;
 
-/** Returns what a check found, one sentence per finding. */
+/** Returns the findings of the checks as sentences. */
 export const problemsIn = (result: ScenarioResult): readonly string[] =>
   result.kind === 'load' ? result.verdict.problems : [];

@@ -15,7 +15,7 @@ interface Step {
   readonly name: string;
   /** Arguments of Node. */
   readonly args: readonly string[];
-  /** Only computes: uses the time that the other commands leave. */
+  /** Only computes, in the time that the other commands leave. */
   readonly gently?: boolean;
 }
 
@@ -32,7 +32,7 @@ const TESTS = testStep(
   ALL_COMMANDS.filter((name) => name !== ALONE),
 );
 const MATRIX = { name: 'matrix', args: [script('./matrix/main.mjs'), '--mysql', '8.0', '--short'] };
-/** These run at the same time as the tests, which spend half of their time waiting. */
+/** Commands that run beside the tests, which wait half of their time. */
 const BESIDE: readonly Step[] = [
   { name: 'simulate', args: ['--import', 'tsx', script('./simulation/main.ts')], gently: true },
   { name: 'mutants', args: ['--import', 'tsx', script('./mutants/main.ts')] },
@@ -70,7 +70,7 @@ async function runSteps(steps: readonly Step[], live: boolean): Promise<void> {
     const { code, output } = await run(step, live);
     if (!live) console.log(`\n==== ${step.name} has ended\n${output}`);
     let counts = countsIn(output) ?? { passed: code === 0 ? 1 : 0, failed: 0, skipped: 0 };
-    // it reported no failure but exited with one
+    // the step exited with an error without reporting a failed test
     if (code !== 0 && counts.failed === 0) counts = { ...counts, failed: 1 };
     counted.push(counts);
     const ofCommands = commandLinesIn(output);

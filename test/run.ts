@@ -23,18 +23,18 @@ import { roomToRun } from './runner/room.js';
 import { TestServers, type ServersName } from './runner/servers.js';
 import { noteShaky } from './runner/shaky.js';
 
-/** `npm test`: prints each finished file and each failure at once. The last line: `N passed, N failed`. */
+// `npm test`: prints each finished file and each failure at once. The last line: `N passed, N failed`.
 
-// Brokers live only for minutes here and are killed and restarted, so the optimizing compiler would not pay off.
+// Brokers live only for minutes here, so the optimizing compiler would not pay off.
 process.env.JAVA_TOOL_OPTIONS ??= '-XX:TieredStopAtLevel=1';
 
-/** If more files than this failed, a busy machine does not explain it. */
+/** A busy machine does not explain more failed files than this. */
 const SECOND_LOOKS_MAX = 5;
 const REASON_LAST_LINES = 6;
 /** Folders whose coverage is checked. */
 const COVERED: readonly Folder[] = ['unit', 'contract'];
 
-/** Files of one process, all from one folder. */
+/** Files of one folder that run in one process. */
 interface Part {
   readonly folder: Folder;
   readonly files: readonly string[];
@@ -214,7 +214,7 @@ function hasFailed({ failed }: FileResult): boolean {
   return failed > 0;
 }
 
-/** Returns the first and the last lines of a reason, because the output of a program says there why it ended. */
+/** Returns the first and the last lines of a reason. There, the output of a program says why it ended. */
 function shortened(reason: string): string {
   const lines = reason.split('\n').filter((line) => line.trim() !== '');
   return [...lines.slice(0, 1), ...lines.slice(1).slice(-REASON_LAST_LINES)].map((line) => `  ${line}`).join('\n');

@@ -12,8 +12,8 @@ import { inSimulatedTime } from './simulation/engine/simulated-time.js';
 import { hashOf, simulate } from './simulation/run.js';
 import { testFiles } from './runner/commands.js';
 
-// Writes everything that a change that only moves code must leave byte for byte: run `diff -r` on two of these folders.
-// The unit tests of batches and order events pin the bytes of messages.
+// Writes everything that a mere move of code must keep byte for byte. Compare two of these folders with `diff -r`. Unit
+// tests pin the bytes of messages.
 
 const run = promisify(execFile);
 

@@ -4,7 +4,6 @@ import { fileURLToPath } from 'node:url';
 import { BenchError } from '../bench-error.js';
 import { forkFile } from './child.js';
 
-/** The constant answer of the bare server. */
 export interface BareAnswer {
   readonly status: number;
   /** Flat list of header names and values. */
@@ -18,22 +17,19 @@ export interface BareServer {
   stop(): Promise<void>;
 }
 
-/**
- * The api asks the kernel for the same backlog. With a smaller one, connections of the load generator would wait a
- * second.
- */
+/** The api asks the kernel for the same backlog. A smaller backlog delays connections by a second. */
 const BACKLOG = 4096;
 
 const THIS_FILE = fileURLToPath(import.meta.url);
 
-/** Runs node:http with one constant answer in a separate process: the lower limit of the cost of any server in Node. */
+/** Runs node:http with a constant answer in a separate process, as the lowest possible cost of a Node server. */
 export function startBareServer(answer: BareAnswer): Promise<BareServer> {
   const child = forkFile(THIS_FILE);
   const stop = (): Promise<void> =>
     new Promise((resolve) => {
       if (child.exitCode !== null || child.signalCode !== null) return resolve();
       child.once('exit', () => resolve());
-      child.kill('SIGKILL'); // it has no data to lose
+      child.kill('SIGKILL'); // the server has no data to lose
     });
   return new Promise((resolve, reject) => {
     child.once('exit', () => reject(new BenchError('the bare server ended right after its start')));
@@ -57,8 +53,7 @@ if (process.argv[1] === THIS_FILE) serve();
 function serve(): void {
   process.once('message', (message) => {
     const { status, headers, body } = message as BareAnswer;
-    // Does not read the body of the request, just as the api does not read the body of a buyer whom it refuses from
-    // memory.
+    // Leaves the body unread, like an api that refuses from memory.
     const server = createServer((_req, res) => {
       res.writeHead(status, headers as string[]);
       res.end(body, 'latin1');

@@ -50,10 +50,9 @@ const CHUNK = 20_000;
 const PROGRESS_EVERY = 5 * CHUNK;
 const KEY_MARK = '\r\nIdempotency-Key: ';
 
-/** Returns the user id of a buyer. All have the same length. */
+/** All user ids have the same length. */
 export const userIdOf = (index: number): string => `u${String(index).padStart(8, '0')}`;
 
-/** Returns the two headers of one buyer. */
 const buyerRecord = (token: string, key: string): string => `Authorization: Bearer ${token}${KEY_MARK}${key}\r\n`;
 
 /**
@@ -97,7 +96,7 @@ export async function prepareBuyers(
       }
       await new Promise((resolve) => setImmediate(resolve));
     }
-    fsyncSync(file); // runs here instead of in the middle of a measurement
+    fsyncSync(file); // writes to the disk before a measurement, not during it
   } finally {
     closeSync(file);
   }
@@ -116,10 +115,7 @@ function readFacts(path: string, secretHash: string): BuyerFileFacts | null {
   }
 }
 
-/**
- * Hands out buyers. Each load gets new ones until the file is used up, and then starts again from the beginning, for
- * another sale.
- */
+/** Hands out new buyers to each load. Starts at the first buyer again, for another sale, when the file is used up. */
 export class BuyerPool {
   readonly #file: BuyerFile;
   #next = 0;
@@ -146,7 +142,6 @@ export function splitSlice(slice: BuyerSlice, count: number): [BuyerSlice, Buyer
   return [{ ...slice, count }, others];
 }
 
-/** Reads the records of a slice. */
 export function readRecords({ path, recordBytes, first, count }: BuyerSlice): Buffer {
   const records = Buffer.allocUnsafe(count * recordBytes);
   const file = openSync(path, 'r');
@@ -159,7 +154,7 @@ export function readRecords({ path, recordBytes, first, count }: BuyerSlice): Bu
   }
 }
 
-/** Returns the headers of a buyer one by one, for clients that need them that way. */
+/** Returns the headers of a buyer by name. */
 export function headersAt(records: Buffer, recordBytes: number, place: number): Record<string, string> {
   const lines = records
     .toString('latin1', place * recordBytes, (place + 1) * recordBytes)

@@ -8,7 +8,7 @@ import { RequestSender } from './request-sender.js';
 /** All requests are due at once, so each connection sends its next request as soon as it has an answer. */
 const RATE = 1e9;
 
-/** Maximum number of requests, more than two cores can answer. */
+/** More requests than two cores can answer. */
 const REPEATS_PER_SECOND = 100_000;
 
 /**

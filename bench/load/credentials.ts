@@ -54,7 +54,7 @@ export function credentialHeaders(keys: AdmissionKeys, saleId: string, path: str
   };
 }
 
-/** Returns the same buyers with these headers added, in a separate file. */
+/** Writes these buyers with additional headers into a separate file. */
 export async function withHeaders(slice: BuyerSlice, path: string, headersOf: HeadersOf): Promise<BuyerSlice> {
   const [firstUser, firstKey] = [
     userIdOf(slice.first),
@@ -75,7 +75,7 @@ export async function withHeaders(slice: BuyerSlice, path: string, headersOf: He
         throw new BenchError('the headers of the prepared buyers differ in length');
       }
       writeSync(file, text, null, 'latin1');
-      await new Promise((resolve) => setImmediate(resolve)); // Ctrl-C is noticed in between
+      await new Promise((resolve) => setImmediate(resolve)); // so that Ctrl-C is noticed
     }
   } finally {
     closeSync(file);

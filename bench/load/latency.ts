@@ -1,7 +1,7 @@
 import { build, type Histogram } from 'hdr-histogram-js';
 import type { Latency } from './load.js';
 
-/** The longest latency that can be stored, in µs. A longer one counts as this one. */
+/** The longest latency that is stored, in µs. A longer latency counts as this. */
 const HIGHEST_US = 120_000_000;
 
 /** Stores latencies in ms with three significant digits. */

@@ -27,7 +27,7 @@ export interface Latency {
 }
 
 export interface LoadResult {
-  /** Number of requests written. */
+  /** Requests written. */
   readonly sent: number;
   /** Complete answers, of any status. */
   readonly answered: number;
@@ -38,7 +38,7 @@ export interface LoadResult {
   /** Time of the first request and of the last answer, in Unix ms. */
   readonly startedAtMs: number;
   readonly endedAtMs: number;
-  /** Measured from the write of the request in a closed loop, and from when it was due in an open loop. */
+  /** Counts from the write of the request in a closed loop, and from its due time in an open loop. */
   readonly latency: Latency;
   /** True if the load ended early because every prepared buyer had been used. */
   readonly ranOutOfBuyers: boolean;

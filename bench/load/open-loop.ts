@@ -4,7 +4,7 @@ import { LatencyHistogram } from './latency.js';
 import { requestFrame, type Latency, type LoadPlan, type LoadResult } from './load.js';
 import { dueAtMs, RequestSender } from './request-sender.js';
 
-/** Requests that are due at a fixed rate, whether or not earlier ones have been answered. */
+/** Requests are due at a fixed rate, whether or not earlier requests have been answered. */
 export interface OpenLoopPlan extends LoadPlan {
   /** Requests per second. */
   readonly rate: number;
@@ -22,7 +22,7 @@ export interface OpenLoopResult extends LoadResult {
   readonly acceptedLatency: Latency;
   /** OUTCOME_CODE of each buyer of the slice as one byte, in base64. */
   readonly outcomes: string;
-  /** How late the client sent, in ms. Every latency includes this delay. */
+  /** Delay of the client, in ms, which every latency includes. */
   readonly sendDelay: Latency;
 }
 

@@ -23,7 +23,7 @@ interface Connection {
 
 const CONNECT_TIMEOUT_MS = 10_000;
 const TICK_MS = 1;
-/** How long to wait for answers after the last request was due. */
+/** Wait for answers after the last request was due. */
 const TAIL_MS = 30_000;
 
 /**
@@ -71,7 +71,7 @@ export class RequestSender {
     }
   }
 
-  /** Sends all requests. Resolves when each is answered or out of time. @param elapsedMs since the start */
+  /** Sends all requests. Resolves when each has an answer or is out of time. @param elapsedMs since the start */
   sendAll(elapsedMs: () => number): Promise<void> {
     const { total, rate, endsAfterMs = Infinity } = this.#options;
     return new Promise((resolve) => {

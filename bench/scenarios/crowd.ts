@@ -32,7 +32,7 @@ export async function crowd(context: Context): Promise<LimitFigures> {
   await ask(context, `${path}/purchases`, 'POST', { ...buyer, 'Content-Type': 'application/json' }, PURCHASE_BODY);
   await (await ask(context, `${purchase}?wait=${ORDER_WAIT_SECONDS}`, 'GET', own)).arrayBuffer();
 
-  const page = `/s/${sale.saleId}`; // npm run build:web makes it
+  const page = `/s/${sale.saleId}`; // made by `npm run build:web`
   const script = /"(\/s\/assets\/[^"]+\.js)"/.exec(await (await ask(context, page)).text())?.[1] ?? '';
 
   const limits: Limit[] = [];
@@ -55,7 +55,7 @@ export async function crowd(context: Context): Promise<LimitFigures> {
 
 const urlOf = ({ session }: Context, path: string): string => `http://127.0.0.1:${session.program('api').port}${path}`;
 
-/** @throws BenchError if it is refused */
+/** @throws BenchError if the request is refused */
 async function ask(context: Context, path: string, method = 'GET', headers = {}, body?: string): Promise<Response> {
   const response = await fetch(urlOf(context, path), { method, headers, ...(body === undefined ? {} : { body }) });
   if (!response.ok) throw new BenchError(`${method} ${path} was answered ${response.status}: ${await response.text()}`);

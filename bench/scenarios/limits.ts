@@ -22,13 +22,13 @@ import { runClosedLoop } from '../load/closed-loop.js';
 import { BUYERS_PER_SECOND, secondsOf, type Context } from './context.js';
 import type { Session } from '../session/session.js';
 
-/** The result of measuring one part alone. */
+/** The speed of one part alone. */
 export interface Limit {
   readonly name: string;
   readonly perSecond: number;
   /** The unit that is counted: requests, purchases, messages or rows. */
   readonly unit: string;
-  /** CPU µs per counted thing, of the api and of the servers behind it. */
+  /** CPU µs per counted unit, of the api and of the servers. */
   readonly micros?: { readonly api: number; readonly servers: number };
 }
 
@@ -142,7 +142,7 @@ async function removeKeys(redis: Session['stores']['redis']['redis']): Promise<v
   await redis.unlink(stock, sale, buyers, requests, pending);
 }
 
-/** No consumer reads it. */
+/** No consumer reads this topic. */
 const TOPIC = 'seckill-bench-half';
 
 /** Measures messages per second that are sent as half messages and committed. `size`: purchases per message. */
@@ -208,7 +208,7 @@ async function insertLimit(
   });
 }
 
-/** Generates order ids of one slot without a clock: their time part just counts on through the scenario. */
+/** Makes order ids of one slot. Their time part counts up instead of following a clock. */
 let idsGiven = 0;
 function nextId(userId: string): string {
   const place = idsGiven++;

@@ -136,7 +136,7 @@ async function measurePair(
   return pair;
 }
 
-/** Loads one api, while the other one is loaded at the same time. */
+/** Loads one api while the other api is loaded, too. */
 async function measureApi({ session, options, buyers: pool }: Context, api: Program, seconds: number) {
   const buyers = pool.take(seconds * BUYERS_PER_SECOND.win);
   const sale = await session.stores.openSale('paired', buyers.count);
@@ -151,7 +151,6 @@ async function measureApi({ session, options, buyers: pool }: Context, api: Prog
   return { sale, load, slice, opLog: opLogIfAllWon(buyers, load) };
 }
 
-/** A load of winners on an api. */
 export interface Slice {
   /** CPU of the api per accepted purchase, µs. */
   readonly apiMicros: number;

@@ -48,7 +48,7 @@ async function winLoad(
 
 /** Seconds of load for each value of --in-flight. */
 const TRY_SECONDS = 4;
-/** Time for the JIT of an api that was just started; its broker and worker are already warm. */
+/** Warms up the JIT of a new api. Its broker and worker are already warm. */
 const WARM_SECONDS = 4;
 
 /**
@@ -109,7 +109,7 @@ export async function memory(context: Context): Promise<LoadFigures> {
 
 const lowest = (values: readonly number[]): number => Math.min(...values);
 
-/** The heap varies with what is not collected yet. The lowest value of each third shows what it keeps. */
+/** Garbage makes the heap vary. The lowest value of each third is closest to the heap without garbage. */
 function trend(
   name: string,
   samples: readonly MemorySample[],
@@ -148,22 +148,21 @@ function watchMemory(session: Session): { readonly samples: readonly MemorySampl
   };
 }
 
-/** First seconds of load on a new broker. Uses batches of one, because the JIT of the broker needs messages. */
+/** First seconds of load on a new broker, in batches of one, because its JIT needs many messages. */
 const SINGLE_SECONDS = 20;
 /** For a broker that was just started. Measured: its compilers use 0.7 of a core after 30 s and 0.06 after 90 s. */
 const FRESH_BROKER_SECONDS = 80;
 const FRESH_PROGRAMS_SECONDS = 10;
-/** The longest load on one sale. Each load takes the prepared buyers from the first one on. */
+/** The longest load on one sale. Each load starts at the first of the prepared buyers. */
 export const WARM_UP_ROUND_SECONDS = 20;
-/** Batches of one: the maximum number of messages for the broker, from a suitable number of slots. */
+/** Batches of one give the broker the most messages. */
 const MANY_MESSAGES = { BATCH_SIZE_MAX: '1', BATCH_IN_FLIGHT_MAX: '64' };
 
 export const warmUpSeconds = ({ session, options }: Pick<Context, 'session' | 'options'>): number =>
   options.warmUpSeconds ?? (session.brokerIsFresh ? FRESH_BROKER_SECONDS : FRESH_PROGRAMS_SECONDS);
 
 /**
- * A load that is not measured, because a broker in service is warm. It is still checked, since an order lost here is
- * lost.
+ * Warms up the system with a load that is checked but not measured, because a broker in service is warm.
  * @throws BenchError if a check fails
  */
 export async function warmUp(context: Context, seconds: number): Promise<void> {

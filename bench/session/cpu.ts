@@ -30,10 +30,7 @@ export function cpuTimes(pid: number | 'self'): CpuTimes | null {
   }
 }
 
-/**
- * The whole machine: seconds that its cores worked, and all seconds that passed on them. Stolen time counts only in the
- * second figure.
- */
+/** Sums up the seconds of all cores. Time that the hypervisor has stolen counts only in `all`. */
 function parseMachineStat(text: string): { busy: number; all: number } {
   const [user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0] = (
     text.split('\n')[0] ?? ''
@@ -62,7 +59,7 @@ const YARDSTICK_ROUNDS = 50_000;
 
 /**
  * Returns the CPU µs that one HMAC-SHA256 of a token takes right now. The speed of a virtual machine varies during the
- * day, so figures of two runs are comparable only if this one agrees.
+ * day, so figures of two runs are comparable only if their yardsticks agree.
  */
 export function yardstickMicros(): number {
   const text = 'x'.repeat(128);

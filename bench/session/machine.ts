@@ -18,13 +18,13 @@ export interface Machine {
     readonly mariadb: string;
     readonly rocketmq: string;
   };
-  /** What each server guarantees to keep. */
+  /** The data that each server guarantees to keep. */
   readonly durability: Readonly<Record<string, string>>;
   /** Product settings that applied, except where a scenario says otherwise. */
   readonly settings: Readonly<Record<string, number>>;
 }
 
-/** Reads them from the running servers where these report them. */
+/** Asks the running servers as far as they report their properties. */
 export async function describeMachine({ stack, stores, env }: Session): Promise<Machine> {
   const info = await stores.redis.redis.info('server');
   const aof = (await stores.redis.redis.config('GET', 'append*')) as string[];

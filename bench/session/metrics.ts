@@ -1,6 +1,6 @@
 import { BenchError } from '../bench-error.js';
 
-/** Samples of one scrape: the series as Prometheus writes it (`name{label="x"}`) and its value. */
+/** Values of one scrape by series, as Prometheus writes it: `name{label="x"}`. */
 export type Samples = ReadonlyMap<string, number>;
 
 /** Reads the text format of Prometheus as prom-client writes it: no timestamps. */

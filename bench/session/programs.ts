@@ -18,7 +18,7 @@ export interface ProgramOptions {
   /** Receives stdout and stderr of the program. */
   readonly logFile: string;
   readonly signal: AbortSignal;
-  /** The command of another build. Absent: that of this checkout. */
+  /** The command of another build. Absent: the build of this checkout. */
   readonly main?: string;
 }
 
@@ -40,7 +40,7 @@ export class Program {
     this.#logFile = logFile;
   }
 
-  /** @throws BenchError if it ends or stays silent instead of becoming ready; it is then stopped */
+  /** Stops a program that does not become ready. @throws BenchError if the program ends or stays silent */
   static async start(name: ProgramName, { env, logFile, signal, main = BUILT_MAIN }: ProgramOptions): Promise<Program> {
     signal.throwIfAborted();
     mkdirSync(dirname(logFile), { recursive: true });
@@ -82,7 +82,7 @@ export class Program {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** @throws BenchError if it has died */
+  /** @throws BenchError if the program has died */
   assertAlive(): void {
     if (!this.alive) throw this.#died();
   }
@@ -133,12 +133,12 @@ export class Program {
   }
 }
 
-/** BENCH_CPU_PROF=<folder> makes each program write a V8 profile per thread at its end. Look at that of thread 0. */
+/** BENCH_CPU_PROF=<folder> makes each program write a V8 profile per thread at its end. Look at thread 0. */
 function profilerArgs(name: ProgramName, env: NodeJS.ProcessEnv): string[] {
   return env.BENCH_CPU_PROF ? ['--cpu-prof', '--cpu-prof-dir', `${env.BENCH_CPU_PROF}/${name}`] : [];
 }
 
-/** The command of the build, which is what production runs. A TypeScript loader would cost a tenth more here. */
+/** Production runs this build, too. A TypeScript loader would cost a tenth more. */
 const BUILT_MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
 /** Builds the programs unless the build is newer than the sources. @throws BenchError if they do not compile */

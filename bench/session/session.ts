@@ -26,7 +26,7 @@ export type ProcessName = ProgramName | 'redis' | 'mariadb' | 'broker';
 
 const PROGRAMS: readonly ProgramName[] = ['api', 'worker', 'keeper'];
 
-/** On servers that keep running, the payment deadlines of earlier runs would fall due in the middle of later ones. */
+/** Otherwise, on running servers, payment deadlines of earlier runs would fall due during a measurement. */
 const NOTHING_EXPIRES = { ORDER_PAYMENT_WINDOW_MS: String(24 * 3_600_000) };
 
 /** Keys for signatures and seals, so that the bench can sign for its buyers. They are valid only for this instance. */
@@ -173,7 +173,7 @@ function settingsOf(changes: NodeJS.ProcessEnv): string {
   return pairs.length === 0 ? '' : ` with ${pairs.join(' ')}`;
 }
 
-/** Reports the steps of the stack as they end. A long step, such as a download, also reports progress. */
+/** Reports each step of the stack at its end, and the progress of long steps such as downloads. */
 const stepLines =
   (progress: Progress): OnProgress =>
   ({ step, state, text }) => {
@@ -184,7 +184,7 @@ const stepLines =
 const SYNC_TIMEOUT_MS = 30_000;
 const POLL_MS = 50;
 
-/** Starts replicas of the measured Redis on this machine, where they take their share of its cores. */
+/** Starts replicas of the measured Redis on the same cores. */
 class RedisReplicas {
   readonly #children: ChildProcess[] = [];
   readonly #dir = mkdtempSync(join(tmpdir(), 'seckill-replicas-'));

@@ -27,7 +27,7 @@ const TABLES_OF_SALES = [
 const REWRITE_POLL_MS = 100;
 const REWRITE_WAIT_MS = 60_000;
 
-/** What the bench does with MySQL and Redis of the instance: opens sales, waits, compares, empties. */
+/** Opens sales in MySQL and Redis, waits for orders, compares and empties both stores. */
 export class Stores {
   readonly mysql: MysqlPool;
   readonly redis: RedisConnection;
@@ -91,7 +91,7 @@ export class Stores {
     }
   }
 
-  /** @throws BenchError if the sale does not come to rest: something is still pending after two minutes */
+  /** @throws BenchError if something of the sale is still pending after two minutes */
   async check(saleId: string, opLog?: OpLog): Promise<SaleCheck> {
     const ports = { store: createBucketAudit(this.redis), repository: createOrderAudit(this.mysql), clock };
     const atRest = await waitUntilAtRest(saleId, ports, REST_TIMEOUT_MS);
@@ -141,7 +141,7 @@ export interface SaleVerdict {
   readonly problems: readonly string[];
 }
 
-/** More findings would only repeat the first ones. */
+/** More findings would only repeat the first. */
 const PROBLEMS_MAX = 10;
 
 /**

@@ -92,14 +92,14 @@ function takeInstallLock(file) {
 
 function isAlive(pid) {
   try {
-    process.kill(Number(pid), 0); // signal 0 is not sent; an empty file is new and counts as alive
+    process.kill(Number(pid), 0); // signal 0 only asks; an empty file is new, so its process counts as alive
     return true;
   } catch (error) {
     return error.code === 'EPERM'; // the process belongs to another user
   }
 }
 
-/** Whether all packages of package-lock.json are installed. npm keeps a copy of what it installed. */
+/** Whether all packages of package-lock.json are installed, according to the copy that npm keeps. */
 function matches(lock) {
   const installed = read(`${MODULES_DIR}/.package-lock.json`);
   if (installed === null || !existsSync(`${MODULES_DIR}/tsx`)) return false;

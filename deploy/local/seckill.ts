@@ -5,9 +5,8 @@ import { readStackEnv } from './stack/settings.js';
 /** Settings that connect a program to its servers. */
 const SERVER_KEYS = ['MYSQL_URL', 'REDIS_URL', 'ROCKETMQ_ENDPOINT', 'NAMESRV_ADDR', 'JWT_SECRET'] as const;
 
-// Uses the local stack if the environment names no server and the stack was started at least once. Otherwise the
-// configuration reports what is missing. An environment that names one server must name all the servers that a command
-// needs, and production never uses a developer's stack.
+// Uses the local stack if the environment names no server. An environment that names one server must name all, and
+// production never uses a developer's stack.
 const isProduction = process.env.NODE_ENV === 'production';
 if (!isProduction && !SERVER_KEYS.some((key) => process.env[key] || process.env[fileVariable(key)])) {
   try {

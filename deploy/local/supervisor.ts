@@ -11,7 +11,7 @@ export const PROGRAM_NODE_FLAGS = ['--max-semi-space-size=64'] as const; // MiB
 
 /** The message that a program sends to its supervisor once it serves; see src/programs/run-program.ts. */
 export interface ReadyMessage {
-  /** A line for people: where the program listens, what it consumes. */
+  /** A line for people, such as the address of the program. */
   readonly ready: string;
   readonly facts: Readonly<Record<string, string | number>>;
 }

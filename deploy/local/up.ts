@@ -145,7 +145,7 @@ async function runSystem(flags: UpFlags, signal: AbortSignal): Promise<void> {
     if (signal.aborted && !flags.json) {
       console.error(`\nStopping: api, worker, keeper${stopServers ? ', then the servers' : ''}.`);
     }
-    // The API stops first, so that the others write what it accepts while it drains.
+    // The API stops first, so that worker and keeper write the purchases that it still accepts.
     const [api, ...others] = programs;
     await api?.stop();
     await Promise.all(others.map((program) => program.stop()));

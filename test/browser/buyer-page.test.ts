@@ -41,7 +41,7 @@ describe('the sale page in a browser', () => {
       programs.start('keeper', { env: KEEPER_ENV }),
     ]);
   });
-  afterEach(() => worker.signal('SIGCONT')); // left open by a failed test
+  afterEach(() => worker.signal('SIGCONT')); // in case a failed test left it open
   after(() => started.close());
 
   const visit = (parts: Omit<VisitorParts, 'url'> & { readonly url?: string }): Promise<Visitor> =>
@@ -56,14 +56,14 @@ describe('the sale page in a browser', () => {
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.includes('.'));
     const sizes = files.map((name) => gzipSync(readFileSync(join(folder, name)), { level: 9 }).length);
     const ofWords = sizes.filter((_, index) => /(^|\/)(en|zh)-[^/]+\.js$/.test(files[index] as string));
-    const bytes = sizes.reduce((sum, size) => sum + size, 0) - Math.min(...ofWords); // the texts of one language
+    const bytes = sizes.reduce((sum, size) => sum + size, 0) - Math.min(...ofWords); // a page loads one language
     console.log(`      · ${bytes} bytes in ${files.length - 1} files`);
     expect(files).to.include('index.html');
     expect(ofWords).to.have.length(2);
     expect(bytes).to.be.at.most(BYTES_MAX);
   });
 
-  it('buys once despite a double click, reloads and a second tab of the same link, and takes a payment', async () => {
+  it('buys once despite a double click, reloads and a second tab, and takes a payment', async () => {
     const saleId = await newSale({ stock: 5, limitPerBuyer: 1 });
     const ann = await visit({ saleId });
     await ann.sees('ready');
@@ -108,7 +108,7 @@ describe('the sale page in a browser', () => {
       expect(ending?.status).to.equal('fulfilled');
     };
 
-    /** Presses the button as soon as it turns on. Runs in the page, because each call from outside takes time. */
+    /** Presses the button as soon as possible. Runs in the page, because each call from outside takes time. */
     async function pressesAtOnce(visitor: Visitor): Promise<void> {
       await visitor.press();
       expect(await visitor.canBuy()).to.equal(false);
@@ -195,7 +195,7 @@ describe('the sale page in a browser', () => {
     });
   });
 
-  it('counts down to a sale that is only announced, and sells it at its opening', async () => {
+  it('counts down to an announced sale and sells it at its opening', async () => {
     const opensAtMs = Date.now() + 10_000;
     const parts = { title: 'A cup', opensAtMs, warmBeforeMs: 4000, paymentWindowMs: 300_000 };
     const { saleId } = await draftSale(system.stack, parts);
@@ -213,7 +213,7 @@ describe('the sale page in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 1, sold: 1 });
   });
 
-  it('retries by itself with the same key after the API is killed, until another API answers', async () => {
+  it('retries with the same key when its API is killed, until another API answers', async () => {
     const saleId = await newSale();
     const ann = await visit({ saleId, before: NO_CHANCE });
     await ann.sees('ready');
@@ -230,7 +230,7 @@ describe('the sale page in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 1 });
   });
 
-  it('keeps a buyer informed while no API behind nginx answers, and then opens pages that nginx has not cached', async function () {
+  it('keeps a buyer informed while no API behind nginx answers, then opens uncached pages', async function () {
     const found = await fetchNginx();
     if ('missing' in found) return this.skip();
     const port = Number(new URL(api.url).port);
@@ -320,7 +320,7 @@ describe('the sale page in a browser', () => {
       await bob.leave();
     }
 
-    it('gets a place, a pass and a token when its turn comes, even in the background, where timers sleep', async () => {
+    it('gets a place, a pass and a token at its turn, even in a background tab', async () => {
       await Promise.all([waitsInRoom(), waitsInBackground()]);
       expect(await figuresOf(room)).to.include({ rows: 1 });
     });
@@ -378,7 +378,7 @@ describe('the sale page in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 2, sold: 1 });
   });
 
-  it('uses the language of the browser or of the link, or the language chosen in this tab', async () => {
+  it('uses the language of the browser or the link, or the choice in this tab', async () => {
     const saleId = await newSale();
     const ann = await visit({ saleId, context: { locale: 'zh-CN' } });
     await ann.sees('ready');
@@ -414,7 +414,7 @@ describe('the sale page in a browser', () => {
     expect(await figuresOf(saleId)).to.include({ rows: 1 });
   });
 
-  it('shows a signed-out buyer the sale and where to sign in, and accepts the sign-in of a later link', async () => {
+  it('shows a signed-out buyer the sale and where to sign in, and accepts a later link', async () => {
     const saleId = await newSale();
     const guest = await visit({ saleId, userId: null });
     await guest.sees('signed_out');

@@ -15,7 +15,7 @@ import { publishRules, untilInForce, Visitor, type VisitorParts } from './visito
 
 const PHONE = { width: 390, height: 844 };
 const DESKTOP = { width: 1280, height: 800 };
-/** The first look checks every state fully. The other looks only search for problems that occur nowhere else. */
+/** The first look checks every state fully. The other looks only search for their own problems. */
 const LOOKS = [
   { name: 'desktop', viewport: DESKTOP, colorScheme: 'light', language: 'English', rules: undefined },
   { name: 'desktop-dark', viewport: DESKTOP, colorScheme: 'dark', language: 'English', rules: OF_COLOURS },

@@ -79,7 +79,7 @@ describe('the console screens in each state, with canned answers', () => {
     expect(files).to.include.members(PICTURES_IN_DOCS.filter((name) => name.startsWith('console/')));
   });
 
-  it('with data: have no serious axe finding, fit their window and ask no other server', async () => {
+  it('pass axe, fit their window and ask no other server when they show data', async () => {
     const page = await open('data', 'live');
     const found: string[] = [];
     const picture = async (name: ScreenName, look: Look): Promise<void> => {
@@ -109,7 +109,7 @@ describe('the console screens in each state, with canned answers', () => {
   });
 
   for (const mode of ['empty', 'failing', 'long'] as const) {
-    it(`${mode}: report the state and stay usable`, async () => {
+    it(`report the state and stay usable with ${mode} lists`, async () => {
       const page = await open(mode, 'live', mode === 'long' ? 'phone' : 'light');
       const found: string[] = [];
       for (const name of SCREEN_NAMES) {
@@ -129,7 +129,7 @@ describe('the console screens in each state, with canned answers', () => {
   it('show grey bars until an answer arrives', async () => {
     const page = await open('silent', 'live');
     for (const name of SCREEN_NAMES) {
-      if (name === 'browse') continue; // this screen asks only after input
+      if (name === 'browse') continue; // the screen asks only after input
       await goTo(page, name);
       await page.locator('.loading').first().waitFor();
     }
@@ -145,7 +145,7 @@ describe('the console screens in each state, with canned answers', () => {
     expect(await page.locator('table').first().getAttribute('aria-rowcount')).to.equal('10001');
   });
 
-  it('mark figures as stale, with their age, when updates stop, and resume by themselves', async () => {
+  it('mark figures as stale, with their age, while updates are missing', async () => {
     const page = await openLoaded('data', 'health');
     const sale = await opened.context.newPage();
     await sale.goto(`${api.url}/console/${SCREENS.sale[0]}`);
@@ -200,7 +200,7 @@ describe('the console screens in each state, with canned answers', () => {
     await isShown(page, 'audit');
   });
 
-  it('remove rows of an earlier filter, and refresh a list that is shown', async () => {
+  it('remove rows of an earlier filter, and refresh the shown list', async () => {
     api.mode = 'data';
     api.role = 'viewer';
     opened = await openConsole(started.browser, { origin: api.url, token: TOKEN });
@@ -260,7 +260,7 @@ describe('the console screens in each state, with canned answers', () => {
     await question.waitFor({ state: 'detached' });
   });
 
-  it('name the requirement of a sale field that is emptied', async () => {
+  it('name the requirement of an emptied sale field', async () => {
     const page = await openLoaded('data', 'sale');
     await page.getByRole('button', { name: 'Edit' }).click();
     const question = page.getByRole('dialog');
@@ -306,7 +306,7 @@ describe('the console screens in each state, with canned answers', () => {
     await page.getByRole('button', { name: 'Replay all that match' }).click();
     await page.waitForTimeout(1_100);
     await page.getByRole('button', { name: 'Replay (12)' }).click();
-    await page.getByText('The connection broke').waitFor(); // this API supports only the dry run
+    await page.getByText('The connection broke').waitFor(); // the API supports only the dry run
     expect(bodies.map(({ dryRun }) => dryRun)).to.deep.equal([true, false]);
     const [looked, ran] = bodies.map(({ filter }) => Date.parse(filter.until));
     expect(looked).to.be.a('number').and.closeTo(Date.now(), 60_000);
@@ -342,7 +342,7 @@ describe('the console screens in each state, with canned answers', () => {
     expect(opened.faults).to.deep.equal([]);
   });
 
-  it('refund a part of an order once, even if its button is clicked twice and an answer is lost', async () => {
+  it('refund a part once when its button is clicked twice and an answer is lost', async () => {
     const page = await openLoaded('data', 'order');
     const asked: unknown[] = [];
     await page.route(/\/orders\/\d+\/refunds$/, async (route) => {
@@ -378,7 +378,7 @@ describe('the console screens in each state, with canned answers', () => {
     expect(opened.faults).to.deep.equal([]);
   });
 
-  it('say what to do about a failed refund, and try it again or claim it with a reason', async () => {
+  it('advise on a failed refund, and retry the refund or claim it with a reason', async () => {
     const page = await openLoaded('data', 'order');
     const asked: unknown[] = [];
     await page.route('**/order-refunds/**', (route) => {
@@ -437,7 +437,7 @@ describe('the console screens in each state, with canned answers', () => {
     expect(await page.getByRole('dialog').count()).to.equal(0);
   });
 
-  it('void a sale after a count, continue after a fault, and resume with the remaining orders after a reload', async () => {
+  it('void a sale after a count, and resume with the remaining orders after a fault or reload', async () => {
     const page = await open('data', 'live');
     const asked: Record<string, unknown>[] = [];
     const left = { cancelled: 3, refunding: 2, refundCents: 3998 };
@@ -540,7 +540,7 @@ describe('the console screens in each state, with canned answers', () => {
     expect(await accessibilityFaults(page)).to.deep.equal([]);
   });
 
-  it('ask for a new token when a token is refused, and keep the screen behind the dialog', async () => {
+  it('ask for a new token in a dialog over the screen when a token is refused', async () => {
     const page = await openLoaded('data', 'rules-json');
     const draft = page.getByLabel('As JSON').last();
     const text = (await draft.inputValue()).replace('"processes": 0', '"processes": 3');
@@ -559,7 +559,7 @@ describe('the console screens in each state, with canned answers', () => {
     await page.getByText('These rules can be published.').waitFor();
   });
 
-  it('keep a draft of rules while other screens are shown, except invalid JSON', async () => {
+  it('keep a draft of rules while other screens are shown, unless its JSON is invalid', async () => {
     const page = await openLoaded('data', 'rules-json');
     const draft = page.getByLabel('As JSON').last();
     const text = (await draft.inputValue()).replace('"processes": 0', '"processes": 3');
@@ -584,7 +584,7 @@ describe('the console screens in each state, with canned answers', () => {
     await page.getByText('As in force').waitFor();
   });
 
-  it('search purchases once: refresh them by their own key, and never repeat an empty search', async () => {
+  it('search once, refresh the found purchases by key, and never repeat an empty search', async () => {
     const page = await open('data', 'live');
     const asked: string[] = [];
     const path = '/admin/v1/requests/';
@@ -686,7 +686,7 @@ describe('the console screens in each state, with canned answers', () => {
 /** Narrower columns show nothing, px. */
 const COLUMN_MIN_PX = 24;
 
-/** Returns what does not fit into the window: the page itself, or columns that others have squeezed. */
+/** Returns the parts that do not fit into the window: the page itself, or squeezed columns. */
 async function tooWide(page: Page): Promise<string[]> {
   const isWider = await page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth');
   const squeezed = (await page.evaluate(

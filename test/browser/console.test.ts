@@ -116,7 +116,7 @@ describe('the console on a running system', () => {
     expect(await page.evaluate('sessionStorage.length')).to.equal(0);
   });
 
-  it('steers a waiting room after a preview: pauses and resumes it, sets its rate, admits buyers and empties it', async () => {
+  it('pauses, resumes and empties a waiting room, sets its rate and admits buyers, each after a preview', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 5 });
     const publish = (rules: object) => publishRules(stack.env.JWT_SECRET, operatorsUrl(), rules);
@@ -265,7 +265,7 @@ describe('the console on a running system', () => {
     expect(await expectInvariants(stack, saleId)).to.include({ rows: 2, unitsLeft: 3 });
   });
 
-  it('revokes a coupon with a reason, and says so when an open payment holds it', async () => {
+  it('revokes a coupon with a reason, and reports when an open payment holds the coupon', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 3, coupon: '500 30d' });
     const orderId = (await sold(saleId, ['cat'], ['cat'])).get('cat') ?? '';

@@ -13,7 +13,6 @@ import { startChromium, type StartedBrowser } from '../helpers/chromium.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
 
-/** The documentation page with the embedding examples. */
 const DOCS = readFileSync(join(REPO_DIR, 'docs/buying.md'), 'utf8');
 const BUY = readFileSync(join(REPO_DIR, 'examples/shop-page/buy.mjs'), 'utf8');
 const exampleWith = (text: string): string => {
@@ -95,7 +94,7 @@ describe('a sale embedded in a shop', () => {
     return { page, said };
   }
 
-  it('works in a frame, signed in by a message, as documented', async () => {
+  it('works in a frame when a message signs the buyer in, as documented', async () => {
     const { saleId, sku } = await openSale(system.stack, { stock: 3 });
     served.set(`/${sku}.svg`, PICTURE);
     // The shop first returns a refused token from its cache, then a valid token.
@@ -119,7 +118,7 @@ describe('a sale embedded in a shop', () => {
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 1, sold: 1 });
   });
 
-  it('works by a link that signs in, as documented', async () => {
+  it('works by a link that signs the buyer in, as documented', async () => {
     const { saleId } = await openSale(system.stack, { stock: 3 });
     const go = here(exampleWith('location.href'), saleId);
     const { page } = await openShop(
@@ -131,7 +130,7 @@ describe('a sale embedded in a shop', () => {
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 0 });
   });
 
-  it('shows the name and the picture of the shop or draws a picture, and links to its sign-in', async () => {
+  it('shows the name, picture and sign-in link of the shop, or draws a picture', async () => {
     const { saleId, sku } = await openSale(system.stack);
     served.set(`/${sku}.svg`, PICTURE);
     const page = await openPage();
@@ -150,7 +149,7 @@ describe('a sale embedded in a shop', () => {
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 0 });
   });
 
-  it('sells on a page of the shop, as documented: one purchase until its order is paid, then another', async () => {
+  it('buys again on a page of the shop only once the first order is paid, as documented', async () => {
     const { saleId } = await openSale(system.stack, { stock: 3, limitPerBuyer: 3 });
     served.set('/buy.js', here(BUY, saleId));
     const { page, said } = await openShop('');

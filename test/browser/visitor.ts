@@ -9,7 +9,7 @@ import type { StartedBrowser } from '../helpers/chromium.js';
 /** Chromium's own message about a 4xx, a 5xx or a missing answer. The page reports these in its own way. */
 const OF_THE_NETWORK = /^Failed to load resource: /;
 const WAIT_MS = 20_000;
-/** Time for an answer, with some margin. */
+/** Time for an answer. */
 const LOOK_MS = 400;
 const TOKEN_LIFE_MS = 43_200_000;
 
@@ -139,7 +139,6 @@ export class Visitor {
     }
   }
 
-  /** Whether the button can be pressed. */
   async canBuy(): Promise<boolean> {
     return (await this.button.getAttribute('aria-disabled')) === 'false';
   }

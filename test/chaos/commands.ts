@@ -7,7 +7,7 @@ import type { ChaosFlags } from './run-command.js';
 import type { SoakFlags, YearFlags } from './long/plan.js';
 import type { LongFlags } from './long-command.js';
 
-/** Each scenario starts its own programs. More concurrent scenarios would start more slowly and end no sooner. */
+/** Each scenario starts its own programs, so more concurrent scenarios would end no sooner. */
 const JOBS_DEFAULT = 2;
 const SEED_MAX = 2 ** 31 - 1;
 const SEEDS_MAX = 1000;
@@ -18,7 +18,7 @@ const FAULT_EVERY_S_DEFAULT = 20;
 /** The sizes of a year of a busy shop. */
 const YEAR = { sales: 3_000, orders: 5_000_000, large: 16, faults: 12, minutes: 120 };
 
-/** By then, alerts that look back ten minutes or less have enough data. */
+/** Enough data for alerts that look back up to ten minutes. */
 const DEMO_MINUTES_DEFAULT = 10;
 
 /** Half of the orders expire in this time, and no alert may fire. */

@@ -25,7 +25,7 @@ const HEAL_MAX_MS = 40_000;
 
 /** The parts of a scenario that its context needs. */
 export interface ScenarioRules {
-  /** `T3`, as named in the fault matrix. If one id has several faults, each has a variant: `T3/after_deduct`. */
+  /** The id in the fault matrix, such as `T3`. If an id has several faults, each has a variant: `T3/after_deduct`. */
   readonly name: string;
   /**
    * Runs the scenario without other scenarios and without shared programs. Set this if the scenario stops a server,
@@ -36,18 +36,17 @@ export interface ScenarioRules {
   readonly noSale?: boolean;
   /** Reasons for which an accepted purchase may fail; default none. */
   readonly mayFail?: readonly FailureReason[];
-  /** Longest recovery, in ms; default 40,000. A scenario that sets this says why it needs more by design. */
+  /** Longest recovery, in ms; default 40,000. A scenario with another limit says why. */
   readonly healMaxMs?: number;
 }
 
-/** What the suite provides for a run of a scenario. */
 export interface ContextParts {
   readonly scenario: ScenarioRules;
   readonly seed: number;
   readonly stack: StackControls;
   /** Environment of the programs. */
   readonly env: Environment;
-  /** Entry of the build that the programs run. Absent: that of this checkout. */
+  /** Entry of the build that the programs run. Absent: the build of this checkout. */
   readonly main: string | undefined;
   /** Folder in which op logs are kept. */
   readonly logDir: string;
@@ -107,7 +106,7 @@ export class ScenarioContext {
     return this.#sales.buyers(saleId, () => list().map(({ url }) => url));
   }
 
-  /** Starts a program of this scenario; it ends with the scenario. */
+  /** Starts a program, which ends with the scenario. */
   start(name: ProgramName, options: ProgramOptions = {}): Promise<Program> {
     return this.programs.start(name, options);
   }
@@ -128,7 +127,7 @@ export class ScenarioContext {
     return this.#parts.scenario.alone ? startHealthyPrograms(this.programs) : this.#parts.healthyPrograms();
   }
 
-  /** Opens a proxy in front of one server; start programs with its `env`. The scenario fails if no byte passed. */
+  /** Opens a proxy in front of a server, for programs with its `env`. If no byte passes, the scenario fails. */
   async proxy(name: ProxiedName): Promise<ProxiedServer> {
     const proxied = await ProxiedServer.open(name, this.stack.env);
     this.#proxies.push(proxied);
@@ -136,8 +135,8 @@ export class ScenarioContext {
   }
 
   /**
-   * Registers work for the end of the scenario, after its programs have ended, even if it failed. The last registered
-   * runs first.
+   * Registers work for the end of the scenario, after its programs have ended, even after a failure. The latest work runs
+   * first.
    */
   atEnd(undo: () => unknown): void {
     this.#undos.unshift(undo);
@@ -164,20 +163,20 @@ export class ScenarioContext {
     this.observations.push(tries === 1 ? what : `${what}, at try ${tries}`);
   }
 
-  /** Waits until a program has reached its fail point, and records it; for points that do not kill. */
+  /** Waits until a program has reached a fail point that does not kill, and records this. */
   async reached(program: Program, point: string): Promise<void> {
     await this.observed(`the ${program.name} reached ${point}`, () => program.hasReached(point));
   }
 
-  /** Waits until a program has been killed at its fail point, and records it. */
+  /** Waits until a program has been killed at its fail point, and records this. */
   async diedAt(program: Program, point: string): Promise<void> {
     const died = (): boolean => !program.running && program.hasReached(point);
     await this.observed(`the ${program.name} died at ${point}`, died);
   }
 
   /**
-   * Must be called once nothing is broken on purpose any more, before the repair. From here, the recovery of the sales
-   * that exist now is measured while the scenario continues. The last call counts.
+   * Must be called when the fault is over. From here on, measures the recovery of the sales that exist now. The last
+   * call counts.
    * @param stack with the Redis that the programs now use, if another one took over
    */
   faultEnded(stack: StackControls = this.stack): void {
@@ -186,7 +185,7 @@ export class ScenarioContext {
     this.#recovery = new RecoveryWatch(stack, sales);
   }
 
-  /** @throws if `check` is not true in time; an error of `check` counts as false */
+  /** An error of `check` counts as false. @throws if `check` is not true in time */
   until(what: string, check: () => boolean | Promise<boolean>, polls?: Polls): Promise<void> {
     return until(what, check, polls);
   }
@@ -199,7 +198,7 @@ export class ScenarioContext {
     return this.#sales.expectInvariants(saleId, restTimeoutMs);
   }
 
-  /** Does the same, and asserts some of the figures. @param what text for the error if they differ */
+  /** Calls `expectInvariants` and asserts some of the figures. @param what text for the error if they differ */
   async expectFigures(
     saleId: string,
     expected: Partial<SaleFigures>,

@@ -23,7 +23,7 @@ interface BoardLine {
   readonly panel: string;
   readonly legend: string;
   readonly expr: string;
-  /** Number of lines that a person saw. */
+  /** Number of lines in the graph. */
   readonly series: number;
   /** Null if there is data and each line has a name. */
   readonly wrong: string | null;
@@ -31,7 +31,6 @@ interface BoardLine {
 
 const EXIT_RED = 1;
 const MINUTE_MS = 60_000;
-/** Folder of this command's servers, next to the folders of the other commands. */
 const DIR = join(REPO_DIR, '.stack-chaos-demo');
 /** Alerts that the faults of the demo must fire and clear. */
 const EXPECTED_ALERTS = ['SeckillDeadLetterParked'];
@@ -123,8 +122,8 @@ function flawOf(series: readonly Series[], shown: readonly string[]): string | n
 }
 
 /**
- * Why a panel shows no data in the demo. A panel may be empty only if its event does not happen there. A guard checks
- * that the panel uses only labels of its metric.
+ * Panels that may be empty, because their event does not happen in the demo. A guard checks that a panel uses only
+ * labels of its metric.
  */
 const NOTHING_HAPPENS: Readonly<Record<string, string>> = {
   'Missing before the start': 'each sale is ready when it is announced',

@@ -175,7 +175,7 @@ class FailPoint {
     return this.#isDue(point, 'drop');
   }
 
-  /** Passes `point` before each call of one method. */
+  /** Passes `point` before each call of a method. */
   before<T extends object, K extends keyof T>(part: T, name: K, point: Point): T {
     const instead = async (call: Method, ...args: never[]): Promise<unknown> => {
       await this.pass(point);
@@ -184,7 +184,7 @@ class FailPoint {
     return this.around(part, name, instead as never);
   }
 
-  /** Passes `point` after each call of one method whose answer says that something was done. */
+  /** Passes `point` after each call of a method whose answer says that it did something. */
   after<T extends object, K extends keyof T>(
     part: T,
     name: K,
@@ -199,7 +199,7 @@ class FailPoint {
     return this.around(part, name, instead as never);
   }
 
-  /** Replaces one method of a part with `instead`, which receives the original method. */
+  /** Replaces a method of a part with `instead`, which receives the original method. */
   around<T extends object, K extends keyof T>(
     part: T,
     name: K,

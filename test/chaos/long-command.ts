@@ -10,7 +10,7 @@ import { HEADER, resultLines, resultPage, resultSentence } from './long/report.j
 import { onOwnStacks } from './own-stacks.js';
 import { readFacts } from './report.js';
 
-/** Options of `chaos soak` and `chaos year` that do not change what is run. */
+/** Options of `chaos soak` and `chaos year` that do not change the run itself. */
 export interface LongFlags {
   readonly keep?: boolean;
   readonly report?: string;

@@ -21,9 +21,7 @@ const EXIT_RED = 1;
 const folderOf = (index: number): string => join(REPO_DIR, `.stack-chaos${index === 0 ? '' : `-${index + 1}`}`);
 
 interface OwnStacksOptions {
-  /** Number of sets of servers. */
   readonly count: number;
-  /** True to keep the data of the servers. */
   readonly keep?: boolean | undefined;
   readonly signal: AbortSignal;
 }
@@ -92,7 +90,7 @@ export async function bootOwnStack(
     lock.release();
   };
   try {
-    // removes the data of earlier runs, so that no scenario depends on it
+    // so that no scenario depends on data of earlier runs
     await openStack({ dir, ports: 'free' }).down({ signal: 'SIGKILL' });
     unmountBelow(dir);
     rmSync(dir, { recursive: true, force: true });

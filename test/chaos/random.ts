@@ -1,6 +1,6 @@
 /** Random choices that are the same for the same seed. */
 export interface Random {
-  /** A whole number from `min` to `max`, both included. */
+  /** A whole number from `min` to `max`, inclusive. */
   whole(min: number, max: number): number;
   chance(probability: number): boolean;
   /** @throws RangeError for an empty list */
@@ -9,7 +9,7 @@ export interface Random {
   shuffled<T>(list: readonly T[]): T[];
 }
 
-/** @param text what the choices depend on: the seed of the run and the name of the row */
+/** @param text the seed of the run and the name of the row, which determine the choices */
 export function createRandom(text: string): Random {
   const next = mulberry32(hash(text));
   const whole = (min: number, max: number): number => min + Math.floor(next() * (max - min + 1));

@@ -6,7 +6,6 @@ import type { StackControls } from './harness/stack-controls.js';
 import type { ScenarioResult } from './run-scenario.js';
 import { addFigures, NO_FIGURES, type ScenarioFigures } from './scenario-sales.js';
 
-/** All runs of one scenario. */
 export interface ScenarioSummary {
   readonly scenario: string;
   readonly title: string;
@@ -35,7 +34,7 @@ export const HEADER = [
   'recovery s',
 ] as const;
 
-/** In the order of `scenarios`, which are names. */
+/** @param scenarios names in the order of the summaries */
 export function summarize(scenarios: readonly string[], results: readonly ScenarioResult[]): ScenarioSummary[] {
   return scenarios.flatMap((scenario) => {
     const runs = results.filter((result) => result.scenario === scenario);
@@ -66,7 +65,7 @@ export function cellsOf({ scenario, seeds, figures, unread, recoveryMs, red }: S
   return [name, String(seeds), ...counts.map((count) => (unread > 0 ? '–' : count.toLocaleString('en'))), recovery];
 }
 
-/** `0 oversold, 0 duplicate, 0 lost in 14 faults × 3 seeds`, and what else went wrong. */
+/** Returns `0 oversold, 0 duplicate, 0 lost in 14 faults × 3 seeds`, and other failures. */
 export function totalLine(summaries: readonly ScenarioSummary[], seeds: number): string {
   const { oversold, duplicates, lost } = summaries.reduce((sum, one) => addFigures(sum, one.figures), NO_FIGURES);
   const ran = summaries.filter(({ skipped }) => skipped === null).length;

@@ -7,12 +7,11 @@ import { until } from './harness/wait.js';
 import { NO_FIGURES, type ScenarioFigures } from './scenario-sales.js';
 import { idsOf, type Scenario } from './scenario.js';
 
-/** Limit for a whole scenario. The scenario itself asserts promises about time. */
+/** Limit for a whole scenario, which itself asserts promises about time. */
 const RUN_TIMEOUT_MS = 180_000;
 
 /** The result of one run of a scenario. */
 export interface ScenarioResult {
-  /** Its name. */
   readonly scenario: string;
   readonly ids: readonly string[];
   readonly title: string;
@@ -72,7 +71,7 @@ export async function runScenario(parts: RunScenarioParts): Promise<ScenarioResu
     await restore(stack).catch((error: unknown) => (failure ??= sentenceOf(error)));
   }
   if (!signal.aborted) await unregisterDeadApis(context, parts);
-  const figures = await context.figures().catch(() => null); // only running servers can be read
+  const figures = await context.figures().catch(() => null);
   if (figures === null) failure ??= 'Redis or MySQL could not be read';
   if (!signal.aborted) await parts.onOver?.(context.sales, failure === null ? 'green' : 'red');
   return {

@@ -8,7 +8,7 @@ import type { StackControls } from './harness/stack-controls.js';
 import { runScenario, type ScenarioResult } from './run-scenario.js';
 import type { Scenario } from './scenario.js';
 
-/** A check-back comes 10 to 15 s after a half message, and once more if the first one got no answer. */
+/** A check-back comes 10 to 15 s after a half message, and again if it gets no answer. */
 const ALL_CHECKED_BACK_MS = 20_000;
 
 interface ScheduledRun {
@@ -16,7 +16,7 @@ interface ScheduledRun {
   readonly seed: number;
 }
 
-/** Every combination of scenario and seed that has not started yet. Several stacks may share one schedule. */
+/** Combinations of scenario and seed that have not started yet. Several stacks may share a schedule. */
 export class Schedule {
   readonly #alone: ScheduledRun[];
   readonly #beside: ScheduledRun[];
@@ -34,9 +34,9 @@ export class Schedule {
 
 export interface SuiteRunParts {
   readonly stack: StackControls;
-  /** Environment of the programs: that of this process, with the addresses of the servers. */
+  /** Environment of the programs: the environment of this process, with the addresses of the servers. */
   readonly env: Environment;
-  /** Entry of a build other than that of this checkout. */
+  /** Entry of another build. */
   readonly main?: string;
   /** Largest number of scenarios that run in parallel. */
   readonly jobs: number;
@@ -45,7 +45,7 @@ export interface SuiteRunParts {
   readonly onLogs?: (text: string) => void;
 }
 
-/** Runs scenarios on one stack: first the parallel ones, then the others one after another. */
+/** Runs scenarios on one stack: first the parallel scenarios, then the others in sequence. */
 export class SuiteRun {
   readonly #parts: SuiteRunParts;
   readonly #shared: SharedPrograms;
@@ -112,8 +112,7 @@ export class SuiteRun {
 
   /**
    * Waits until the shared api has answered check-backs of half messages that scenarios left open. Once their sales are
-   * retired, no api can answer. The broker would then ask for an hour, each time another api, and with an even number
-   * of open half messages the same one might always reach the same api.
+   * retired, no api can answer, and the broker would ask for an hour.
    */
   async #untilCheckedBack(): Promise<void> {
     const { signal } = this.#parts;
@@ -126,14 +125,14 @@ export class SuiteRun {
 }
 
 /**
- * Retires sales of finished scenarios once nothing writes their orders any more. Keepers treat them as long ended, and
- * Redis forgets them. Otherwise the next kill of Redis would have to wait until hundreds of sales are rebuilt. Their
- * unpaid orders are ended. Otherwise they would fall due later, in a scenario whose keeper must die at its own expiry.
+ * Retires sales of finished scenarios once nothing writes their orders any more, and ends their unpaid orders.
+ * Otherwise the next kill of Redis would wait until hundreds of sales are rebuilt, and orders would fall due in a
+ * scenario whose keeper must die at its own expiry.
  */
 async function retireSales({ mysql, redis }: StackControls, sales: readonly Sale[]): Promise<void> {
   if (sales.length === 0) return;
   const ids = [sales.map(({ saleId }) => saleId)];
-  // longer ago than the time for which a keeper asks Redis about an ended sale
+  // so long ago that no keeper asks Redis about the sale
   await mysql.query(
     "UPDATE sales SET state = 'closed', opens_at = NOW(3) - INTERVAL 10 DAY, closes_at = NOW(3) - INTERVAL 9 DAY" +
       ' WHERE id IN (?)',
@@ -149,9 +148,8 @@ async function retireSales({ mysql, redis }: StackControls, sales: readonly Sale
 }
 
 /**
- * Prevents keepers from repairing these sales, so that Redis keeps its data for a person to examine. Closing them would
- * not do: a closed sale that Redis knows is repaired after each loss, and the keeper of a later scenario may have to
- * die at its own repair.
+ * Prevents keepers from repairing these sales, so that Redis keeps its data for a person to examine. Closing the sales
+ * is not enough: a closed sale that Redis knows is still repaired after each loss.
  */
 async function hideFromKeepers({ mysql }: StackControls, sales: readonly Sale[]): Promise<void> {
   if (sales.length === 0) return;

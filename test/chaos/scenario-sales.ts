@@ -18,7 +18,7 @@ export interface ScenarioFigures {
   readonly requests: number;
   /** Purchases that were answered 2xx at least once. */
   readonly accepted: number;
-  /** All rows except failed ones. */
+  /** Rows that are not failed. */
   readonly orders: number;
   readonly failedRows: number;
   /** Units. */
@@ -47,10 +47,10 @@ export const addFigures = (a: ScenarioFigures, b: ScenarioFigures): ScenarioFigu
   lost: a.lost + b.lost,
 });
 
-/** The sales of one run of a scenario, their buyers and the answers to them: the data on which I1 to I8 are checked. */
+/** The sales, buyers and answers of a scenario run, on which I1 to I8 are checked. */
 export class ScenarioSales {
   readonly #stack: StackControls;
-  /** Path of the op logs, without the end of their names. */
+  /** Path of the op logs, up to the end of their names. */
   readonly #logPrefix: string;
   /** Reasons for which an accepted purchase may fail. */
   readonly #mayFail: readonly FailureReason[];

@@ -2,22 +2,22 @@ import type { ScenarioContext, ScenarioRules } from './context.js';
 
 /** A fault of docs/fault-matrix.md, caused on real servers and programs. */
 export interface Scenario extends ScenarioRules {
-  /** Says what breaks and what must hold. Starts in lower case, without the id. */
+  /** Names the fault, then what must hold. Starts in lower case, without the id. */
   readonly title: string;
   /** Further ids of the fault matrix that this scenario covers. */
   readonly also?: readonly string[];
-  /** It takes at most some tens of seconds, and `npm test` runs it once. */
+  /** Takes at most some tens of seconds, so that `npm test` runs it once. */
   readonly fast?: boolean;
   /**
-   * The order and time of check-backs matter. The runner first makes the broker give up half messages of earlier
-   * scenarios, which takes about 20 s and does not count towards this scenario's time.
+   * The order and time of check-backs matter, so the runner first makes the broker give up half messages of earlier
+   * scenarios. These 20 s do not count.
    */
   readonly drainFirst?: boolean;
   /** A sentence that says why it cannot run on this machine, or null. */
   readonly skip?: () => string | null;
   /** Limit of `run`, in ms; default 180,000. */
   readonly timeoutMs?: number;
-  /** Breaks something, proves that it broke (`context.observed`), says when the fault is over (`context.faultEnded`). */
+  /** Causes the fault, proves it (`context.observed`), and says when it is over (`context.faultEnded`). */
   run(context: ScenarioContext): Promise<void>;
 }
 
@@ -31,8 +31,8 @@ export const idsOf = (scenario: Pick<Scenario, 'name' | 'also'>): readonly strin
 ];
 
 /**
- * Selects the scenarios that a person named: by id (`T3`, every variant of it), by name (`T3/after_deduct`) or by group
- * (`T`). All of them if none is named.
+ * Selects the named scenarios: by id (`T3`, with its variants), by name (`T3/after_deduct`) or by group (`T`). Selects
+ * all without a name.
  * @returns the scenarios in the order of the fault matrix, and the words that match none
  */
 export function chooseScenarios(

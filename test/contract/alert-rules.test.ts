@@ -288,7 +288,7 @@ const ORDINARY: Series = {
   [answered('+Inf')]: growing(360),
 };
 
-/** Series over some minutes, and which alerts fire at which times. */
+/** Series over some minutes, and the times at which the alert fires or is silent. */
 interface Course {
   readonly title: string;
   readonly alert: string;
@@ -311,7 +311,7 @@ const minutes = (from: number, to: number): string[] =>
 const COURSES: readonly Course[] = [
   {
     title:
-      'half of the purchases fail for five minutes, and again ten minutes later: two pages, each ends in 3 minutes',
+      'fires twice when half of the purchases fail twice for five minutes, and ends within 3 minutes',
     alert: 'SeckillPurchasesFail',
     series: {
       ...alive('api'),
@@ -322,7 +322,7 @@ const COURSES: readonly Course[] = [
     silent: [...minutes(8, 15), ...minutes(23, 25)],
   },
   {
-    title: 'half of the purchases are recorded late for five minutes, and again ten minutes later',
+    title: 'fires twice when half of the purchases are recorded late twice for five minutes',
     alert: 'SeckillOrdersLate',
     series: {
       ...alive('worker'),
@@ -333,7 +333,7 @@ const COURSES: readonly Course[] = [
     silent: [...minutes(8, 15), ...minutes(23, 25)],
   },
   {
-    title: 'one purchase in twenty fails for two hours: the ticket ends within the next half hour',
+    title: 'ends within half an hour after one purchase in twenty has failed for two hours',
     alert: 'SeckillPurchasesFailSlowly',
     series: {
       [answers('accepted')]: grows([120, 950], [60, 1000]),
@@ -343,14 +343,14 @@ const COURSES: readonly Course[] = [
     silent: ['152m', '165m'],
   },
   {
-    title: 'one order in twenty is late for two hours: the ticket ends within the next half hour',
+    title: 'ends within half an hour after one order in twenty has been late for two hours',
     alert: 'SeckillOrdersLateSlowly',
     series: { [recorded]: grows([180, 1000]), [inTime]: grows([120, 950], [60, 1000]) },
     fires: ['60m', '120m'],
     silent: ['152m', '165m'],
   },
   {
-    title: 'purchases fail, then every api dies: the alert does not end',
+    title: 'does not end when every api dies while purchases fail',
     alert: 'SeckillPurchasesFail',
     series: {
       [running('api', 'a')]: '1+0x29 stale',
@@ -417,7 +417,7 @@ describe('Prometheus rules', () => {
         ]),
       ];
     };
-    // Each test evaluates every rule of its files, so an unneeded file costs as much as the needed file.
+    // Each test evaluates every rule of its files, so an unneeded file costs as much as a needed file.
     const tests = FILES.map((file) =>
       written(`test-of-${file}`, {
         rule_files: [join(FOLDER, file)],
@@ -428,7 +428,7 @@ describe('Prometheus rules', () => {
     expect(await check(this, 'promtool', 'test', 'rules', ...tests)).to.include('SUCCESS');
   });
 
-  it('stay silent in ten ordinary minutes in which half of the orders are not paid', async function () {
+  it('stay silent in ten ordinary minutes with half of the orders unpaid', async function () {
     const silence = minutes(0, 12).map((time) => ({ expr: 'count(ALERTS)', eval_time: time, exp_samples: [] }));
     const ordinary = {
       interval: `${STEP_S}s`,

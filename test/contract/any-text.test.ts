@@ -22,10 +22,10 @@ import { firstBucket, STORE_WORLDS, type StoreWorld } from './store-worlds.js';
 
 /** Purchases of the batch that passes through all servers. */
 const PURCHASES_IN_BATCH = 96;
-/** Other suites may receive the message first, and leave it. */
+/** Other suites may receive the message first and leave it. */
 const DELIVERED_WITHIN_MS = 90_000;
 
-/** Ids of the minimum and maximum length, any metadata, and the smallest and largest quantity, in one batch. */
+/** Batches with shortest and longest ids, any metadata, and smallest and largest quantities. */
 const purchases: fc.Arbitrary<Purchase[]> = fc.uniqueArray(
   fc.record({
     userId: fc.oneof(fc.stringMatching(USER_ID), fc.constantFrom('!', '~'.repeat(128), '\'"\\', '{}:/*', '007', '-1')),

@@ -7,7 +7,7 @@ import { useWorld } from './on-each-world.js';
 describe('audit log', () => {
   const world = useWorld(() => mysqlWorld(2));
 
-  it('lists the newest entries first, with every filter, page by page and unchanged', async () => {
+  it('lists entries unchanged, newest first and page by page, with every filter', async () => {
     const actor = `ann-${randomBytes(6).toString('hex')}`;
     const log = createAuditLog(world.pool);
     const write = (action: string, subject: string, before: unknown, after: unknown) =>
@@ -39,7 +39,7 @@ describe('audit log', () => {
     expect([first, ...rest]).to.deep.equal(all);
   });
 
-  it('shows old names as the current names, and finds entries by both', async () => {
+  it('shows old names as current names, and finds entries by either name', async () => {
     const actor = `cid-${randomBytes(6).toString('hex')}`;
     const log = createAuditLog(world.pool);
     const sql = 'INSERT INTO audit_log (actor, action, subject) VALUES (?, ?, ?)';

@@ -22,7 +22,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
   const unitsLeft = async () => (await world.stock.readSale(firstBucket(sale)))?.unitsLeft;
   const order = liveOrderOf;
   /**
-   * Subscribes to the purchases `k1` of these buyers and waits for the subscription.
+   * Subscribes to the purchase `k1` of each buyer, and waits for the subscription.
    * @returns a function that unsubscribes
    */
   const listen = async (userIds: string[], onNotification: (notification: unknown) => void): Promise<() => void> => {
@@ -132,7 +132,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       sale = await openSale(world, { stock: 10, limitPerBuyer: 4, epoch: 2 });
     });
 
-    it('holds units for purchases without a row or entry, with the batch in `pending` and the marker `claimed` [R4]', async () => {
+    it('holds units for purchases without a row or entry, and claims the marker of their batch [R4]', async () => {
       const batch = olderBatch('u1*2', 'u2', 'u3*4');
       expect(await reacquire(batch, 'u2/k1')).to.deep.equal(claimed());
       expect(await entryOf('u1')).to.deep.equal({ state: 'held', batchId: batch.batchId, quantity: 2 });
@@ -148,7 +148,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(await world.stock.resolve(batch)).to.equal('claimed');
     });
 
-    it('names purchases that find no units or exceed the limit, and counts both within the batch [R3]', async () => {
+    it('names purchases without units or beyond the limit, as counted within the batch [R3]', async () => {
       expect(await world.stock.deduct(batchOf(sale, purchasesOf('u1*3', 'u9*3')))).to.deep.equal({
         outcome: 'deducted',
       });
@@ -173,7 +173,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect((await entryOf('u1'))?.state, 'not its own').to.equal('held');
     });
 
-    it('changes nothing more when repeated, even if everything was lost', async () => {
+    it('changes nothing on a second call, even if everything was lost before the first', async () => {
       const batch = olderBatch('u1*4', 'u2*4', 'u3*4');
       expect(await reacquire(batch)).to.deep.equal(claimed('u3/k1'));
       expect(await reacquire(batch)).to.deep.equal(claimed('u3/k1'));
@@ -220,7 +220,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       }
     });
 
-    it('returns `unavailable` in another epoch or on another server, and `not_warmed` without a sale, and writes nothing [R10]', async () => {
+    it('returns `unavailable` in another epoch or server and `not_warmed` without a sale, and writes nothing [R10]', async () => {
       const batch = olderBatch('u1');
       expect(await world.batches.reacquire(batch, 3, new Set())).to.deep.equal({ outcome: 'unavailable' });
       expect(await world.batches.reacquire(batch, 1, new Set())).to.deep.equal({ outcome: 'unavailable' });
@@ -243,7 +243,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
   });
 
   describe('release', () => {
-    it('returns the units of an ended order once, however often it is called [C3]', async () => {
+    it('returns the units of an ended order once for any number of calls [C3]', async () => {
       const batch = await deducted('u1*3');
       await world.batches.markRecorded([{ batch, orders: [order('u1', '101')] }]);
       const release = releaseOf(firstBucket(sale), 'u1', '101');
@@ -253,7 +253,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(await entryOf('u1')).to.deep.equal({ state: 'released', orderId: '101', quantity: 3 });
     });
 
-    it('lets the buyer buy again with a new key, but not with the old one', async () => {
+    it('lets the buyer buy again with a new key, but not with the old key', async () => {
       await deducted('u1*4');
       await world.batches.release([releaseOf(firstBucket(sale), 'u1', '101')]);
       const { answers } = await world.stock.precheck(firstBucket(sale), purchasesOf('u1/k1*4', 'u1/k2*4'));
@@ -261,7 +261,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(answers[1]).to.equal(null);
     });
 
-    it('when there are no units to return, closes the request and lowers the count of the buyer [D6]', async () => {
+    it('closes the request and lowers the count of the buyer when there are no units to return [D6]', async () => {
       await deducted('u1*4');
       expect(
         await world.batches.release([releaseOf(firstBucket(sale), 'u1', '101', { withUnits: false })]),
@@ -271,7 +271,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(answers).to.deep.equal([null]);
     });
 
-    it('releases an order of the request whatever its id, because its row may have been lost and rewritten', async () => {
+    it('releases an order of the request whatever its id, because a rewritten row has another id', async () => {
       const batch = await deducted('u1');
       await world.batches.markRecorded([{ batch, orders: [order('u1', '101')] }]);
       expect(await world.batches.release([releaseOf(firstBucket(sale), 'u1', '999')])).to.deep.equal(['released']);
@@ -304,7 +304,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
   });
 
   describe('pending', () => {
-    it('lists up to a maximum of batches older than the given age, oldest first, with age and body', async () => {
+    it('lists a limited number of old batches, oldest first, with age and body', async () => {
       const batches = [];
       for (const user of ['u1', 'u2', 'u3']) {
         batches.push(await deducted(user));
@@ -321,7 +321,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(await world.batches.stalePending(firstBucket(sale), 3_600_000, 10)).to.deep.equal([]);
     });
 
-    it('lists only selected batches, and asks for the selection only if there are batches', async () => {
+    it('lists only selected batches, and asks for no selection without batches', async () => {
       const never = async (): Promise<Set<string>> => expect.fail('there are none to ask about');
       expect(await world.batches.stalePending(firstBucket(sale), 0, 10, never)).to.deep.equal([]);
       const [first, second, third] = [await deducted('u1'), await deducted('u2'), await deducted('u3')];
@@ -382,7 +382,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       });
     });
 
-    it('moves a parked batch out of `pending` and keeps its units, and can be repeated [M8]', async () => {
+    it('moves a parked batch out of `pending`, even repeatedly, and keeps its units [M8]', async () => {
       const batch = await deducted('u1*2');
       await world.batches.park(batch);
       await world.batches.park(batch);
@@ -408,7 +408,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       return batchIds;
     };
 
-    it('takes the oldest batches with age and body, and no batch again before its lease ends', async () => {
+    it('takes the oldest batches with age and body, each only once per lease', async () => {
       const batch = await deducted('u1');
       await world.elapse(5);
       const second = await deducted('u2');
@@ -439,14 +439,14 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(await taken()).to.deep.equal([]);
     });
 
-    it('gives no batch to two concurrent callers, and each batch to one of them', async () => {
+    it('gives each batch to exactly one of two concurrent callers', async () => {
       const batchIds = await three();
       const both = await Promise.all([taken(2), taken(2)]);
       expect(both.flat()).to.have.length(3);
       expect(both.flat()).to.have.members(batchIds);
     });
 
-    it('returns new batches when a caller continues after its last call, and misses none', async () => {
+    it('returns every new batch when a caller continues after its last call', async () => {
       const batchIds = await three();
       const first = await takeAll(2);
       expect(first.batches.map(({ batchId }) => batchId)).to.deep.equal(batchIds.slice(0, 2));
@@ -456,7 +456,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(await taken(2, second.nextFromMs)).to.deep.equal([batchId]);
     });
 
-    it('honours the longest delay, whether it is set before or after a batch is first taken', async () => {
+    it('honours the longest delay that is set before or after a batch is first taken', async () => {
       const { batchId } = await deducted('u1');
       await world.batches.leaveAlone(firstBucket(sale), [{ batchId, forMs: 3_000 }]);
       await world.batches.leaveAlone(firstBucket(sale), [{ batchId, forMs: 1 }]);
@@ -478,7 +478,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
     });
   });
 
-  it('heldElsewhere: names purchases held by another batch, but no purchases that are unknown, ordered or held by this batch', async () => {
+  it('heldElsewhere: names only purchases that another batch holds', async () => {
     const [own, other] = [await deducted('u1', 'u2'), await deducted('u3', 'u4')];
     await world.batches.markRecorded([{ batch: other, orders: [order('u4', '104')] }]);
     const asked = batchOf(sale, [...own.purchases, ...other.purchases, ...purchasesOf('u5')], own.batchId);
@@ -486,7 +486,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
   });
 
   describe('unpark', () => {
-    it('puts a parked batch back into `pending` with its body, as a young batch, in any state of the sale [M8]', async () => {
+    it('puts a parked batch back into `pending` as a young batch, in any state of the sale [M8]', async () => {
       const batch = await deducted('u1*2');
       await world.batches.park(batch);
       await world.sales.setState(sale, 'closed');
@@ -498,7 +498,7 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(await unitsLeft()).to.equal(8);
     });
 
-    it('puts no batch back that is recorded, was never deducted or has no marker', async () => {
+    it('does not put back a batch that is recorded, never deducted or without a marker', async () => {
       const recorded = await deducted('u1');
       await world.batches.markRecorded([{ batch: recorded, orders: [order('u1', '101')] }]);
       const [aborted, unknown] = [batchOf(sale, purchasesOf('u2')), batchOf(sale, purchasesOf('u3'))];

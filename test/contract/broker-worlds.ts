@@ -41,7 +41,7 @@ export interface BrokerWorld {
   orderEventChannel(): Promise<OrderEventChannel>;
   source(topic: string, group: string, invisibleMs?: number): Promise<DeliverySource & Closeable>;
   progress(consumed: readonly Consumed[]): WorkerProgress;
-  /** Current time on the clock of this world, ms. */
+  /** Current time of this world, ms. */
   nowMs(): number;
   /** Advances the clock. */
   elapse(ms: number): Promise<void>;
@@ -51,10 +51,7 @@ export interface BrokerWorld {
 
 const INVISIBLE_MS = 10_000;
 const AWAIT_MS = 1_000;
-/**
- * Longer than the default. A broker that shares two cores with other suites may be slow, and a missing response would
- * look like a different result.
- */
+/** Longer than the default, because a slow response must not look like a different result. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
 async function memoryWorld(): Promise<BrokerWorld> {
@@ -148,7 +145,7 @@ export async function nextDelivery(
   return null;
 }
 
-/** Suites run concurrently, and members of a group share its messages, so each suite has its own group. */
+/** Members of a group share its messages, so each concurrent suite has its own group. */
 export const PURCHASES = { topic: TOPICS.purchase, group: GROUPS.writer } as const;
 export const REDRIVES = { topic: TOPICS.redrive, group: GROUPS.redriveWriter } as const;
 export const REDRIVES_HELD = { topic: TOPICS.redrive, group: GROUPS.coupon } as const;

@@ -15,7 +15,7 @@ import { useWorld } from './on-each-world.js';
 import { systemClock } from './repository-worlds.js';
 
 const ORDERS = 1000;
-/** Short, so that the refunds of a dead keeper are soon due again. */
+/** Short, so that refunds of a dead keeper are soon due again. */
 const LEASE_MS = 1500;
 
 describe('contract: bulk refunds on MySQL', () => {

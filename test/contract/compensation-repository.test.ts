@@ -86,7 +86,7 @@ onEachWorld<World>('contract CompensationRepository', WORLDS, (world) => {
     world.jobs.claim({ max, leaseMs, saleId });
   const idsOf = (jobs: readonly CompensationJob[]): string[] => jobs.map(({ jobId }) => jobId);
 
-  it('creates one job per kind and subject, even if several keepers report the finding at the same moment [C1]', async () => {
+  it('creates one job per kind and subject when several keepers report the finding at once [C1]', async () => {
     const job = jobOf('u1');
     const words = await Promise.all(Array.from({ length: 6 }, () => world.jobs.add([job], 'ann')));
     expect(words.flat().sort()).to.deep.equal([...Array<string>(5).fill('already_pending'), 'added'].sort());
@@ -122,7 +122,7 @@ onEachWorld<World>('contract CompensationRepository', WORLDS, (world) => {
     expect(await left()).to.deep.equal([failed.jobId]);
   });
 
-  it('finds jobs by id, request, batch, state, kind and sale, and starts a page after a given job', async () => {
+  it('finds jobs by id, request, batch, state, kind and sale, page by page', async () => {
     const one = await added('u1');
     await world.jobs.add([jobOf('u2', { batchId: one.batchId }), jobOf('u3')], 'ann');
     const all = await world.jobs.list({ saleId }, { max: 100 });
@@ -136,12 +136,12 @@ onEachWorld<World>('contract CompensationRepository', WORLDS, (world) => {
     expect(await world.jobs.list({ saleId, kind: 'leak', state: 'pending' }, { max: 9 })).to.have.length(3);
   });
 
-  it('gives a job to only one claim, and to the next after its lease, and counts no attempt for a claim [C1]', async () => {
+  it('gives a job to one claim per lease, and counts no attempt for a claim [C1]', async () => {
     for (const user of ['u1', 'u2', 'u3', 'u4']) await world.jobs.add([jobOf(user)], 'ann');
     const claims = await Promise.all([claim(LONG_MS, 2), claim(LONG_MS, 2)]);
     const claimed = claims.flat();
     expect(new Set(idsOf(claimed)).size).to.equal(claimed.length);
-    claimed.push(...(await claim())); // Jobs that a claim skipped while another claim had locked them.
+    claimed.push(...(await claim())); // Claims skip jobs that another claim has locked.
     expect(new Set(idsOf(claimed)).size, 'each once').to.equal(4);
     expect(claimed.map(({ attempts }) => attempts)).to.deep.equal([0, 0, 0, 0]);
     expect(await claim()).to.deep.equal([]);
@@ -153,7 +153,7 @@ onEachWorld<World>('contract CompensationRepository', WORLDS, (world) => {
     });
   });
 
-  it('stores the reason and the new due time of a postponed job, and leaves an ended job unchanged', async () => {
+  it('stores reason and due time of a postponed job, and leaves an ended job unchanged', async () => {
     const { jobId } = await added('u1');
     await claim();
     await world.jobs.postpone(jobId, LONG_MS, 'no row yet', 'counts');
@@ -172,7 +172,7 @@ onEachWorld<World>('contract CompensationRepository', WORLDS, (world) => {
     expect(await world.jobs.find(jobId)).to.include({ lastError: 'it has its row', state: 'compensated' });
   });
 
-  it('ends a job once with an audit row, and reopens it if its finding returns, unless it was given up', async () => {
+  it('ends a job once with an audit row, and reopens a done job if its finding returns', async () => {
     const { jobId, ...job } = await added('u1');
     expect(await world.jobs.done(jobId, 'ann', 'marked recorded')).to.equal('done');
     expect(await world.jobs.failed(jobId, 'bob', 'late')).to.equal('not_pending');
@@ -232,7 +232,7 @@ onEachWorld<World>('contract CompensationRepository', WORLDS, (world) => {
 onEachWorld<World>('contract ReconcileRuns', WORLDS, (world) => {
   const owner = (): string => `run-${randomBytes(6).toString('hex')}`;
 
-  it('allows one owner per sale and lets it renew the lease; a new owner gets a free or expired lease [C1]', async () => {
+  it('lets one owner hold and renew the lease of a sale until its return or expiry [C1]', async () => {
     const saleId = freshSaleId();
     const owners = [owner(), owner(), owner()];
     const answers = await Promise.all(owners.map((one) => world.runs.lease(saleId, one, LONG_MS)));
@@ -260,7 +260,7 @@ onEachWorld<World>('contract ReconcileRuns', WORLDS, (world) => {
     expect(await world.leasesOf(saleId)).to.equal(0);
   });
 
-  it('has one owner at a time, even while others return the lease [C1]', async () => {
+  it('has one owner at a time while other owners return the lease [C1]', async () => {
     const saleId = freshSaleId();
     let holding = 0;
     let held = 0;

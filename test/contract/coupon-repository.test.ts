@@ -12,7 +12,7 @@ describe('coupons and order states in MySQL', () => {
   /** Creates orders of a new sale, one per state. @returns the ids in the same order */
   async function ordersIn(...states: OrderState[]): Promise<string[]> {
     const { saleId } = await draftSale({ admin: world.sales });
-    const base = BigInt(saleId) * 1000n + (1n << 61n); // Unique by the sale, and too large for a double.
+    const base = BigInt(saleId) * 1000n + (1n << 61n); // Unique by sale, and too large for a double.
     for (const [index, state] of states.entries()) {
       const sql =
         'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, state, one_per_buyer)' +
@@ -39,7 +39,7 @@ describe('coupons and order states in MySQL', () => {
     expect(await createCouponRepository(world.pool).issue([])).to.deep.equal({ issued: 0, unpaid: [] });
   });
 
-  it('issues one coupon per order when several keepers issue it repeatedly at once [C3]', async () => {
+  it('issues one coupon per order when several keepers try repeatedly at once [C3]', async () => {
     const orderIds = await ordersIn('paid', 'paid', 'paid');
     const repository = createCouponRepository(world.pool);
     const results = await Promise.all(Array.from({ length: 4 }, () => repository.issue(orderIds)));
@@ -68,7 +68,7 @@ describe('coupons and order states in MySQL', () => {
     await setDeadline([due, paid], '- INTERVAL 1 SECOND');
     await setDeadline([later], '+ INTERVAL 1 HOUR');
     const found = await createOrderStates(world.pool).dueOf([due, paid, later, open, '1']);
-    // Keepers in later tests could not expire this order, because `sold` of its sale is 0.
+    // Keepers of later tests could not expire this order, because `sold` of its sale is 0.
     await world.pool.execute("UPDATE orders SET state = 'cancelled' WHERE id IN (?)", [[due, later, open]]);
     expect(found).to.deep.equal([due]);
     expect(await createOrderStates(world.pool).dueOf([])).to.deep.equal([]);

@@ -46,7 +46,7 @@ onEachWorld<RepositoryWorld>('contract DeadLetterRepository', WORLDS, (world) =>
     expect(await world.deadLetters.park({ ...deadLetter, group: 'seckill-order-writer-redrive' })).to.equal('parked');
   });
 
-  it('park: stores one dead letter per batch, however many of its messages arrive, and a new one once it is closed', async () => {
+  it('park: stores one dead letter per batch, and a new dead letter once the first is closed', async () => {
     const { batchId, body } = batchOf({ saleId }, purchasesOf('u1'));
     const letter = (): DeadLetter => deadLetterOf({ batchId, body, isBatch: true });
     expect(await world.deadLetters.park(letter())).to.equal('parked');
@@ -131,7 +131,7 @@ onEachWorld<RepositoryWorld>('contract DeadLetterRepository', WORLDS, (world) =>
     expect(await idsOf({ key: 'k1' })).to.include(deadLetterId);
   });
 
-  it('finds parked dead letters by the trace id of a purchase, but not by text in the metadata of another purchase', async () => {
+  it('finds parked dead letters by the trace id of a purchase, but not by text in metadata', async () => {
     const traceId = randomBytes(16).toString('hex');
     const other = randomBytes(16).toString('hex');
     const metadata = { noted: `,"${other}"]`, also: `[[0,"${other}"]]` };
@@ -190,7 +190,7 @@ onEachWorld<RepositoryWorld>('contract DeadLetterRepository', WORLDS, (world) =>
     expect(await idsOf({ untilMs: parkedAtMs + 1 })).to.deep.equal([deadLetterId]);
   });
 
-  it('starts a page after a given dead letter, and skips none if earlier ones have changed', async () => {
+  it('starts a page after a given dead letter, and skips none when earlier dead letters change', async () => {
     const deadLetters = [await parked(['u1']), await parked(['u2']), await parked(['u3'])];
     const filter: DeadLetterFilter = { saleId, state: 'parked' };
     const first = await world.deadLetters.list(filter, { max: 2 });
@@ -206,7 +206,7 @@ onEachWorld<RepositoryWorld>('contract DeadLetterRepository', WORLDS, (world) =>
     );
   });
 
-  it('begins a replay, stores its note while the dead letter stays parked, begins again and ends, and audits each step', async () => {
+  it('begins, repeats and ends the replay of a parked dead letter, and audits each step', async () => {
     const { deadLetterId } = await parked(['u1']);
     expect(await idsOf({ replayBegun: true })).to.deep.equal([]);
     expect(await world.deadLetters.beginReplay(deadLetterId, 'ann')).to.equal('done');

@@ -35,8 +35,7 @@ onEachWorld<BrokerWorld>('contract DeliverySource', BROKER_WORLDS, (world) => {
       return { batch, tookMs: world.nowMs() - startedAtMs };
     };
     let acked = await publishAndAck();
-    // An ack at the end of the invisible time may be accepted and still be too late. The test then uses another
-    // message.
+    // An accepted ack at the end of the invisible time may be too late, so the test uses another message.
     for (let tries = 1; acked.tookMs > INVISIBLE_MS / 2 && tries < 5; tries++) acked = await publishAndAck();
     expect(await nextDelivery(world, source, acked.batch, INVISIBLE_MS + 5_000)).to.equal(null);
   });
@@ -80,8 +79,7 @@ onEachWorld<BrokerWorld>('contract DeliverySource', BROKER_WORLDS, (world) => {
     }
     const { topic, collector } = DEAD_LETTERS[REDRIVES.group];
     const deadLetters = await world.source(topic, collector);
-    // The broker moves a message only when its own group receives after it has become visible again. On a busy machine
-    // this may take several receives, so the group receives until the message arrives.
+    // The broker moves a visible message only when its group receives, on a busy machine several times.
     const endsAtMs = world.nowMs() + DEAD_LETTER_WITHIN_MS;
     let deadLetter: Delivery | null = null;
     while (deadLetter === null && world.nowMs() < endsAtMs) {
@@ -96,7 +94,7 @@ onEachWorld<BrokerWorld>('contract DeliverySource', BROKER_WORLDS, (world) => {
     await deadLetter?.ack();
   });
 
-  it('lets the result of a receive that was open at close be acked, and returns empty lists from then on', async () => {
+  it('lets a receive that was open at close be acked, and returns empty lists afterwards', async () => {
     const batch = freshBatch();
     const receiving = nextDelivery(world, source, batch, 1);
     await channel.publish(batch);

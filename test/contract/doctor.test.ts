@@ -29,7 +29,7 @@ const IS_OTHER = !isDeepStrictEqual(versionsIn(process.env), DEFAULT_VERSIONS);
 const MAY_BE_RISKY = [
   ...['settings.node', 'redis.disk', 'mysql.disk', 'rocketmq.disk', 'redis.replicas', 'rocketmq.open'],
 ];
-/** A server that hangs costs ten seconds. */
+/** A hanging server costs ten seconds. */
 const WITHIN_MS = 30_000;
 
 class Lines {
@@ -60,7 +60,7 @@ async function look(change: Readonly<Record<string, string>> = {}): Promise<Line
 const onPort = (url: string, port: string): string => Object.assign(new URL(url), { port }).href;
 
 describe('seckill doctor on real servers', () => {
-  it('reports no error for the healthy stack, sees every value, and marks only the weaknesses of a trial setup as risky', async () => {
+  it('sees every value of the healthy stack, and calls only its trial settings risky', async () => {
     const lines = await look();
     expect(lines.all.filter(({ verdict }) => verdict === 'wrong')).to.deep.equal([]);
     expect(lines.of('unknown')).to.deep.equal([]);
@@ -93,7 +93,7 @@ describe('seckill doctor on real servers', () => {
       expect(lines.line(id)).to.match(/^ok: /).and.match(says);
   });
 
-  it('prints a red line for each server, and no secret, if its settings are missing or wrong', async () => {
+  it('prints a red line without secrets for each server with missing or wrong settings', async () => {
     const weak = { MYSQL_URL: 'mysql://root:hunter22@127.0.0.1:1/x', ROCKETMQ_ENDPOINT: 'nowhere', REDIS_URL: '' };
     const lines = await look({ ...weak, MESSAGE_UNSIGNED: 'accept', OPERATORS_HOST: '0.0.0.0' });
     expect(lines.of('wrong')).to.have.members([
@@ -159,7 +159,7 @@ describe('seckill doctor: broken Redis', () => {
     expectOnlyRedisAway(await look({ REDIS_URL: url }), /WRONGPASS|invalid username-password/);
   });
 
-  it('reports eviction, a missing append-only log, a missing password and a missing replica for which purchases wait', async () => {
+  it('reports eviction and a missing append-only log, password or replica', async () => {
     await admin.config('SET', 'maxmemory-policy', 'allkeys-lru');
     await admin.config('SET', 'appendfsync', 'no');
     try {
@@ -193,7 +193,7 @@ describe('seckill doctor: broken Redis', () => {
     }
   });
 
-  it('names the checks that it cannot make if the user may not read settings', async () => {
+  it('names the impossible checks if the user may not read settings', async () => {
     await admin.acl('SETUSER', 'narrow', 'on', '>a-long-password-of-narrow', '~*', '&*', '+@all', '-config', '-acl');
     const url = `redis://narrow:a-long-password-of-narrow@127.0.0.1:${server.port}`;
     const lines = await look({ REDIS_URL: url });
@@ -221,7 +221,7 @@ describe('seckill doctor: a Redis cluster', () => {
   });
 });
 
-/** The Redis that all tests share counts events of other databases too. */
+/** The shared Redis also counts events of other databases. */
 const BEYOND_OTHERS = 'AUTO_INCREMENT = 1000000000';
 
 describe('seckill doctor: broken MySQL', () => {
@@ -288,14 +288,14 @@ describe('seckill doctor: broken MySQL', () => {
     expect(await refusalAt(server.url)).to.match(/^this MySQL cannot hold orders: max_allowed_packet is 1048576 bytes/);
   });
 
-  it('reports commits that wait for no replica, but not on a single server', async () => {
+  it('reports commits that wait for no replica, except on a single server', async () => {
     const line = async (): Promise<string> => (await look({ MYSQL_URL: server.url })).line('mysql.replica');
     expect(await line()).to.match(/^ok: one server, no replica/);
     await server.admin('SET GLOBAL rpl_semi_sync_master_enabled = ON');
     expect(await line()).to.match(/^risky: No replica answers in time/);
   });
 
-  it('reads the same facts from MySQL, which names them differently', async () => {
+  it('reads the same facts from a MySQL that gives them other names', async () => {
     const answers = new Map([
       ['log_bin', 'ON'],
       ['rpl_semi_sync_source_enabled', 'ON'],
@@ -342,7 +342,7 @@ describe('seckill doctor: broken MySQL', () => {
     expect(refusal).not.to.match(/of_somebody_else|are missing|9999/);
   });
 
-  it('notices sessions without our settings, as they occur behind a proxy that shares connections', async () => {
+  it('notices sessions without our settings behind a proxy that shares connections', async () => {
     const connection = await createConnection({
       ...connectionOptions({ url: stackEnv().MYSQL_URL }),
       bigNumberStrings: true,
@@ -354,7 +354,7 @@ describe('seckill doctor: broken MySQL', () => {
         partial({
           query: async <Row>(sql: string, values?: readonly SqlValue[]) =>
             (await connection.query(sql, values as string[]))[0] as Row[],
-          transaction: () => Promise.resolve(null as never), // no second session
+          transaction: () => Promise.resolve(null as never), // so that there is no second session
         }),
       );
       const lines = new Lines(findingsOf(MYSQL_START_CHECKS, facts));
@@ -387,7 +387,7 @@ describe('seckill doctor: broken MySQL', () => {
 });
 
 describe('seckill doctor: broken RocketMQ', () => {
-  it('prints a line when the proxy or the name server is down, and checks the other one', async () => {
+  it('prints a line when the proxy or the name server is down, and checks the other server', async () => {
     const proxyAway = await look({ ROCKETMQ_ENDPOINT: '127.0.0.1:1' });
     expect(proxyAway.of('wrong')).to.deep.equal(['rocketmq.answers']);
     expect(proxyAway.line('rocketmq.topics')).to.match(/^ok/);
@@ -408,7 +408,7 @@ describe('seckill doctor: broken RocketMQ', () => {
     expect(lines.line('rocketmq.answers')).to.match(/refuses ROCKETMQ_ACCESS_KEY/);
   });
 
-  it('reports a broker without topics, access control or enough check-backs, then one with wrong topic types, then one that hangs', async () => {
+  it('reports a broker that lacks topics, access control or check-backs, has wrong topic types or hangs', async () => {
     const cluster = await PrivateCluster.start(['broker-x']);
     try {
       const change = { NAMESRV_ADDR: cluster.namesrvAddr };

@@ -17,7 +17,7 @@ const threeRows = (insert: string, [open, ended]: readonly [string, string]): re
     insert.replace('?', row),
   );
 
-/** Rows of each kind: two without work, one that waits, and one that has ended and then becomes due. */
+/** Rows of each kind: two without work, a waiting row, and an ended row that becomes due. */
 const ROWS: Record<DueWork, readonly string[]> = {
   batch_recorded: outbox('batch_recorded'),
   orders_moved: outbox('orders_moved'),

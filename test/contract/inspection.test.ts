@@ -22,7 +22,7 @@ describe('RocketMQ inspection', () => {
   const groupOf = async (named: NamedGroup) =>
     (await inspection.groups([named])).find(({ topic }) => topic === named.topic);
 
-  it('counts only undelivered messages as the lag of a group, and tells the age of the oldest', async () => {
+  it('counts undelivered messages as the lag of a group, and tells the age of the oldest message', async () => {
     const source = await world.source(REDRIVES_INSPECTED.topic, REDRIVES_INSPECTED.group);
     const channel = await world.redriveChannel();
     const publish = async (count: number): Promise<void> => {
@@ -84,10 +84,10 @@ describe('RocketMQ inspection', () => {
     });
     expect(found?.ageMs).to.be.within(0, 60_000);
     await until('the answer is written down', async () => (await openOf(committed.batchId)) === undefined);
-    // It was sent before the other message, and the broker gets past it only after asking about it.
+    // The broker asks about this earlier message before it reaches the other message.
     expect(await openOf(left.batchId), 'without an answer it stays').to.include({ checks: 0 });
     await half.rollback();
-    await channel.close(); // The broker would ask this producer about half messages of other suites.
+    await channel.close(); // Otherwise the broker would ask this producer about half messages of other suites.
   });
 
   it('shows brokers, groups, dead letters, half messages and their producers on one screen', async () => {

@@ -14,7 +14,7 @@ describe('JobLeases on mysql', () => {
   const hold = (owner: string, leaseMs: number): Promise<boolean> =>
     createJobLeases(world.pool).hold(job, owner, leaseMs);
 
-  it('gives the lease to only one of many concurrent callers, which keeps it', async () => {
+  it('lets one of many concurrent callers take and keep the lease', async () => {
     const owners = Array.from({ length: 8 }, unique);
     const held = await Promise.all(owners.map((owner) => hold(owner, 60_000)));
     expect(held.filter(Boolean)).to.have.length(1);

@@ -13,7 +13,7 @@ const WRITTEN_MS = [0, 1, 999, 1000, 2500, 2999, 59_000];
 
 let orderCount = 0;
 
-/** Adds one transaction with all orders in one millisecond. */
+/** Adds orders of one millisecond in one transaction. */
 async function write(world: RepositoryWorld, sale: Sale, atMs: number, count = 1): Promise<void> {
   const purchases = Array.from({ length: count }, (_, index) => purchaseOf(`buyer${orderCount + index}`));
   const batch = batchOf(sale, purchases);
@@ -100,7 +100,7 @@ describe('LandedOrders on mysql', () => {
     expect([...next.seconds, next.readToMs]).to.deep.equal([[START_MS + 3000, 1], START_MS + 60_000]);
   });
 
-  /** All its orders have ended, and Redis has forgotten the sale. */
+  /** Returns an archive that may move the sale: all orders have ended, and Redis has forgotten the sale. */
   async function begunArchive(saleId: string): Promise<ReturnType<typeof createOrderArchive>> {
     for (const state of ['warm', 'closed'] as const) await world.sales.move(saleId, state);
     await world.pool.execute("UPDATE orders SET state = 'cancelled' WHERE sale_id = ?", [saleId]);
@@ -131,7 +131,7 @@ describe('LandedOrders on mysql', () => {
     const sale = await world.sales.create(newSale({ stock: 100, limitPerBuyer: 10, opensAtMs: START_MS }));
     const { saleId } = sale;
     await write(world, sale, START_MS, 20);
-    // Another worker wrote it in the same millisecond, so the two ranges overlap.
+    // Another worker writes in the same millisecond, so two ranges overlap.
     await write(world, sale, START_MS, 10);
     await write(world, sale, START_MS + 2999, 5);
     const landed = createLandedOrders(world.pool);

@@ -53,7 +53,7 @@ describe('contract: a waiting room whose Redis dies', () => {
     const places = [];
     for (const userId of ['ann', 'bob']) places.push(placeOf(await join(api, userId)));
     expect(await first.redis.wait(1, 10_000), 'the replica has both').to.equal(1);
-    await second.redis.replicaof('NO', 'ONE'); // from now on it misses writes
+    await second.redis.replicaof('NO', 'ONE'); // misses all later writes
     const cat = await join(api, 'cat');
     for (const answer of [cat, await join(api, 'dan')]) places.push(placeOf(answer));
     expect(places).to.deep.equal([1, 2, 3, 4]);
@@ -67,7 +67,7 @@ describe('contract: a waiting room whose Redis dies', () => {
       ['ann', 1],
       ['bob', 2],
       ['cat', 3],
-      ['dan', 6], // a buyer whose place was lost, and who shows no ticket
+      ['dan', 6], // lost his place, and shows no ticket
     ] as const) {
       expect(placeOf(await join(newApi(), userId)), userId).to.equal(place);
     }

@@ -44,7 +44,7 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
     expect((await world.lines.read(terms, null)).joined).to.deep.equal([0, 0, 20]);
   });
 
-  it('admits no buyer before the opening, then buyers at the set rate, higher classes first', async () => {
+  it('admits buyers from the opening on at the set rate, higher classes first', async () => {
     opens(3000);
     terms = { ...terms, perSecond: 100 };
     const buyers = Array.from({ length: 500 }, (_, nth) => take(`u${nth}`));
@@ -72,7 +72,7 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
     expect(words).to.include('waiting');
   });
 
-  it('gives one pass per turn, and when it has ended a new place at the end of the line', async () => {
+  it('gives one pass per turn, then a new place at the end of the line', async () => {
     opens(-3_600_000);
     terms = { ...terms, perSecond: 0.001 };
     const [first, again] = [await take('a', { passMs: 1000 }), await take('a')];
@@ -130,12 +130,12 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
     expect(await briefly('a', { waitingMax: 2 })).to.equal('waiting 2 1');
   });
 
-  it('restores numbers from a ticket or from the line that the caller read, and never moves them back', async () => {
+  it('restores numbers from a ticket or from the line of the caller, and never lowers a number', async () => {
     const ticket = { epoch: 1, number: 50, admitted: 20 };
     expect(await briefly('a', { ticket })).to.equal('waiting 2 50');
     const known = await world.lines.read(terms, null);
     expect(known).to.deep.include({ joined: [0, 0, 50], admitted: [0, 0, 20] });
-    terms = { ...terms, saleId: freshSaleId() }; // a room that the store has lost
+    terms = { ...terms, saleId: freshSaleId() }; // the store has lost the room
     expect(brief(await take('b', {}, known))).to.equal('waiting 2 51');
     const ahead = { ...known, joined: [7, 0, 60], admitted: [7, 0, 10], opened: true } as unknown as Line;
     const merged = await world.lines.read(terms, ahead);
@@ -172,7 +172,7 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
     expect(await briefly('a', { ticket: ticketOf(before) })).to.equal('ended 2 1');
     const { line } = await take('a', {}, before.line);
     expect(line, 'a caller that has not seen it').to.deep.include({ epoch: 2, joined: [0, 0, 2] });
-    terms = { ...terms, saleId: freshSaleId() }; // a server that has lost the emptying
+    terms = { ...terms, saleId: freshSaleId() }; // the server has lost the emptying
     await take('a');
     expect(await world.lines.read(terms, line)).to.deep.include({ epoch: 2, joined: [0, 0, 2] });
   });

@@ -24,7 +24,7 @@ import { onEachWorld, useWorld } from './on-each-world.js';
 const LONG_MS = 60_000;
 const SHORT_MS = 300;
 
-/** The four stores in which processes report, on one server. Other tests may report on it too. */
+/** The four stores in which processes report. Other tests may use the same server. */
 const inMemory = (clock: Clock) => ({
   programs: new MemoryProgramReports(clock),
   rules: new MemoryRuleReports(clock),
@@ -76,7 +76,7 @@ const breakersOf = (redis: BreakerState, mysql: BreakerState = 'closed'): Breake
 /** Sale that only one process of these tests reports. */
 const saleIdOf = (processId: string): string => `9${BigInt(`0x${processId.slice(-12)}`)}`;
 
-/** How a process reports a value from 0 to 2 in each store, and which values the store shows for processes. */
+/** Reports a value from 0 to 2 of a process in each store, and reads the values of processes. */
 const STORES: readonly {
   readonly name: string;
   report(stores: Stores, processId: string, value: number, lifeMs: number): Promise<unknown>;
@@ -183,7 +183,7 @@ onEachWorld<World>('contract reports of live processes', WORLDS, (world) => {
     }
   });
 
-  it('names a vanished program until another of its kind replaces it, or until it reports again', async () => {
+  it('names a vanished program until the program or its replacement reports', async () => {
     const { programs, clock } = world;
     const [gone, stopped, back, api] = [newId(), newId(), newId(), newId()];
     const report = (id: string, kind: ProgramReport['kind'], lifeMs: number): Promise<void> =>
@@ -224,7 +224,7 @@ onEachWorld<World>('contract reports of live processes', WORLDS, (world) => {
     expect(await read()).to.deep.equal([]);
   });
 
-  it('returns the breakers of all processes, including its own, to a process that reports', async () => {
+  it('returns the breakers of all processes to a process that reports', async () => {
     const [one, other] = [newId(), newId()];
     const reports = { [one]: breakersOf('open'), [other]: breakersOf('closed', 'half_open') };
     await world.breakers.exchange(one, reports[one] as BreakerReport, LONG_MS);
@@ -259,7 +259,7 @@ describe('reports of live processes in Redis', () => {
     expect(await world.connection.redis.pttl(`${key}:seen`)).to.be.within(1, 3_600_000);
   });
 
-  it('forgets programs that vanished over an hour ago, and programs that it cannot read', async () => {
+  it('forgets unreadable programs and programs that vanished over an hour ago', async () => {
     const key = `sk:{live}:programs:${randomUUID()}`;
     const { redis } = world.connection;
     const atMs = Date.now();
@@ -288,7 +288,7 @@ describe('reports of live processes in Redis', () => {
     for (const report of live) expect(report).to.include({ version: null, refused: null });
   });
 
-  it('keeps the counts of a canary, and reads the report of an API that does not know canaries', async () => {
+  it('keeps the counts of a canary, and reads reports of APIs that do not know canaries', async () => {
     const key = `sk:{entry}:rules:apis:${randomUUID()}`;
     const reports = createRuleReports(world.connection, key);
     const { canary: _none, ...old } = ruleReportOf('old', 3);

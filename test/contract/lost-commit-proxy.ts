@@ -7,7 +7,7 @@ export interface LostCommitProxy {
   close(): Promise<void>;
 }
 
-/** Each connection breaks after its first COMMIT. After the first COMMIT, no connection gets replies. */
+/** Each connection breaks after its first COMMIT. From the first COMMIT on, no connection gets replies. */
 export async function openLostCommitProxy(targetUrl: string): Promise<LostCommitProxy> {
   const target = new URL(targetUrl);
   let lostReplies = 0;

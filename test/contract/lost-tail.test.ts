@@ -30,7 +30,7 @@ describe('MySQL that has lost its last writes', () => {
   });
   after(() => server?.stop());
 
-  /** A database as a program uses it: each new connection is checked against the mark. */
+  /** A database whose new connections are checked against the mark, as in a program. */
   async function database(): Promise<{ pool: MysqlPool; url: string; fresh: () => MysqlPool }> {
     const world = await ownMysqlWorld();
     closed.push(() => world.close());
@@ -57,13 +57,13 @@ describe('MySQL that has lost its last writes', () => {
       (error: unknown) => (error as Error).message,
     );
 
-  it('gets no statement once it would reuse the id of a published event, until `restored` has run [D11]', async () => {
+  it('gets no statement until `restored` has run if it would reuse a published event id [D11]', async () => {
     const primary = await database();
     await addEvents(primary.pool, 3);
     await leaseAll(primary.pool);
     expect(await why(primary.fresh())).to.equal('served');
 
-    const promoted = await database(); // a replica that lacks the last event
+    const promoted = await database(); // stands for a replica that lacks the last event
     await addEvents(promoted.pool, 2);
     const program = promoted.fresh();
     expect(await why(program)).to.match(/next event would be number 3, but event 3 was published.*`seckill restored`/);
@@ -73,7 +73,7 @@ describe('MySQL that has lost its last writes', () => {
     expect(await why(program)).to.equal('served');
   });
 
-  it('still serves if it lost only rows that no keeper had leased, because no mark knows them', async () => {
+  it('still serves if it lost only rows that no keeper had leased', async () => {
     const primary = await database();
     await addEvents(primary.pool, 2);
     await leaseAll(primary.pool);
@@ -95,7 +95,7 @@ describe('MySQL that has lost its last writes', () => {
     await addEvents(primary.pool, 3);
     const mark = createOutboxMark(redis);
     await mark.raise(3n);
-    const reader = createOutboxMark(redis); // an api or a worker, which leases nothing
+    const reader = createOutboxMark(redis); // like an api or a worker, which leases nothing
     await reader.read();
     await redis.close();
     const promoted = await database();
@@ -107,7 +107,7 @@ describe('MySQL that has lost its last writes', () => {
     redis = await connectRedis({ url: server.url, replyTimeoutMs: 10_000, connectTimeoutMs: 10_000 }, silentLog);
   });
 
-  it('does not lower the mark when a keeper that was asleep raises it late', async () => {
+  it('keeps the higher mark when a keeper that was asleep raises its mark late', async () => {
     const [ahead, behind] = [createOutboxMark(redis), createOutboxMark(redis)];
     await ahead.raise(9_007_199_254_740_991n);
     await behind.raise(5n);

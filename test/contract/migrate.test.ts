@@ -42,7 +42,7 @@ describe('migrate', () => {
 
   const names = MIGRATIONS.map(({ name }) => name);
 
-  it('brings an empty database to the golden schema and reports each step; a second run does nothing', async () => {
+  it('brings an empty database to the golden schema step by step, and then does nothing', async () => {
     const steps: MigrateProgress[] = [];
     expect(await migrate({ url }, (step) => steps.push(step))).to.deep.equal(names);
     expect(steps.map(({ name }) => name)).to.deep.equal(names);
@@ -56,12 +56,12 @@ describe('migrate', () => {
     expect(slots).to.deep.equal([{ slots: 256 }]);
   });
 
-  it('lets only one of two concurrent processes migrate; the other finds the work done', async () => {
+  it('lets one of two concurrent processes migrate, while the other finds the work done', async () => {
     const results = await Promise.all([migrate({ url }), migrate({ url }), migrate({ url })]);
     expect(results.filter((applied) => applied.length > 0)).to.deep.equal([names]);
   });
 
-  it('continues after a killed migrator: frees its lock row and completes its partial tables', async () => {
+  it('frees the lock row of a killed migrator and completes its partial tables', async () => {
     await migrate({ url });
     await server.query(`UPDATE ${database}.knex_migrations_lock SET is_locked = 1`);
     await server.query(`DELETE FROM ${database}.knex_migrations`);
@@ -91,7 +91,7 @@ describe('migrate', () => {
     };
     await again();
     await server.query(`DELETE FROM ${database}.order_ranges WHERE first_id > ${(1n << 60n) + 5000n * (1n << 18n)}`);
-    await again(); // Same state as after a migrator killed half-way.
+    await again(); // As after a migrator that was killed half-way.
     const [found] = await server.query(
       `SELECT r.sale_id, COUNT(DISTINCT o.id) AS orders, COUNT(DISTINCT r.first_id) AS ranges
        FROM ${database}.order_ranges r
@@ -183,7 +183,7 @@ describe('migrate', () => {
     expect(await tables()).to.equal(made);
   });
 
-  it('plans the missing statements after a killed migration, and names the table that may block writers', async () => {
+  it('plans the missing statements of a killed migration, and names tables that may block writers', async () => {
     await migrate({ url });
     await server.query(`ALTER TABLE ${database}.sales DROP COLUMN coupon`);
     await server.query(`DELETE FROM ${database}.knex_migrations WHERE name = '0029-coupon-codes'`);
@@ -218,7 +218,7 @@ describe('migrate', () => {
     const writer = await createConnection(connectionOptions({ url }));
     try {
       await reader.query('START TRANSACTION');
-      await reader.query('SELECT COUNT(*) FROM sales'); // For example a report.
+      await reader.query('SELECT COUNT(*) FROM sales'); // A reader, such as a report.
       let isOver = false;
       const migrating = migrate({ url, tableWaitSeconds: 1 }).finally(() => (isOver = true));
       let longestMs = 0;
@@ -243,7 +243,7 @@ describe('migrate', () => {
   it('waits for another migrator no longer than its timeout', async () => {
     await migrate({ url });
     const name = migrationLock(database);
-    // The server may not have noticed yet that the first migrator has gone.
+    // The server may notice late that the first migrator has gone.
     await server.query('SELECT GET_LOCK(?, 5)', [name]);
     const error = await migrate({ url, lockWaitMs: 1000 }).catch((cause: unknown) => cause);
     await server.query('SELECT RELEASE_LOCK(?)', [name]);

@@ -7,7 +7,7 @@ import { accessIn } from '../helpers/broker.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { freshBatch, REDRIVES_COMPARED, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
 
-/** Other suites use the same broker. Values that changed during a read are read again. */
+/** Other suites may change values of the broker during a read, which is then repeated. */
 const TRIES_MAX = 6;
 
 describe('RocketMQ admin tool and our inspection', () => {
@@ -22,7 +22,7 @@ describe('RocketMQ admin tool and our inspection', () => {
   });
   after(() => world?.close());
 
-  /** Returns the output of the tool. Retries if a busy name server or broker makes the tool fail. */
+  /** Returns the output of the tool. Retries, because a busy broker may make the tool fail. */
   async function mqadmin(...args: string[]): Promise<string> {
     for (let tries = 1; ; tries++) {
       const { stdout, stderr, exitCode } = await stack.mqadmin(args);
@@ -33,7 +33,7 @@ describe('RocketMQ admin tool and our inspection', () => {
     }
   }
 
-  /** Returns the output of the tool and our own values once the values before and after agree. */
+  /** Returns the output of the tool and our values, once our values before and after agree. */
   async function sideBySide<T>(read: () => Promise<T>, ...args: string[]): Promise<{ ours: T; printed: string }> {
     for (let tries = 1; ; tries++) {
       const ours = await read();

@@ -30,7 +30,7 @@ import type { OrderJobMetrics } from '../../src/orders/metrics.js';
 const MINUTE = 60_000;
 const WINDOW_MS = 15 * MINUTE;
 
-/** The same MySQL with its clock this far ahead, or behind if negative. `SET timestamp` would stop the clock. */
+/** Returns the same MySQL with its clock moved by this time. `SET timestamp` would stop the clock. */
 function withClock(pool: MysqlPool, aheadMs: number): MysqlPool {
   const shifted = (sql: string): string =>
     sql.replaceAll(/(UTC_TIMESTAMP|NOW)\(3\)/g, (now) => `(${now} + INTERVAL ${aheadMs * 1000} MICROSECOND)`);
@@ -70,7 +70,7 @@ describe('contract: wrong MySQL clock, on real MySQL statements', () => {
     return (orders[0] as (typeof orders)[number]).orderId;
   }
 
-  it('ends no order before its deadline, however far MySQL is ahead, or was behind when it wrote the order [D10]', async () => {
+  it('ends no order before its deadline, however wrong the clock of MySQL is or was [D10]', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: -50 * MINUTE, max: 3 * 24 * 60 * MINUTE }),
@@ -87,7 +87,7 @@ describe('contract: wrong MySQL clock, on real MySQL statements', () => {
     );
   });
 
-  it('reports that MySQL is ahead and expires nothing, and expires due orders once the clock is right [D10]', async () => {
+  it('expires nothing while MySQL is ahead, and due orders once the clock is right [D10]', async () => {
     const due = await orderOn(world.pool, -MINUTE);
     const sweepOn = (pool: MysqlPool) => {
       const servers = { mysql: () => readMysqlClock(pool), redis: () => [] };
@@ -190,7 +190,7 @@ describe('contract: wrong MySQL clock, on real MySQL statements', () => {
       });
     }
 
-    it('reports such rows to the keeper as due', async () => {
+    it('are reported to the keeper as due', async () => {
       const later = 'UTC_TIMESTAMP(3) + INTERVAL 2 HOUR';
       await world.pool.execute(`UPDATE outbox SET available_at = ${later} WHERE kind = 'release'`);
       for (const table of ['refunds', 'order_refunds', 'payment_attempts', 'compensation_jobs'])

@@ -26,7 +26,7 @@ describe('mysql adapters under faults', () => {
   let minter: OrderIdMinter;
   const pools: MysqlPool[] = [];
 
-  /** A pool of one connection, so that each statement sees the state that the previous statement left behind. */
+  /** A pool of one connection, so that each statement sees the state that the previous statement left. */
   function loneWriter(url = stackEnv().MYSQL_URL, parts: Partial<MysqlOptions> = {}): MysqlPool {
     const limits = { poolMax: 1, queryTimeoutMs: 15_000, lockWaitSeconds: 1, poolWaitMs: 15_000 };
     const pool = openMysqlPool({ url, ...limits, ...parts });
@@ -92,7 +92,7 @@ describe('mysql adapters under faults', () => {
     expect(await world.violations(saleId)).to.deep.equal([]);
   });
 
-  it('leaves a first try without effect on deadlock 1213, retries the whole transaction and records it once [D3]', async () => {
+  it('retries the whole transaction after deadlock 1213, and records the batch once [D3]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const other = await world.sales.create(newSale({ stock: 1000 }));
     const batch = batchOf({ saleId }, purchasesOf('ann'));
@@ -108,7 +108,7 @@ describe('mysql adapters under faults', () => {
     let recording: ReturnType<typeof recordBatches> | undefined;
 
     await whileLocked(saleId, async (tx) => {
-      // MySQL rolls back the transaction with fewer changes, so this transaction changes more than the writer will.
+      // MySQL rolls back the smaller transaction, so this transaction changes more than the writer.
       const ballast = Array.from({ length: 60 }, (_, i) => {
         const id = composeOrderId(Date.now() - 86_400_000 - i, 7, 'ballast', Math.floor(Math.random() * 256));
         return `(${id}, ${other.saleId}, 'b${i}', 'k', 'ballast', 1, 1, 0, 'pending_payment')`;
@@ -148,7 +148,7 @@ describe('mysql adapters under faults', () => {
     expect(await world.violations(saleId)).to.deep.equal([]);
   });
 
-  it('reports a retry when the reply to COMMIT is lost, finds the rows on the second delivery, and counts sold once [D4]', async () => {
+  it('counts sold once when the reply to COMMIT is lost and the batch is delivered again [D4]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const proxy = await openLostCommitProxy(stackEnv().MYSQL_URL);
     const batch = batchOf({ saleId }, purchasesOf('ann*2'));
@@ -167,7 +167,7 @@ describe('mysql adapters under faults', () => {
     expect(await world.violations(saleId)).to.deep.equal([]);
   });
 
-  it('takes the locks from a writer that stalls in its transaction; its late COMMIT writes nothing [M10]', async () => {
+  it('takes the locks from a stalled writer, whose late COMMIT then writes nothing [M10]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const frozen = loneWriter(undefined, { silentSeconds: 1 });
 
@@ -184,7 +184,7 @@ describe('mysql adapters under faults', () => {
     expect((await world.sales.find(saleId))?.sold).to.equal(1);
   });
 
-  it('fails within its time limits if the pool is exhausted or a statement is slow, and keeps the pool working [D2]', async () => {
+  it('fails in time on an exhausted pool or a slow statement, and keeps the pool working [D2]', async () => {
     const waits: number[] = [];
     const pool = loneWriter(undefined, {
       queryTimeoutMs: 5_000,
@@ -224,7 +224,7 @@ describe('mysql adapters under faults', () => {
     expect(await failureOf(loneWriter(url.href).probe())).to.include({ kind: 'connection_lost', retryable: true });
   });
 
-  it('remembers for a while that a server that still answers refused a write for lack of disk space [L3]', async () => {
+  it('remembers for a while that MySQL refused a write on a full disk [L3]', async () => {
     const pool = loneWriter();
     expect(pool.writeRefusal()).to.equal(null);
     await pool.execute('SET SESSION max_heap_table_size = 16384');
@@ -248,7 +248,7 @@ describe('mysql adapters under faults', () => {
     expect(after(60_000), 'nothing was refused since').to.equal(null);
   });
 
-  it('sets every session to strict mode, UTC and READ COMMITTED, and an UPDATE counts only changed rows [D7]', async () => {
+  it('sets strict mode, UTC and READ COMMITTED, and counts only changed rows of an UPDATE [D7]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const [session] = await world.pool.query<{ mode: string; zone: string }>(
       'SELECT @@sql_mode AS mode, @@time_zone AS zone',
@@ -264,7 +264,7 @@ describe('mysql adapters under faults', () => {
     const plan = await planFor(saleId, 'ann');
     const orders = plan.orders.map((order) => ({ ...order, purchase: clipped }));
     expect(await world.orders.write({ ...plan, orders })).to.deep.equal({ outcome: 'value_refused' });
-    // MySQL accepts no other purchase of the plan
+    // MySQL refuses all purchases of the plan
     const refused = await failureOf(world.orders.write({ ...plan, orders, singleOut: true }));
     expect(refused).to.include({ kind: 'bad_value', retryable: false });
     expect(await rowsOf(saleId, 'ann')).to.deep.equal([]);
@@ -284,7 +284,7 @@ describe('mysql adapters under faults', () => {
     const slots = createWorkerSlots(world.pool);
     const [ann, bob] = [randomBytes(9).toString('base64url'), randomBytes(9).toString('base64url')];
     const { slot } = await slots.acquire(ann, 10_000);
-    // older than any other free slot, so that it is assigned next
+    // older than any other free slot, and therefore next
     await world.pool.execute("UPDATE worker_slots SET leased_until = '1999-01-01' WHERE owner = ?", [ann]);
     expect((await slots.acquire(bob, 10_000)).slot).to.equal(slot);
     expect((await slots.acquire(ann, 10_000)).slot).not.to.equal(slot);

@@ -50,7 +50,7 @@ describe('contract: StoredNotifications on MySQL', () => {
     expect(await types('cat')).to.deep.equal(['9 order.refunded']);
   });
 
-  it('lists page by page, newest first, and only unread ones on request', async () => {
+  it('lists all or only unread notifications, page by page, newest first', async () => {
     for (const number of [1, 2, 3]) await stored().store([event(number, 'order.refunded', '1', '3')]);
     const [, second] = await list('ann', { max: 2 });
     expect(await list('ann', { before: second?.notificationId })).to.have.length(1);

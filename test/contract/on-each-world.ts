@@ -5,7 +5,7 @@ interface Closable {
 type Worlds<World> = readonly (readonly [name: string, create: () => Promise<World>])[];
 type Suite<World> = (world: World, name: string) => void;
 
-/** Describes a suite once for each world. The in-memory double and the real servers must pass the same tests. */
+/** Describes a suite once for each world, because double and real servers must pass the same tests. */
 export function onEachWorld<World extends Closable>(title: string, worlds: Worlds<World>, suite: Suite<World>): void {
   for (const [name, create] of worlds) {
     describe(`${title} on ${name}`, () => {
@@ -17,7 +17,7 @@ export function onEachWorld<World extends Closable>(title: string, worlds: World
   }
 }
 
-/** Does the same with a new world for each test. */
+/** Describes a suite once for each world, with a new world for each test. */
 export function onEachFreshWorld<World extends Closable>(
   title: string,
   worlds: Worlds<World>,

@@ -26,7 +26,7 @@ const OPTIONS = { paymentWindowMs: 900_000 };
 
 describe('contract: OrderArchive on MySQL', () => {
   const world = useWorld(mysqlMoves);
-  /** A retired sale. Its first order is paid, and the others are cancelled unless a test leaves them. */
+  /** A retired sale, in which the first order is paid and all others are cancelled, except `unpaid`. */
   async function retiredSale(texts: readonly string[], parts: OrdersParts & { readonly unpaid?: number } = {}) {
     const { sale, orders } = await ordersIn(world, texts, parts);
     const ended = orders.length - (parts.unpaid ?? 0);
@@ -140,7 +140,7 @@ describe('contract: OrderArchive on MySQL', () => {
     }
   });
 
-  it('repeats the answer to a payment, owes other money for an archived order back, and refuses a cancellation', async () => {
+  it('repeats the payment of an archived order, owes back other money and refuses to cancel', async () => {
     const { orders } = await archivedSale(['ann', 'bob']);
     const [paid, cancelled] = orders as [Order, Order];
     const told = paymentOf(paid, { paymentId: `pay-${paid.orderId}` });
@@ -278,7 +278,7 @@ describe('order archive in MySQL', () => {
     expect(MIGRATIONS.map(({ name }) => name)).to.include('0017-order-archive');
   });
 
-  it('keeps each order, payment and coupon in one place after a crash at any statement, and then continues [C3]', async () => {
+  it('keeps each order, payment and coupon in one place after a crash at any statement [C3]', async () => {
     const { sale, orders } = await begunSale();
     const orderIds = orders.map(({ orderId }) => orderId);
     await world.leaveOpenAttempt(orderIds[1] ?? '', 'k');
@@ -334,10 +334,10 @@ describe('order archive in MySQL', () => {
     expect(await world.archive.finish(sale.saleId)).to.equal(true);
   });
 
-  it('keeps a range that a worker commits during the move, because it is needed to find its orders', async () => {
+  it('keeps a range of orders that a worker commits during the move', async () => {
     const { sale, orders } = await begunSale(['ann', 'bob']);
     const first = orders.map(({ orderId }) => BigInt(orderId)).reduce((a, b) => (a < b ? a : b));
-    const between = String(first - 1n); // Another worker made it a moment before, and commits now.
+    const between = String(first - 1n); // Another worker made the range a moment before, and commits now.
     let committed = 0;
     const raced: MysqlPool = {
       ...pool,
@@ -454,7 +454,7 @@ describe('order archive in MySQL', () => {
   it('includes archived orders in states, notifications, coupons and traces', async () => {
     const { sale, orders } = await begunSale(['ann', 'bob', 'cid']);
     const [paid, cancelled, bare] = orders.map(({ orderId }) => orderId) as [string, string, string];
-    await pool.execute('DELETE FROM coupons WHERE order_id = ?', [bare]); // Its event has not arrived yet.
+    await pool.execute('DELETE FROM coupons WHERE order_id = ?', [bare]); // The event of the order has not arrived yet.
     await world.archive.move(sale.saleId, null, 10);
     const { orders: live } = await ordersIn(world, ['dan']);
     const asked = [live[0]?.orderId ?? '', paid, cancelled, bare, '1'];

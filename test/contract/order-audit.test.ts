@@ -23,7 +23,7 @@ describe('order audit in MySQL', () => {
 
   it('reads every row of the sale once, across windows, beside other sales and above 2^53', async () => {
     const [saleId, other] = [await newSale(), await newSale()];
-    // Ids that a double-precision number cannot distinguish. The sale makes them unique to this run.
+    // Ids that a double cannot distinguish, and that no other run has.
     const base = BigInt(saleId) * 1000n + (1n << 60n);
     for (let i = 0n; i < 7n; i++) await insert(String(base + i), i % 3n === 2n ? other : saleId, `u${i}`);
 
@@ -52,7 +52,7 @@ describe('order audit in MySQL', () => {
     for (let i = 0n; i < 9n; i++) await insert(String(base + i), i % 3n === 2n ? other : saleId, `u${i}`);
     const ranges = [
       [0n, 1n], // Rows of the sale itself.
-      [1n, 4n], // Spans a row of the other sale, and overlaps another range.
+      [1n, 4n], // Contains a row of the other sale, and overlaps another range.
       [3n, 3n], // Inside the previous range.
       [6n, 7n],
     ];
@@ -110,7 +110,7 @@ describe('order audit in MySQL', () => {
       release(longer),
     ]);
     expect(await audit.undoneReleases(saleId)).to.equal(0);
-    // A keeper cannot read this row. A later test that expects no error in the log would find it in the table.
+    // A later test expects no error in the log, but no keeper can read this row.
     await world.pool.execute('DELETE FROM outbox WHERE id = ?', [ofOtherKind]);
   });
 

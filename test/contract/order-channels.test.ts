@@ -8,10 +8,10 @@ import type { Delivery, DeliverySource, DeadlineChannel, OrderEventChannel } fro
 import { BROKER_WORLDS, type BrokerWorld } from './broker-worlds.js';
 import { onEachWorld } from './on-each-world.js';
 
-/** A due message arrives at once. An empty receive takes 5 s, and the timer of the broker counts in seconds. */
+/** Includes an empty receive of 5 s, and the timer of the broker, which counts in seconds. */
 const COMES_WITHIN_MS = 40_000;
 const DELAY_MS = 6_000;
-/** Not one of the product's groups for these events, because concurrent suites read other topics with those. */
+/** A group that no concurrent suite uses. */
 const EVENT_GROUP = DEAD_LETTERS[GROUPS.notifier].collector;
 
 onEachWorld<BrokerWorld>('contract DeadlineChannel and OrderEventChannel', BROKER_WORLDS, (world) => {
@@ -51,7 +51,7 @@ onEachWorld<BrokerWorld>('contract DeadlineChannel and OrderEventChannel', BROKE
     orders: ['11', '12'],
   });
 
-  it('delivers a deadline unchanged and no earlier than due, with the properties that a dead letter needs', async () => {
+  it('delivers a deadline unchanged, not early, and with the properties that a dead letter needs', async () => {
     const deadline = deadlineIn(DELAY_MS);
     await deadlines.publish(deadline);
     const delivery = await next(dueSource, deadline.batchId, DELAY_MS + COMES_WITHIN_MS);
@@ -62,7 +62,7 @@ onEachWorld<BrokerWorld>('contract DeadlineChannel and OrderEventChannel', BROKE
     expect(verdictOf(TOPICS.paymentDeadline, delivery)).to.equal('signed');
   });
 
-  it('names the publishing span, if there is one, in both messages', async () => {
+  it('names the publishing span in both messages, if a span exists', async () => {
     const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
     const deadline = deadlineIn(-3_600_000);
     await deadlines.publish(deadline, traceparent);

@@ -13,7 +13,7 @@ import { systemClock } from './repository-worlds.js';
 const WISH: RefundWish = { restock: false, reason: 'the buyer called' };
 const VOID: VoidWish = { unpaid: true, refundAll: true, dryRun: false, reason: 'wrong price' };
 
-/** The states that a move may lead to. */
+/** Returns the states to which a move may lead. */
 const statesAfter = (move: OrderMove): readonly OrderState[] => {
   return move === 'refund_failed' || move === 'dispute_won' ? ['paid', 'refunded'] : [move];
 };
@@ -48,7 +48,7 @@ describe('contract: OrderRefunds on MySQL', () => {
   const setSale = (saleId: string, state: string) =>
     world.pool.execute('UPDATE sales SET state = ? WHERE id = ?', [state, saleId]);
 
-  /** Paid orders of one open sale, each with its payment. */
+  /** Creates paid orders of an open sale, each with its payment. */
   async function paid(...texts: string[]): Promise<{ readonly order: Order; readonly paymentId: string }[]> {
     const { sale, orders } = await ordersIn(world, texts);
     await setSale(sale.saleId, 'open');
@@ -61,14 +61,14 @@ describe('contract: OrderRefunds on MySQL', () => {
     if (one === undefined) throw new Error('no order');
     return one;
   };
-  /** Leases the one due refund of an order. */
+  /** Leases the only due refund of an order. */
   async function due({ orderId }: Order): Promise<string> {
     const [refund] = (await refunds.refundsOf(orderId)).filter(({ state }) => state === 'due');
     if (refund === undefined) throw new Error('no due refund');
     return refund.refundId;
   }
 
-  it('refunds a paid order in whole, once for any number of requests, and counts its units as sold', async () => {
+  it('refunds a whole paid order once for any number of requests, and keeps its units sold', async () => {
     const { order, paymentId } = await onePaid();
     const asked = await Promise.all(Array.from({ length: 5 }, () => refunds.order(order.orderId, WISH, 'ann')));
     expect(asked.map(({ outcome }) => outcome)).to.deep.equal(Array(5).fill('refunding'));
@@ -112,7 +112,7 @@ describe('contract: OrderRefunds on MySQL', () => {
     expect(await world.orders.countCancelled(order.saleId, 'ann'), 'not a cancellation of the buyer').to.equal(0);
   });
 
-  it('refuses to restock once the sale is closed, and keeps the units sold if it closes during the refund', async () => {
+  it('refuses to restock a closed sale, even if the sale closes during the refund', async () => {
     const { order } = await onePaid();
     const wish = { ...WISH, restock: true };
     await refunds.order(order.orderId, wish, 'ann');
@@ -136,7 +136,7 @@ describe('contract: OrderRefunds on MySQL', () => {
     expect(await movesOf(order)).to.deep.equal(['paid', 'refunding', 'refund_failed', 'refunding']);
   });
 
-  it('refuses a refund of an order that is not paid, and a second refund while one is due', async () => {
+  it('refuses a refund of an order that is not paid or already has a due refund', async () => {
     const [unpaid] = (await ordersIn(world, ['ann'])).orders as [Order];
     expect(await refunds.order(unpaid.orderId, WISH, 'ann')).to.deep.equal({
       outcome: 'wrong_state',
@@ -187,7 +187,7 @@ describe('contract: OrderRefunds on MySQL', () => {
     expect(await movesOf(order)).to.deep.equal(['paid', 'refunding', 'refunded', 'refunding', 'refunded']);
   });
 
-  it('lets only one keeper at a time request a refund, and an operator claim it only between such requests', async () => {
+  it('lets one keeper at a time request a refund, and an operator claim it between requests', async () => {
     const { order, paymentId } = await onePaid();
     await refunds.order(order.orderId, WISH, 'ann');
     const both = await Promise.all([refunds.lease(100, 60_000), refunds.lease(100, 60_000)]);
@@ -211,7 +211,7 @@ describe('contract: OrderRefunds on MySQL', () => {
     return refundId;
   }
 
-  it('retries a failed refund as one new refund, however often that is requested', async () => {
+  it('retries a failed refund as one new refund for any number of requests', async () => {
     const { order } = await onePaid();
     const refundId = await failed(order, { ...WISH, amountCents: 5 });
     const asked = await Promise.all(Array.from({ length: 4 }, () => refunds.again(refundId, 'a new card', 'bob')));
@@ -258,7 +258,7 @@ describe('contract: OrderRefunds on MySQL', () => {
     expect((await world.auditOf(`refund:${paymentId}`)).length).to.equal(1);
   });
 
-  it('lists refunds of payments without an order, then refunds of orders, by state and sale, and counts them', async () => {
+  it('lists and counts refunds by state and sale, refunds without an order first', async () => {
     const [one, two] = await paid('ann', 'bob');
     const { order, paymentId } = one as { order: Order; paymentId: string };
     const { saleId } = order;
@@ -298,7 +298,7 @@ describe('contract: OrderRefunds on MySQL', () => {
     });
   });
 
-  it('records a refund that was made at the provider, and recognizes our own', async () => {
+  it('records a refund that was made at the provider, and recognizes our own refund', async () => {
     const { order, paymentId } = await onePaid();
     const found = (cents: number, currency?: string) => elsewhere(paymentId, cents, currency);
     expect(await found(1, 'JPY')).to.equal('does_not_fit');
@@ -325,7 +325,7 @@ describe('contract: OrderRefunds on MySQL', () => {
     expect((await movesOf(order)).at(-1)).to.equal('refund_failed');
   });
 
-  it('follows a dispute of a paid order to its end, but does not touch an order while its refund is due', async () => {
+  it('follows a dispute of a paid order to its end, except while a refund is due', async () => {
     const [won, lost, refunded] = await paid('ann', 'bob', 'eve');
     for (const { order, paymentId } of [won, lost] as { order: Order; paymentId: string }[]) {
       for (let i = 0; i < 2; i++) await dispute(paymentId, order.amountCents, 'open');
@@ -343,7 +343,7 @@ describe('contract: OrderRefunds on MySQL', () => {
     expect(await stateOf(order)).to.equal('refunding');
   });
 
-  it('marks a partly refunded order as disputed, so that no money is refunded that the bank may take back', async () => {
+  it('marks a partly refunded order as disputed, and so prevents further refunds', async () => {
     for (const word of ['won', 'lost'] as const) {
       const { order, paymentId } = await onePaid();
       const part = { ...WISH, amountCents: 100, key: 'k1' };
@@ -373,7 +373,7 @@ describe('contract: OrderRefunds on MySQL', () => {
     }
   });
 
-  it('counts a part lost in a dispute once, and does not let it mark an order as disputed again', async () => {
+  it('counts a part lost in a dispute once, and never marks its order as disputed again', async () => {
     const { order, paymentId } = await onePaid();
     await refunds.order(order.orderId, { ...WISH, amountCents: 100, key: 'k1' }, 'ann');
     await dispute(paymentId, 50, 'open');
@@ -456,7 +456,7 @@ describe('contract: OrderRefunds on MySQL', () => {
     }
   }
 
-  it('voids a sale: counts first, then cancels unpaid and refunds paid orders, each once for any number of runs', async () => {
+  it('voids a sale after a count, and cancels or refunds each order once in any number of runs', async () => {
     const users = Array.from({ length: 12 }, (_, index) => `u${index}`);
     const { sale, orders } = await ordersIn(world, users, { sale: { priceCents: 100 } });
     for (const order of orders.slice(0, 5)) await world.transitions.pay(order.orderId, paymentOf(order));
@@ -493,7 +493,7 @@ describe('contract: OrderRefunds on MySQL', () => {
     expect(await stateOf((two as { order: Order }).order)).to.equal('paid');
   });
 
-  /** Everything that may move an order, from each of the beginnings. */
+  /** All moves of an order, from each beginning. */
   const MOVERS: Record<string, (order: Order, paymentId: string) => Promise<unknown>> = {
     pay: ({ orderId, amountCents }, paymentId) => world.transitions.pay(orderId, { paymentId, amountCents }),
     secondPayment: (order) => world.transitions.pay(order.orderId, paymentOf(order)),
@@ -551,7 +551,7 @@ describe('contract: OrderRefunds on MySQL', () => {
     });
   }
 
-  /** Asserts that the moves form a path through the table, and that units, events and money agree with its end. */
+  /** Asserts that the moves follow the table, and that units, events and money agree with the final state. */
   async function checkBooks(order: Order, what: string): Promise<void> {
     const now = await shown(order);
     const all = await refunds.refundsOf(order.orderId);

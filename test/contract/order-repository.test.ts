@@ -10,7 +10,7 @@ import { onEachWorld } from './on-each-world.js';
 
 const WINDOW_MS = 900_000;
 let minted = 0;
-/** Made from time, a random slot and a counter, so that it is far from the ids of any other run. */
+/** Time, a random slot and a counter make ids that no other run has. */
 const slot = Math.floor(Math.random() * 256);
 function orderId({ clock }: Pick<RepositoryWorld, 'clock'>): string {
   minted++;
@@ -91,7 +91,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
     expect(await world.violations(sale.saleId)).to.deep.equal([]);
   });
 
-  it("gives the orders of a sale that sale's payment window, in the row and in the outbox", async () => {
+  it('stores the payment window of the sale in its orders and in the outbox', async () => {
     const [short, usual] = [
       await world.sales.create(newSale({ paymentWindowMs: 5000 })),
       await world.sales.create(newSale()),
@@ -108,7 +108,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
     }
   });
 
-  it('stores metadata in the row, in views and in the outbox, and writes rows without metadata as usual', async () => {
+  it('stores metadata in row, view and outbox, and accepts rows without metadata', async () => {
     const sale = await world.sales.create(newSale({ limitPerBuyer: 1, currency: 'USD' }));
     const metadata = {
       cart: '42',
@@ -259,7 +259,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
     expect((await write(rowsOf(batch))).outcome).to.equal('written');
   });
 
-  it('order_id_taken: does not conclude from an equal order id that a purchase has its row [D7]', async () => {
+  it('order_id_taken: does not take an equal order id as proof of a row [D7]', async () => {
     const sale = await world.sales.create(newSale());
     const [first] = rowsOf(batchOf(sale, purchasesOf('ann')));
     await write([first as NewOrder]);
@@ -285,7 +285,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
     await expectNothingOf(free, fine);
   });
 
-  it('one by one: fails exactly the surplus, in the order of the batch, and closes those requests without units [D6]', async () => {
+  it('one by one: fails exactly the surplus in batch order, and closes its requests [D6]', async () => {
     const sale = await world.sales.create(newSale({ stock: 5 }));
     const batch = batchOf(sale, purchasesOf('zoe*2', 'bob*2', 'ann*2', 'cid', 'eve'));
     const rows = rowsOf(batch);
@@ -321,9 +321,9 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
   });
 
   for (const oneByOne of [false, true]) {
-    it(`epoch_changed: refuses a sale that was rebuilt since its terms were read${oneByOne ? ', one by one' : ''}`, async () => {
+    it(`epoch_changed: refuses a plan whose sale was rebuilt after its terms were read${oneByOne ? ', one by one' : ''}`, async () => {
       const sale = await world.sales.create(newSale({ stock: 1 }));
-      const batch = batchOf(sale, purchasesOf(oneByOne ? 'ann*2' : 'ann')); // The guard then has nothing to count.
+      const batch = batchOf(sale, purchasesOf(oneByOne ? 'ann*2' : 'ann')); // leaves the guard no rows to count
       const plan = await planOf(rowsOf(batch), { oneByOne: new Set(oneByOne ? [sale.saleId] : []) });
       await world.raiseEpoch(sale.saleId);
 
@@ -333,7 +333,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
     });
   }
 
-  it('epoch_changed: also applies if all rows are failed, because their reasons belong to the old epoch [R3]', async () => {
+  it('epoch_changed: refuses a plan of failed rows, whose reasons belong to the old epoch [R3]', async () => {
     const sale = await world.sales.create(newSale());
     const batch = batchOf(sale, purchasesOf('ann'));
     const plan = await planOf(rowsOf(batch).map((row) => ({ ...row, failure: 'units_lost' as const })));
@@ -344,7 +344,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
     await expectNothingOf(sale, batch);
   });
 
-  it('writes the releases of a plan to the outbox, even if it has no rows', async () => {
+  it('writes the releases of a plan without rows to the outbox', async () => {
     const sale = await world.sales.create(newSale());
     const { saleId } = sale;
     const batch = batchOf(sale, purchasesOf('ann'));

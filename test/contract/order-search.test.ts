@@ -8,7 +8,7 @@ import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { newSale, ownMysqlWorld } from './repository-worlds.js';
 import { useWorld } from './on-each-world.js';
 
-/** Small enough that a page of the primary key ends before the matches do. */
+/** So small that matches span several pages of the primary key. */
 const READ_MAX = 3;
 
 describe('contract OrderSearch on mysql', () => {
@@ -82,7 +82,7 @@ describe('contract OrderSearch on mysql', () => {
     }
   });
 
-  it('finds the orders of a buyer with the newest sale first, and the orders of a sale or state', async () => {
+  it('finds the orders of a buyer, newest sale first, and the orders of a sale or state', async () => {
     const newest = (a: Order, b: Order): number =>
       Number(BigInt(b.saleId) - BigInt(a.saleId)) || (a.requestId < b.requestId ? 1 : -1);
     const ann = all.filter(({ userId }) => userId === 'ann').sort(newest);

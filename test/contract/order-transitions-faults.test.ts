@@ -58,7 +58,7 @@ describe('OrderTransitions on mysql with faults', () => {
     expect(rows.map(({ kind }) => kind)).to.deep.equal(['orders_moved', 'release']);
   }
 
-  it('retries the whole move on lock wait 1205 for the sale, and leaves nothing of the first attempt [D3]', async () => {
+  it('retries the whole move after lock wait 1205, and leaves nothing of the first attempt [D3]', async () => {
     const order = await orderIn();
     let cancelling: Promise<string> | undefined;
     await world.pool.transaction(async (tx) => {
@@ -84,13 +84,13 @@ describe('OrderTransitions on mysql with faults', () => {
   });
 
   /**
-   * Locks the sale, waits until the move has locked its order and is waiting too, and then requests that order, which
-   * causes a deadlock.
+   * Causes a deadlock: locks the sale, waits until the move has locked its order and waits for the sale, and then
+   * requests the order.
    */
   async function deadlocked<T>(order: Order, move: () => Promise<T>): Promise<T> {
     let moving: Promise<T> | undefined;
     const holding = world.pool.transaction(async (tx: Transaction) => {
-      // MySQL rolls back the transaction with fewer changes.
+      // MySQL rolls back the smaller transaction.
       const values = Array.from({ length: 200 }, (_, index) => `('ballast', 'b${index}', '{}')`);
       await tx.execute(`INSERT INTO outbox (kind, \`key\`, payload) VALUES ${values.join()}`);
       await tx.execute('UPDATE sales SET title = ? WHERE id = ?', ['held', order.saleId]);
@@ -99,7 +99,7 @@ describe('OrderTransitions on mysql with faults', () => {
       await tx.query('SELECT id FROM orders WHERE id = ? FOR UPDATE', [order.orderId]);
       await tx.rollback();
     });
-    // a sweep that retries earlier skips the locked order, as it should
+    // a sweep that retries earlier would skip the locked order
     lockReleased = holding.catch(() => undefined);
     await holding;
     return moving as Promise<T>;
@@ -120,11 +120,11 @@ describe('OrderTransitions on mysql with faults', () => {
     expect((await world.sales.find(order.saleId))?.sold).to.equal(0);
   });
 
-  it('reports a sale whose `sold` is too low, expires none of its orders, and still expires all others [C4]', async () => {
+  it('reports a sale whose `sold` is too low, and expires only orders of other sales [C4]', async () => {
     await transitions().expireDue(1000);
-    const broken = await orderIn(2 * DUE_MS); // The oldest order, so that the sweep meets it first.
+    const broken = await orderIn(2 * DUE_MS); // The sweep meets the oldest order first.
     const orders = [await orderIn(DUE_MS), await orderIn(DUE_MS)];
-    await world.pool.execute('UPDATE sales SET sold = 1 WHERE id = ?', [broken.saleId]); // Its order has two units.
+    await world.pool.execute('UPDATE sales SET sold = 1 WHERE id = ?', [broken.saleId]); // its order has two units
     const stateOf = async ({ orderId }: Order) => (await world.orders.findOrder(orderId))?.state;
 
     expect(await transitions().expireDue(1000)).to.equal(2);

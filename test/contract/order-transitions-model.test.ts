@@ -4,7 +4,7 @@ import type { Order } from '../../src/core/order.js';
 import { DUE_MS, LATER_MS, MOVES_WORLDS, ordersIn, type MovesWorld } from './order-transitions-worlds.js';
 import { onEachWorld } from './on-each-world.js';
 
-/** Few orders and few payments, so that they collide. */
+/** Few, so that orders and payments collide. */
 const ORDERS = 4;
 const PAYMENTS = 5;
 
@@ -37,7 +37,7 @@ const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) =>
 
 onEachWorld<MovesWorld>('OrderTransitions: random concurrent moves', MOVES_WORLDS, (world) => {
   let runs = 0;
-  /** Results that occurred, so that a history without effects fails the test. */
+  /** Results that occurred. Histories without effects fail the test. */
   const met = new Set<string>();
 
   function run(one: Step, orders: readonly Order[]): Promise<string | number> {

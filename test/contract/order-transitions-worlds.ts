@@ -40,7 +40,7 @@ interface StoredPayment {
   readonly paymentId: string;
   readonly orderId: string;
   readonly amountCents: number;
-  /** Why the money is owed back, or null if it paid the order. */
+  /** The reason for owing the money back, or null if the money paid the order. */
   readonly refund: string | null;
 }
 
@@ -50,7 +50,7 @@ export interface MovesWorld extends RepositoryWorld {
   readonly refunds: RefundRepository & Pick<RefundStore, 'list' | 'takeOn'>;
   readonly attempts: PaymentAttempts;
   readonly cases: PaymentCases & PaymentCaseStore;
-  /** Adds an open row for an order in any state, in addition to other rows, as releases before 1.1.0 did. */
+  /** Adds an open row beside other rows, for an order in any state, as releases before 1.1.0 did. */
   leaveOpenAttempt(orderId: string, key: string): Promise<void>;
   /** Advances the clock. */
   elapse(ms: number): Promise<void>;
@@ -62,7 +62,6 @@ export interface MovesWorld extends RepositoryWorld {
 }
 
 export interface MysqlMoves extends MovesWorld, MysqlWorld {
-  /** Moves orders of any age. */
   readonly archive: OrderArchive;
   readonly search: OrderSearch;
 }
@@ -142,7 +141,7 @@ export const MOVES_WORLDS = [
   ['mysql', mysqlMoves],
 ] as const;
 
-/** A payment window that ends after every test. */
+/** A payment window that outlasts every test. */
 export const LATER_MS = 900_000;
 /** A payment window that ended a minute ago. */
 export const DUE_MS = -60_000;

@@ -62,7 +62,7 @@ onEachWorld<MovesWorld>('contract OrderTransitions', MOVES_WORLDS, (world) => {
     expect((await world.payments()).filter(({ orderId }) => orderId === order.orderId)).to.have.length(1);
   });
 
-  it('pay: owes a second payment for a paid order back exactly once, for any number of reports', async () => {
+  it('pay: owes back a second payment for a paid order once for any number of reports', async () => {
     const order = await oneOrder();
     const second = paymentOf(order);
     expect(await world.transitions.pay(order.orderId, paymentOf(order))).to.equal('paid');
@@ -71,7 +71,7 @@ onEachWorld<MovesWorld>('contract OrderTransitions', MOVES_WORLDS, (world) => {
     expect(await movesOf(order)).to.deep.equal(['paid']);
   });
 
-  it('pay: owes a payment with another amount or currency back and leaves the order unpaid', async () => {
+  it('pay: owes back a payment of another amount or currency, and leaves the order unpaid', async () => {
     const order = await oneOrder();
     const wrong = paymentOf(order, { amountCents: order.amountCents - 1 });
     expect(await world.transitions.pay(order.orderId, wrong)).to.equal('refund_due');
@@ -114,7 +114,7 @@ onEachWorld<MovesWorld>('contract OrderTransitions', MOVES_WORLDS, (world) => {
     expect(await stateOf(order)).to.equal('paid');
   });
 
-  it('pay: pays the first of two orders with one payment, and reports a conflict for the second order or another amount', async () => {
+  it('pay: pays one order per payment, and reports a conflict for another order or amount', async () => {
     const [first, second] = [await oneOrder(), await oneOrder()];
     const payment = paymentOf(first);
     expect(await world.transitions.pay(first.orderId, payment)).to.equal('paid');
@@ -134,7 +134,7 @@ onEachWorld<MovesWorld>('contract OrderTransitions', MOVES_WORLDS, (world) => {
     expect(await stateOf(order)).to.equal('pending_payment');
   });
 
-  it('cancel: takes the units out of `sold` and promises to return them once, whichever batch held them', async () => {
+  it('cancel: lowers `sold` and promises the return of the units once, whatever their batch', async () => {
     expect(homeBucket('ann', 7), 'not the first bucket').to.be.above(0);
     const { orders } = await ordersIn(world, ['ann/k*2', 'bob/k*3'], { sale: { buckets: 7 } });
     const [order, other] = orders as [Order, Order];
@@ -195,8 +195,8 @@ onEachWorld<MovesWorld>('contract OrderTransitions', MOVES_WORLDS, (world) => {
     expect(await world.transitions.expire([])).to.equal(0);
   });
 
-  it('expireDue: expires at most `max` orders, oldest first, across several sales, and the rest later', async () => {
-    await world.transitions.expireDue(10_000); // Orders that other tests left.
+  it('expireDue: expires at most `max` orders of several sales, oldest first', async () => {
+    await world.transitions.expireDue(10_000); // Expires orders of other tests first.
     const young = await ordersIn(world, names(3), { paymentWindowMs: DUE_MS });
     const old = await ordersIn(world, names(4), { paymentWindowMs: 2 * DUE_MS });
     const later = await oneOrder();
@@ -218,7 +218,7 @@ onEachWorld<MovesWorld>('contract OrderTransitions', MOVES_WORLDS, (world) => {
     });
     expect(await world.transitions.expireDue(600), 'alone').to.equal(600);
     const ended = await Promise.all([1, 2, 3, 4].map(() => world.transitions.expireDue(10_000)));
-    // A sweeper may end while another sweeper still holds rows.
+    // A sweeper may end before the others release their rows.
     const rest = 600 + (await world.transitions.expireDue(10_000));
     expect(ended.reduce((sum, one) => sum + one, rest)).to.equal(orders.length);
     expect(await soldOf(sale.saleId)).to.equal(0);

@@ -17,7 +17,7 @@ const MOVED: OrdersMoved = { move: 'paid', saleId: '7', orders: ['11', '12'] };
 const UNREADABLE = ['{broken', '5', '"text"', '{}', '[]', '{"move":"paid","saleId":"7"}'];
 let unreadable = 0;
 
-/** An outbox for this file only, because a lease would also take rows of other suites. */
+/** Own outbox, because a lease would also take rows of other suites. */
 interface World {
   readonly outbox: Outbox;
   /** Adds a row as a transaction would, with an unreadable payload for null. @returns the id of the row */
@@ -64,7 +64,7 @@ async function memoryWorld(): Promise<World> {
 }
 
 describe('outbox lease in MySQL', () => {
-  it('reads due rows, but no finished rows and no failed rows that are waiting', async () => {
+  it('reads due rows, but no finished rows and no failed rows that wait for a retry', async () => {
     const { pool, close } = await ownMysqlWorld(1);
     const insert = (count: number, availableAt: string, doneAt: string): Promise<unknown> => {
       const row = `('release', 'k', '[]', UTC_TIMESTAMP(3) + INTERVAL ${availableAt}, ${doneAt})`;
@@ -105,7 +105,7 @@ onEachWorld<World>('contract Outbox', WORLDS, (world) => {
   };
   const lease = async (max = 100, leaseMs = LEASE_MS) => world.outbox.lease('orders_moved', max, leaseMs);
 
-  it('leases the oldest rows of a kind whole, at most `max`, and no row twice', async () => {
+  it('leases at most `max` of the oldest rows of a kind, complete and each once', async () => {
     const beforeMs = world.nowMs();
     const ids = await add(3);
     await world.add('release', []);
@@ -118,7 +118,7 @@ onEachWorld<World>('contract Outbox', WORLDS, (world) => {
     expect(await lease()).to.deep.equal([]);
   });
 
-  it('offers a row again when its lease ends without done or postpone, and says so [C3]', async () => {
+  it('offers a row again, with a higher attempt, when its lease ends without a result [C3]', async () => {
     const [id] = await add(1);
     await lease(1, SHORT_MS);
     expect(await lease()).to.deep.equal([]);
@@ -170,7 +170,7 @@ onEachWorld<World>('contract Outbox', WORLDS, (world) => {
     expect(await lease()).to.deep.equal([]);
   });
 
-  it('shares the rows between keepers that lease concurrently, and gives each row to only one [C1]', async () => {
+  it('gives each row to one of several keepers that lease concurrently [C1]', async () => {
     const ids = await add(60);
     const leased: string[] = [];
     await Promise.all(
@@ -178,11 +178,11 @@ onEachWorld<World>('contract Outbox', WORLDS, (world) => {
         for (let rows = await lease(5); rows.length > 0; rows = await lease(5)) leased.push(...idsOf(rows));
       }),
     );
-    leased.push(...idsOf(await lease())); // Rows that a keeper skipped while another keeper had locked them.
+    leased.push(...idsOf(await lease())); // Keepers skip rows that another keeper has locked.
     expect([...leased].sort()).to.deep.equal([...ids].sort());
   });
 
-  it('leases an unreadable row without its payload, together with the others', async () => {
+  it('leases an unreadable row together with other rows, without its payload', async () => {
     const broken: string[] = [];
     for (const _ of UNREADABLE) broken.push(await world.add('orders_moved', null));
     const [good] = await add(1);
@@ -227,7 +227,7 @@ onEachWorld<World>('contract Outbox', WORLDS, (world) => {
     expect(left?.oldestMs).to.be.lessThan(backlog?.oldestMs as number);
   });
 
-  it('removes a limited number of rows that were finished long enough ago, and never an unfinished row', async () => {
+  it('removes a limited number of rows that were finished long ago, and no unfinished row', async () => {
     await world.elapse(10);
     await world.outbox.removeDone(0, 10_000);
     const ids = await add(5);

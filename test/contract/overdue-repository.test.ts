@@ -83,7 +83,7 @@ describe('OverdueRepository on mysql', () => {
     });
   }
 
-  it('counts no unpaid order that became due a moment ago, because the keeper is about to expire it', async () => {
+  it('counts no unpaid order that became due a moment ago', async () => {
     await world.pool.execute('DELETE FROM orders');
     const at = (seconds: number): string => `UTC_TIMESTAMP(3) - INTERVAL ${seconds} SECOND`;
     for (const [index, seconds] of [-600, -1, 0, 2, 30].entries())

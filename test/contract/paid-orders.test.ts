@@ -39,7 +39,7 @@ describe('search for paid orders in MySQL', () => {
       await world.pool.execute('UPDATE orders SET paid_at = ? WHERE id = ?', [paidAt, orderId]);
     };
     await paid('dan', 'dan-1', 4);
-    await paid('cid', 'cid-low', 1, 5); // not his order's amount, so it is owed back
+    await paid('cid', 'cid-low', 1, 5); // another amount than his order's, so the money is owed back
     await paid('cid', 'cid-1', 3);
     await paid('cid', 'cid-again', 6);
     await paid('bob', 'bob-1', 2);
@@ -88,13 +88,13 @@ describe('search for paid orders in MySQL', () => {
     }
   });
 
-  it('selects them by the time at which the order became paid, not by the time of the payment', async () => {
+  it('selects orders by the time at which they became paid, not by the payment time', async () => {
     const minute = (n: number): number => at(n).getTime();
     expect(await buyers({ paidFromMs: minute(3), paidToMs: minute(5) }, 2)).to.deep.equal(['cid', 'dan']);
     expect(await buyers({ paidFromMs: minute(3) + 20, paidToMs: minute(4) + 20 }, 2)).to.deep.equal(['cid']);
     expect(await buyers({ paidFromMs: minute(3) + 21, paidToMs: minute(4) + 21 }, 2)).to.deep.equal(['dan']);
     expect(await buyers({ paidFromMs: minute(7) }, 2), 'a second payment pays nothing').to.deep.equal([]);
-    // adjacent spans share no order and miss none
+    // adjacent spans together contain each order once
     const spans = [0, 1, 2, 3, 4, 5].map((n) => buyers({ paidFromMs: minute(n), paidToMs: minute(n + 1) }, 2));
     expect((await Promise.all(spans)).flat()).to.have.members(['bob', 'eve', 'cid', 'dan', 'ann']);
   });
@@ -108,7 +108,7 @@ describe('search for paid orders in MySQL', () => {
     expect(await buyers({ paidFromMs, fromMs: START_MS + 2, toMs: START_MS + 4 }, 2)).to.deep.equal(['cid', 'dan']);
   });
 
-  it('names the sku, the title and the payment that paid the order, for archived orders too', async () => {
+  it('names the sku, the title and the payment of an order, even if it is archived', async () => {
     const search = createOrderSearch(world.pool);
     const found = await search.page({ saleId }, null, 100);
     const details = await search.detailsOf(found?.orders ?? []);

@@ -68,7 +68,7 @@ onEachWorld<MovesWorld>('contract PaymentAttempts', MOVES_WORLDS, (world) => {
     expect(open?.ageMs).to.be.below(SHORT_MS);
   });
 
-  it('opens no new key once the maximum of declined attempts is reached, but accepts an earlier key [P2]', async () => {
+  it('opens no new key after the maximum of declined attempts, but accepts an earlier key [P2]', async () => {
     const [orderId, other] = [await freshOrder('bea'), await freshOrder('bea')];
     const bound = { perOrder: 2, perBuyerHour: 100, refuses: () => true };
     const open = async (id: string, key: string, own: Partial<typeof bound> = {}) =>
@@ -86,7 +86,7 @@ onEachWorld<MovesWorld>('contract PaymentAttempts', MOVES_WORLDS, (world) => {
     expect(await open(other, 'k1', { perBuyerHour: 3 })).to.equal('opened');
   });
 
-  it('opens only one of forty concurrent keys, tells the others which one, and opens the next once it is closed', async () => {
+  it('opens one of forty concurrent keys at a time, and names the open key to the others', async () => {
     const orderId = await freshOrder();
     const keys = Array.from({ length: 40 }, (_, n) => `k${n}`);
     const all = await Promise.all(keys.map((key) => world.attempts.open(orderId, key, 1, LEASE_MS)));

@@ -70,7 +70,7 @@ onEachFreshWorld<MovesWorld>('contract PaymentCases', MOVES_WORLDS, (world) => {
     expect(await subjects({}, { max: 2, afterCaseId: first?.caseId ?? '' })).to.deep.equal(['du_2', 'du_3']);
   });
 
-  it('finds the order of a payment, and no case for an id that is not a number', async () => {
+  it('finds the order of a payment, and no case for an invalid id', async () => {
     const { orders } = await ordersIn(world, ['ann']);
     const [order] = orders;
     if (order === undefined) throw new Error('there is an order');

@@ -19,11 +19,11 @@ import {
 } from './broker-worlds.js';
 import { onEachWorld } from './on-each-world.js';
 
-/** The broker asks any API after 10 s and then every 5 s, including APIs of concurrent suites. */
+/** The broker asks after 10 s and then every 5 s, sometimes an API of a concurrent suite. */
 const CHECKED_WITHIN_MS = 90_000;
-/** Number of empty receives, of 5 s each, in which a rolled-back message does not arrive. */
+/** Empty receives, 5 s each, in which a rolled-back message must not arrive. */
 const ROUNDS_AFTER_CHECK = 2;
-/** A message made visible arrives at once. An empty receive takes 5 s. */
+/** A visible message arrives at once, after an empty receive of 5 s. */
 const VISIBLE_WITHIN_MS = 30_000;
 
 onEachWorld<BrokerWorld>('contract PurchaseChannel', BROKER_WORLDS, (world) => {
@@ -72,7 +72,7 @@ onEachWorld<BrokerWorld>('contract PurchaseChannel', BROKER_WORLDS, (world) => {
     expect(await delivery?.ack()).to.equal(true);
   });
 
-  it('carries the traceparent as a property if the trace of a batch is recorded, and no property otherwise', async () => {
+  it('carries the traceparent as a property only if the trace of a batch is recorded', async () => {
     const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
     const [traced, other] = [sealBatch({ ...freshBatch(), traceparent }), freshBatch()];
     for (const batch of [traced, other]) {
@@ -93,7 +93,7 @@ onEachWorld<BrokerWorld>('contract PurchaseChannel', BROKER_WORLDS, (world) => {
     await (await nextDelivery(world, source, batch, VISIBLE_WITHIN_MS))?.ack();
   });
 
-  it('checks an open half message back, delivers it after commit, and marks it as checked back [T3]', async () => {
+  it('checks an open half message back, and delivers the committed message with that mark [T3]', async () => {
     const batch = freshBatch();
     answers.set(batch.batchId, () => 'commit');
     await sendHalf(batch);
@@ -124,7 +124,7 @@ onEachWorld<BrokerWorld>('contract PurchaseChannel', BROKER_WORLDS, (world) => {
     expect(asked).not.to.include(bySender.batchId);
   });
 
-  it('asks again until it gets an answer if the check-back throws or gives none [T10]', async () => {
+  it('asks again if the check-back throws or gives no answer [T10]', async () => {
     const batch = freshBatch();
     const replies = [
       (): CheckBackAnswer => {
@@ -151,7 +151,7 @@ onEachWorld<BrokerWorld>('contract PurchaseChannel', BROKER_WORLDS, (world) => {
     await delivery?.ack();
   });
 
-  it('stores nothing and says so when the channel is closed', async () => {
+  it('stores nothing and reports the reason when the channel is closed', async () => {
     await channel.close();
     expect(await channel.sendHalf(freshBatch())).to.equal('unavailable');
   });

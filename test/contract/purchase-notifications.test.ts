@@ -133,13 +133,13 @@ onEachWorld<NotificationsWorld>('contract PurchaseNotifications', WORLDS, (world
     for (const { end } of [first, second, elsewhere]) end();
   });
 
-  it('tells the first listener of a sale to read once the subscription is ready, because it missed earlier notifications', async () => {
+  it('tells the first listener to read the sale once the subscription is ready', async () => {
     const { received, end } = await listen('k1');
     await until('the listener must read', () => received.includes(null));
     end();
   });
 
-  it('allows several listeners of a purchase, and does not notify a listener that has ended', async () => {
+  it('notifies several listeners of a purchase, but no listener that has ended', async () => {
     const [first, second] = [await listen('k1'), await listen('k1')];
     first.end();
     first.end();
@@ -149,7 +149,7 @@ onEachWorld<NotificationsWorld>('contract PurchaseNotifications', WORLDS, (world
     second.end();
   });
 
-  it('notifies a listener of a sale of every purchase in that sale, but of no other sale, and not once it has ended', async () => {
+  it('notifies the listener of a sale only of purchases in that sale, until the listener ends', async () => {
     const received: OrderNotification[] = [];
     const end = world.notifications.listenToSale(saleId, (one) => void received.push(one));
     await until('the subscription is ready', () => world.sender.hasListeners(saleId));
@@ -197,7 +197,7 @@ onEachWorld<NotificationsWorld>('contract PurchaseNotifications', WORLDS, (world
     for (const { end } of listeners) end();
   });
 
-  it('tells every listener to read after a lost connection, and then notifies it again [R8]', async () => {
+  it('tells every listener to read after a lost connection, then continues to notify [R8]', async () => {
     const { received, end } = await listen('k1');
     await until('the subscription is ready', () => name === 'memory' || received.includes(null));
     received.length = 0;
@@ -250,7 +250,7 @@ describe('notifications in a cluster in which one server hangs', () => {
         return received.some((one) => one?.orderId === '999');
       };
       await until('the listener is elsewhere', arrives);
-      // The hanging server is asked again as soon as one of its responses arrives.
+      // The hanging server is asked again once it has sent a response.
       await until('the sender finds it there', () => sender.hasListeners(saleId));
       cluster.servers[own]?.signal('SIGCONT');
     } finally {

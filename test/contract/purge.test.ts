@@ -184,7 +184,7 @@ describe('purge and erasure in MySQL', () => {
       expect(await count('refunds', `order_id = ${kept}`)).to.equal(1);
     });
 
-    it('removes all other ended records, by the time of their last change, and keeps open ones', async () => {
+    it('removes other ended records by their last change, and keeps open records', async () => {
       await paymentCase('1', 'closed');
       await paymentCase('1', 'open');
       await deadLetter('replayed');
@@ -274,7 +274,7 @@ describe('purge and erasure in MySQL', () => {
       return found.sort();
     }
 
-    it('leaves the id nowhere, and leaves totals and other buyers unchanged', async () => {
+    it('removes the id everywhere, and leaves totals and other buyers unchanged', async () => {
       const saleId = await retiredSale();
       for (const [user, suffix] of [
         ['ann@x', ''],
@@ -356,7 +356,7 @@ describe('purge and erasure in MySQL', () => {
       expect(body?.body).to.equal('{"purchases":[["77","k1",7]],"saleId":"7"}');
     });
 
-    it('refuses with its reasons while anything of the buyer is open, and then changes nothing', async () => {
+    it('refuses with reasons, and changes nothing, while anything of the buyer is open', async () => {
       const open = await retiredSale('none');
       const over = await retiredSale();
       const first = await order(OLD_MS, { sale_id: open, state: 'pending_payment' }, '');

@@ -52,7 +52,7 @@ const PLANNED_TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 
 /** Tables of limited size, which a statement may read completely. */
 const SMALL_TABLES = new Set(['worker_slots', 'entry_rules', 'reconcile_leases', 'webhook_endpoints']);
-/** Maximum for a page, a lease or the orders of a few buyers. `READS_MORE` lists the exceptions with their reasons. */
+/** Maximum for a page, a lease or the orders of a few buyers. `READS_MORE` lists exceptions. */
 const READ_MAX = 3_000;
 const SORTED_MAX = 1_000;
 
@@ -162,7 +162,7 @@ describe('statements on large tables', () => {
     await archive.begin(retired.saleId, 'plans');
     let step = await archive.move(retired.saleId, null, 400);
     expect(step.moved).to.equal(400);
-    // Some orders are archived now, and some are not.
+    // Only a part of the orders is archived now.
     await landed.bySecond(retired.saleId, Date.now() - 400 * DAY_MS, Date.now());
     while (step.next !== null) step = await archive.move(retired.saleId, step.next, 400);
     await archive.later(retired.saleId, 1000);
@@ -464,7 +464,7 @@ async function first<T>(count: number, chunks: AsyncIterable<T>): Promise<void> 
   for await (const _ of chunks) if (++seen >= count) return;
 }
 
-/** A year of sales: every table after a million orders, sale by sale, with the newest sale still open. */
+/** Fills every table with a year of sales: a million orders, sale by sale, with the newest sale open. */
 async function fill(pool: MysqlPool): Promise<void> {
   const nowMs = Date.now();
   const stepMs = Math.floor((365 * DAY_MS) / ORDERS);

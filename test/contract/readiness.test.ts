@@ -71,7 +71,7 @@ describe('worker readiness', () => {
     const ready = createReadiness({
       redis: connection,
       mysql: { probe, writeRefusal: () => null } as Partial<MysqlPool> as MysqlPool,
-      endpoint: '192.0.2.1:8081', // an address reserved for documentation: no server answers there
+      endpoint: '192.0.2.1:8081', // an address for documentation, where no server answers
     });
     try {
       const named = async () =>

@@ -12,9 +12,9 @@ import { memoryWorld, mysqlWorld, newSale, systemClock, type RepositoryWorld } f
 
 interface RepositorySide {
   readonly world: RepositoryWorld;
-  /** A page holds about two orders. */
+  /** Reads pages of about two orders. */
   readonly read: ReconcileRepository;
-  /** Writes an order as a worker of an older version does. */
+  /** Writes an order without a note of its range, as an older worker did. */
   addUnlisted(sale: Sale, userId: string): Promise<string>;
   /** Adds a release to the outbox. */
   addRelease(saleId: string): Promise<string>;
@@ -65,7 +65,7 @@ const WORLDS: [string, () => Promise<RepositorySide>][] = [
 ];
 
 let minted = 0;
-/** Returns an order id in the same millisecond as other ids, as from a busy worker. */
+/** Returns an order id of the same millisecond as other ids, as from a busy worker. */
 function orderId(userId: string): string {
   minted++;
   return composeOrderId(Date.now() + (minted >> 8), 254, userId, minted & 255);
@@ -141,7 +141,7 @@ for (const [name, createSide] of WORLDS) {
       expect(await side.read.rowsOf(sale.saleId, [])).to.deep.equal([]);
     });
 
-    it('reads each order of a sale once, page by page, but no order of other sales from the same transactions', async () => {
+    it('reads each order of a sale once, page by page, and no order of another sale', async () => {
       expect(await pagesOf(sale)).to.deep.equal([[]]);
       const other = await side.world.sales.create(newSale());
       const ids: string[] = [];

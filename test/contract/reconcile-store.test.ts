@@ -46,7 +46,7 @@ onEachWorld<StoreWorld>('contract ReconcileStore', STORE_WORLDS, (world) => {
     expect(await world.reconcile.batch(ref(), 'no-batch')).to.deep.equal(unknown);
   });
 
-  it('returns the batches in pending, how long they have been there, and whether a re-drive can handle them', async () => {
+  it('returns pending batches with their age and whether a re-drive can handle them', async () => {
     const [whole, withoutBody, recorded] = [await deducted('u1'), await deducted('u2'), await deducted('u3')];
     await world.batches.markRecorded([{ batch: recorded, orders: [] }]);
     await world.removeMarker(withoutBody);

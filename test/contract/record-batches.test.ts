@@ -81,7 +81,7 @@ onEachWorld<RepositoryWorld>('record-batches (DB_OK, IDEMPOTENT, BIZ_ERROR_ACK)'
     await expectRows(sale, 3, 3, [batch, fresh]);
   });
 
-  it('writes one row per purchase, and sold and outbox once, when four writers get one batch at once [M5]', async () => {
+  it('writes rows, sold and outbox once when four writers get one batch at once [M5]', async () => {
     const sale = await world.sales.create(newSale({ stock: 1000 }));
     const writers = [minters[0] as OrderIdMinter, await openMinter(), await openMinter(), await openMinter()];
     const rounds = Array.from({ length: 5 }, (_, round) =>
@@ -122,7 +122,7 @@ onEachWorld<RepositoryWorld>('record-batches (DB_OK, IDEMPOTENT, BIZ_ERROR_ACK)'
     await expectRows(sale, 2, 2, [...good, poison]);
   });
 
-  it('fails only the purchase with a value that MySQL refuses, and turns the others into orders [G10]', async () => {
+  it('fails only the purchase whose value MySQL refuses, and turns all others into orders [G10]', async () => {
     const sale = await world.sales.create(newSale({ stock: 100 }));
     const eve = `eve-${randomBytes(6).toString('hex')}`;
     await world.refuseOrdersOf(eve);
@@ -145,7 +145,7 @@ onEachWorld<RepositoryWorld>('record-batches (DB_OK, IDEMPOTENT, BIZ_ERROR_ACK)'
     expect(words(await record([mixed])), 'delivered again').to.deep.equal(['already_recorded']);
   });
 
-  it('retries a single purchase that MySQL refuses and never fails it, because its value may not be the cause [G10]', async () => {
+  it('retries, and never fails, a single purchase that MySQL refuses [G10]', async () => {
     const sale = await world.sales.create(newSale());
     const eve = `eve-${randomBytes(6).toString('hex')}`;
     await world.refuseOrdersOf(eve);
@@ -154,7 +154,7 @@ onEachWorld<RepositoryWorld>('record-batches (DB_OK, IDEMPOTENT, BIZ_ERROR_ACK)'
     await expectRows(sale, 0, 0, [lone]);
   });
 
-  it('sells the stock to the last unit and no further when many writers have too many purchases [I1]', async () => {
+  it('sells exactly the stock when many writers have too many purchases [I1]', async () => {
     const sale = await world.sales.create(newSale({ stock: 100 }));
     const writers = [minters[0] as OrderIdMinter, await openMinter(), await openMinter(), await openMinter()];
     const batches = Array.from({ length: 16 }, (_, b) =>

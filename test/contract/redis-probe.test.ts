@@ -84,7 +84,7 @@ describe('redis: checks whether a server may hold stock', () => {
     }
   };
 
-  it('is not ready while the server is full or lacks replicas, says why, and writes nothing itself [R9]', async () => {
+  it('is not ready, and writes nothing, while the server is full or lacks replicas [R9]', async () => {
     const { redis } = connection;
     expect(await detailWith('maxmemory', '1', '0')).to.equal(
       'Redis is full (maxmemory) and refuses writes. Give it memory.',

@@ -36,7 +36,7 @@ async function openSale(connection: RedisConnection): Promise<Sale> {
 const definite = (verdict: string): string | null =>
   ['deducted', 'aborted', 'outlived'].includes(verdict) ? verdict : null;
 
-/** Repairs the bucket on its new server as the keeper does. All entries stay, because nothing is lost here. */
+/** Repairs the bucket on its new server as the keeper does, with all its entries. */
 async function repair(connection: RedisConnection, sale: Sale): Promise<Sale> {
   const store = createRepairStore(connection);
   const ref = at(sale);
@@ -55,7 +55,7 @@ async function repair(connection: RedisConnection, sale: Sale): Promise<Sale> {
   return repaired;
 }
 
-/** Returns how many scripts a server has run since its start, without refused ones. */
+/** Returns how many scripts a server has run since its start, without refused scripts. */
 async function scriptsRun(server: Redis): Promise<number> {
   const stats = await server.info('commandstats');
   const calls = [...stats.matchAll(/^cmdstat_eval(?:sha)?:calls=(\d+).*?(?:rejected_calls=(\d+))?/gm)];
@@ -111,7 +111,7 @@ describe('contract: Redis cluster', () => {
     expect((await probeRedisWrites(connection)).ok).to.equal(true);
   });
 
-  it('takes nothing twice and keeps the number of units exact when a slot moves during purchases [R12, T8]', async () => {
+  it('keeps the number of units exact when a slot moves during purchases [R12, T8]', async () => {
     const sale = await openSale(connection);
     const { stock, tx } = bucketKeys(at(sale));
     const [source, target] = [await cluster.ownerOf(stock), ((await cluster.ownerOf(stock)) + 1) % 3];
@@ -132,7 +132,7 @@ describe('contract: Redis cluster', () => {
         if (left) await from.call('MIGRATE', '127.0.0.1', String(port), '', '0', '5000', 'KEYS', ...keys);
         await traffic.more('meanwhile', 3);
       }
-      // All keys have arrived, but not the slot, so only ASK leads to the keys.
+      // The keys have moved, but not the slot, so only ASK leads to the keys.
       const { batch } = traffic.deducted[0] as { batch: Batch };
       const orders = batch.purchases.map((purchase) => ({
         ...purchase,
@@ -164,7 +164,7 @@ describe('contract: Redis cluster', () => {
     for (const { batchId } of traffic.undone) expect(await to.get(tx + batchId), 'never deducted').to.equal(null);
   });
 
-  it('does not repeat a deduct whose connection breaks, and finds a new connection for the next command [R8]', async () => {
+  it('does not repeat a deduct when its connection breaks, and reconnects for the next command [R8]', async () => {
     const sale = await openSale(connection);
     const owner = await cluster.ownerOf(bucketKeys(at(sale)).stock);
     const server = cluster.admin[owner] as Redis;
@@ -172,7 +172,7 @@ describe('contract: Redis cluster', () => {
     const batch = batchOf(sale, purchasesOf('u1'));
     cluster.servers[owner]?.signal('SIGSTOP');
     const verdict = store.deduct(batch);
-    await pause(100); // Its bytes have been sent.
+    await pause(100); // The request has been sent.
     const { port } = cluster.servers[owner] as { port: number };
     connection
       .masters()
@@ -226,7 +226,7 @@ describe('contract: Redis cluster', () => {
     await until('it answers again', async () => (await batches.withPending(sales.map(at))).faults.length === 0);
   });
 
-  it('makes the sales of an unreachable server unavailable at once, and serves other sales if the cluster allows it [R8]', async () => {
+  it('makes sales of an unreachable server unavailable at once, and serves other sales [R8]', async () => {
     for (const server of cluster.admin) await server.config('SET', 'cluster-require-full-coverage', 'no');
     const sales = [await openSale(connection), await openSale(connection), await openSale(connection)];
     const owners = await Promise.all(sales.map((sale) => cluster.ownerOf(bucketKeys(at(sale)).stock)));
@@ -252,7 +252,7 @@ describe('contract: Redis cluster', () => {
   });
 });
 
-/** Makes purchases one after another, in several loops. */
+/** Makes purchases in several loops. */
 class Traffic {
   readonly deducted: { batch: Batch }[] = [];
   /** Batches that were not deducted. */

@@ -39,7 +39,7 @@ onEachFreshWorld<MovesWorld>('contract RefundRepository', MOVES_WORLDS, (world) 
   it('gives each refund to only one of many concurrent leases', async () => {
     const { paymentIds } = await owed(...Array.from({ length: 12 }, (_, index) => `u${index}`));
     const all = await Promise.all(Array.from({ length: 6 }, () => world.refunds.lease(4, LEASE_MS)));
-    // Refunds that a lease skipped while another lease had locked them.
+    // Leases skip refunds that another lease has locked.
     const rest = await world.refunds.lease(12, LEASE_MS);
     expect(idsOf([...all.flat(), ...rest])).to.have.members(paymentIds);
   });

@@ -26,7 +26,7 @@ onEachWorld<RepositoryWorld>('contract RepairRepository', WORLDS, (world) => {
       attempts: 6,
     });
 
-  it('raiseEpoch: raises the epoch by one or to the requested epoch, never back, with an audit entry each time', async () => {
+  it('raiseEpoch: only raises the epoch, by one or as requested, with an audit entry', async () => {
     const created = await world.sales.create(newSale());
     const { saleId } = created;
     expect(await world.repair.raiseEpoch(saleId, 1, 'ann')).to.deep.equal({ ...created, epoch: 2 });
@@ -78,7 +78,7 @@ onEachWorld<RepositoryWorld>('contract RepairRepository', WORLDS, (world) => {
     expect(raised.map((sale) => sale?.epoch)).to.have.members([2, 3, 4, 5]);
   });
 
-  it('claimReshard: allows one claim in the life of a sale, if it is open and has this number of buckets', async () => {
+  it('claimReshard: allows one claim per open sale with this number of buckets', async () => {
     const { saleId, buckets } = await world.sales.create(newSale());
     const reshard = { from: buckets, to: buckets * 8 };
     const claim = (parts = reshard): Promise<boolean> => world.repair.claimReshard(saleId, parts, 'keeper', 12_345);

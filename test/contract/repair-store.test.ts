@@ -38,7 +38,7 @@ onEachWorld<StoreWorld>('contract RepairStore', STORE_WORLDS, (world) => {
     return answers.map((answer) => answer?.outcome ?? null);
   };
 
-  it('requests a repair if a call needs an untrusted sale, once for any number of calls, until the request is answered [T10, M9]', async () => {
+  it('requests one repair for any number of calls that need an untrusted sale [T10, M9]', async () => {
     const { saleId } = sale;
     const isAsked = async (): Promise<boolean> => (await world.repair.asked(100_000)).includes(saleId);
     const batch = batchOf(sale, purchasesOf('u1'));
@@ -127,7 +127,7 @@ onEachWorld<StoreWorld>('contract RepairStore', STORE_WORLDS, (world) => {
       expect(await lock('four')).to.equal('busy');
     });
 
-    it('ignores a lease that ends later than a full lease could, because the server clock was set back [R10]', async () => {
+    it('ignores a lease that ends too late because the server clock was set back [R10]', async () => {
       await lock('one');
       await world.stretchLease(firstBucket(sale), 3_600_000);
       expect(await lock('two')).to.equal('locked');
@@ -230,7 +230,7 @@ onEachWorld<StoreWorld>('contract RepairStore', STORE_WORLDS, (world) => {
       expect(await world.stock.deduct(unknown), 'a copy that comes late').to.deep.equal({ outcome: 'stale_epoch' });
     });
 
-    it('loads a bucket that was lost completely, after lock creates it and warm leaves it alone [R5]', async () => {
+    it('loads a completely lost bucket, which lock creates and warm leaves alone [R5]', async () => {
       sale = saleOf({ limitPerBuyer: 4 }, await world.nowMs());
       expect(await lock('one')).to.equal('locked');
       expect(await world.repair.statusOf([firstBucket(sale)])).to.deep.equal([

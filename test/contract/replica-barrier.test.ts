@@ -10,7 +10,7 @@ import { redisServerBinary, startPrivateRedis, type PrivateRedis } from '../help
 import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { until } from '../chaos/harness/wait.js';
 
-/** Even on a busy machine, a replica answers within this time. */
+/** Enough for a replica on a busy machine. */
 const REPLICAS_MS = 1_500;
 
 async function openSale(connection: RedisConnection): Promise<Sale> {

@@ -89,7 +89,7 @@ async function endOrder(pool: MysqlPool, orderId: string, state: 'cancelled' | '
 export async function mysqlWorld(poolMax = 6, url = stackEnv().MYSQL_URL): Promise<MysqlWorld> {
   const server = { ...mysqlIn(stackEnv()), url };
   await migrate(server);
-  // Hundreds of calls wait for few connections here, and other suites use the disk too.
+  // Hundreds of calls wait for few connections here, and other suites use the disk.
   const pool = openMysqlPool({ ...server, poolMax, queryTimeoutMs: 5000, poolWaitMs: 60_000, lockWaitSeconds: 1 });
   const triggers: string[] = [];
   return {
@@ -145,7 +145,7 @@ export async function mysqlWorld(poolMax = 6, url = stackEnv().MYSQL_URL): Promi
   };
 }
 
-/** Copies the migrated tables. A dozen files need them, and running all migrations takes seconds. */
+/** Copies the migrated tables for a dozen files, because running all migrations takes seconds. */
 async function copySchema(server: MysqlPool, name: string): Promise<void> {
   await migrate(mysqlIn(stackEnv()));
   const sql = 'SELECT table_name AS `table` FROM information_schema.tables WHERE table_schema = DATABASE()';
@@ -157,7 +157,7 @@ async function copySchema(server: MysqlPool, name: string): Promise<void> {
   await server.execute(`INSERT INTO ${name}.sale_calendar (id) SELECT id FROM sale_calendar`);
 }
 
-/** Does the same in its own database, for tests that act on whole tables. The test user may create `seckill_…`. */
+/** Opens repositories on their own database, for tests of whole tables. The test user may create `seckill_…`. */
 export async function ownMysqlWorld(poolMax = 6): Promise<MysqlWorld & { readonly url: string }> {
   const server = openMysqlPool({ ...mysqlIn(stackEnv()), poolMax: 1, queryTimeoutMs: 20_000 });
   const name = `seckill_own_${randomBytes(6).toString('hex')}`;

@@ -42,7 +42,7 @@ onEachWorld<StoreWorld>('contract resharded sale', STORE_WORLDS, (world) => {
   };
   const order = liveOrderOf;
 
-  /** Reshards as the repair does. @param pending the batches in `pending` */
+  /** Reshards as the repair does. @param pending batches in `pending` */
   const reshard = async (...pending: Batch[]): Promise<void> => {
     const rebuiltRequests = new RebuiltRequests(sale);
     const refs = bucketRefsOf(sale);

@@ -19,7 +19,7 @@ describe('database restored to an earlier moment', () => {
     return BigInt((await world.pool.execute(sql)).insertId);
   };
 
-  it('raises the epoch of every sale that Redis or the broker may know far above any earlier epoch', async () => {
+  it('raises the epoch of every sale far above any epoch that Redis or the broker knows', async () => {
     const draft = await world.sales.create(newSale());
     const open = await world.sales.create(newSale());
     await world.sales.move(open.saleId, 'warm');
@@ -65,7 +65,7 @@ describe('database restored to an earlier moment', () => {
     expect(await runs.lease(saleId, 'next', 60_000)).to.include({ outcome: 'held' });
   });
 
-  it('publishes the restored rules under a version above any version that an API may know', async () => {
+  it('publishes the restored rules under a higher version than any API may know', async () => {
     const rules = createRuleRepository(world.pool);
     const { rulesVersion: none } = await markRestored(world.pool, 'ann');
     expect(await rules.current()).to.deep.equal({ version: none, rules: {}, canary: null });

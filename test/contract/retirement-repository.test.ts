@@ -31,7 +31,7 @@ onEachWorld<RepositoryWorld>('contract RetirementRepository', WORLDS, (world) =>
     expect(first).to.be.lessThan(second as number);
   });
 
-  it('due: for a sale that closed before the end of its window, counts from its closing', async () => {
+  it('due: counts from the closing of a sale that closed before its window ended', async () => {
     const early = await closedSale({
       opensAtMs: world.clock.nowMs(),
       closesAtMs: world.clock.nowMs() + 400 * DAY_MS,
@@ -41,7 +41,7 @@ onEachWorld<RepositoryWorld>('contract RetirementRepository', WORLDS, (world) =>
     expect(await found(world.retirement.due(10, 10_000), early)).to.have.length(1);
   });
 
-  it('retire: retires a closed sale once, only in the epoch that was compared, and removes it from the lists [R10]', async () => {
+  it('retire: retires and unlists a closed sale once, only in the compared epoch [R10]', async () => {
     const sale = await closedSale(over(8));
     const draft = await world.sales.create(newSale(over(8)));
     expect(await world.retirement.retire(draft, 'keeper')).to.equal(false);

@@ -17,7 +17,7 @@ import { pause, until } from '../chaos/harness/wait.js';
 const log = silentLog;
 const metrics = createChannelMetrics(new Registry());
 const NOWHERE = '127.0.0.1:1';
-/** Keepalive every 20 s with 5 s for its response, an immediate reconnect, and a margin. */
+/** A keepalive every 20 s, 5 s for its response, and a margin. */
 const HALF_OPEN_HEALED_MS = 35_000;
 
 const openChannel = (endpoint: string) =>
@@ -57,7 +57,7 @@ describe('rocketmq connection', () => {
     const group = 'seckill-no-such-group';
     const source = await createDeliverySource({ ...broker, topic: TOPICS.redrive, group, invisibleMs: 10_000, log });
     try {
-      // not at the start, because the broker would check the group then
+      // later, because the broker checks the group at the start
       const error = await failureOf(source.receive(1));
       expect(error.message).to.include(group).and.include('does not exist').and.include('`seckill topics`');
     } finally {

@@ -16,7 +16,7 @@ interface World {
   close(): Promise<void>;
 }
 
-/** Differs from the key of the product, because an API in another test would use the rules announced here. */
+/** Not the key of the product, because APIs of other tests would use the rules announced here. */
 const freshKey = (): string => `sk:{entry}:rules:${randomBytes(6).toString('hex')}`;
 
 async function redisWorld(url = stackEnv().REDIS_URL): Promise<World> {
@@ -36,7 +36,7 @@ onEachWorld<World>('contract RuleBroadcast', WORLDS, (world) => {
   let broadcast: RuleBroadcast;
   beforeEach(() => (broadcast = world.fresh()));
 
-  it('counts as older than every version, even 0, while it is empty', async () => {
+  it('counts as older than every version, even 0, while no rules are announced', async () => {
     expect(await broadcast.newerThan(0)).to.deep.equal({ is: 'behind' });
     expect(await broadcast.newerThan(3)).to.deep.equal({ is: 'behind' });
   });
@@ -89,7 +89,7 @@ describe('rule broadcast on redis', () => {
     expect(update).to.deep.equal({ is: 'newer', stored: { version: 7, rules: 'no json', canary: null } });
   });
 
-  it('sends readers to MySQL when the previous release announced newer rules, which may have a canary', async () => {
+  it('sends readers to MySQL when the previous release announced newer rules', async () => {
     const key = freshKey();
     const broadcast = createRuleBroadcast(connection, key);
     await broadcast.announce(announced(6));

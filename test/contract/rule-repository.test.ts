@@ -19,7 +19,7 @@ async function memoryWorld(): Promise<World> {
   return { store, audited: async () => store.audited, close: async () => undefined };
 }
 
-/** Own database, because all clients share one version of the rules, and an API in another test would use it. */
+/** Own database, because APIs of other tests would use these rules. */
 async function mysqlWorld(): Promise<World> {
   const { pool, close } = await ownMysqlWorld();
   return {
@@ -104,7 +104,7 @@ onEachFreshWorld<World>('contract RuleRepository', WORLDS, (world) => {
     expect(await world.store.current()).to.deep.equal({ version: 2, rules: denying('eve'), canary: null });
   });
 
-  it('audits a canary by its own action with what the keeper counted, and tells the age of a version', async () => {
+  it('audits a canary with the counts of the keeper, and returns the age of a version', async () => {
     const more = { since: 1, why: 'refused_more', tried: { accepted: 140, refused: 60 } };
     await world.store.store(denying('eve'), 0, 'keeper', { action: 'rules.canary_rolled_back', more });
     expect(await world.audited()).to.deep.equal([

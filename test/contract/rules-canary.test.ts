@@ -59,7 +59,7 @@ describe('rules beside a release without canaries', () => {
     return text;
   };
 
-  it('are the rules in force, in the same form as ever, while a canary runs', async () => {
+  it('are the rules in force, in their old form, while a canary runs', async () => {
     const current = await begin();
     for (const text of [await inMysql(), await inRedis()]) {
       const { lists } = previousRules.parse(JSON.parse(text));

@@ -19,7 +19,7 @@ describe('contract: rows of an order on MySQL', () => {
   const count = async (sql: string): Promise<number> =>
     Number((await world.pool.query<{ n: string }>(`SELECT COUNT(*) AS n FROM ${sql}`))[0]?.n);
 
-  /** Tables with this column, except tables of findings, whose rows may belong to no order of ours. */
+  /** Returns tables with this column, except tables of findings, whose rows may belong to no order. */
   async function tablesWith(column: string): Promise<string[]> {
     const rows = await world.pool.query<{ name: string }>(
       `SELECT table_name AS name FROM information_schema.columns WHERE table_schema = DATABASE() AND column_name = ?`,
@@ -28,7 +28,7 @@ describe('contract: rows of an order on MySQL', () => {
     return rows.map(({ name }) => name).filter((name) => name !== 'payment_cases' && name !== 'witness_findings');
   }
 
-  /** Fills every table that has rows of orders: in an open sale, then in a sale whose orders are archived. */
+  /** Fills every table with rows of orders, of an open sale and of an archived sale. */
   async function fillTables(): Promise<void> {
     const refunds = createOrderRefunds(world.pool, { clock: systemClock });
     const refunded = async (order: Order): Promise<void> => {

@@ -76,7 +76,7 @@ onEachWorld<World>('contract SaleEdits', WORLDS, (world) => {
     ]);
   });
 
-  it('refuses to lower a stock that MySQL has sold in the meantime, and returns the units to Redis by another edit', async () => {
+  it('refuses to remove units that MySQL has sold, and returns them to Redis by another edit', async () => {
     const it = await sale('open', { stock: 10 });
     const down = await begin(it, { stock: 1 });
     await world.putSold(it.saleId, 2);
@@ -106,7 +106,7 @@ onEachWorld<World>('contract SaleEdits', WORLDS, (world) => {
     expect(both.map(({ outcome }) => outcome).sort()).to.deep.equal(['begun', 'busy']);
   });
 
-  it('repeats taking units for an older epoch, but does not repeat adding them', async () => {
+  it('takes units for an older epoch again, but does not add units again', async () => {
     const it = await sale('open');
     const down = await begin(it, { stock: 5 });
     await world.raiseEpoch(it.saleId);
@@ -121,7 +121,7 @@ onEachWorld<World>('contract SaleEdits', WORLDS, (world) => {
     expect([await world.edits.finish(up), await stockOf(it)]).to.deep.equal(['done', 7]);
   });
 
-  it('edits a draft at once, and begins an epoch for changes that Redis would have to load', async () => {
+  it('edits a draft at once, and begins an epoch for changes that Redis must load', async () => {
     const it = await sale('draft');
     const closesAtMs = it.closesAtMs + 1000;
     for (const [change, epoch] of [
@@ -140,7 +140,7 @@ onEachWorld<World>('contract SaleEdits', WORLDS, (world) => {
     expect(await audited(it)).to.have.length(5);
   });
 
-  it('changes nothing on a forbidden edit, and leaves the sale itself out of its calendar check', async () => {
+  it('changes nothing on a forbidden edit, and checks the calendar without the sale itself', async () => {
     const sku = `sku-${randomBytes(4).toString('hex')}`;
     const [it, other] = [await sale('open', { sku }), await sale('draft', { sku })];
     const errors = [{ field: 'closesAt', message: 'no.' }];
@@ -190,7 +190,7 @@ onEachWorld<World>('contract SaleEdits', WORLDS, (world) => {
 });
 
 describe('contract ReconcileRepository on mysql: restock', () => {
-  it('shows an edit while it runs, and afterwards its result', async () => {
+  it('shows a running edit, and afterwards its result', async () => {
     const world = await mysqlWorld();
     const edits = createSaleEdits(world.pool);
     const reconcile = createReconcileRepository(world.pool);
@@ -218,7 +218,7 @@ onEachWorld<StoreWorld>('contract SaleStore.edit', STORE_WORLDS, (world) => {
     return found && [found.unitsLeft, found.closesAtMs - closesAtMs];
   };
 
-  it('adds and removes units and sets the end of the window once per edit, while the sale sells', async () => {
+  it('changes units and the end of the window once per edit, while the sale sells', async () => {
     const sale = await openSale(world, { stock: 10 });
     expect([await edit(sale, 7, 5), await edit(sale, 7, 5), await read(sale)]).to.deep.equal(['done', 'done', [15, 7]]);
     await world.stock.deduct(batchOf(sale, purchasesOf('u1*2')));

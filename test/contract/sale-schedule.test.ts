@@ -29,7 +29,7 @@ onEachWorld<RepositoryWorld & { readonly schedule: SaleSchedule }>('contract Sal
   const MANY = 100_000;
   const idsOf = (found: readonly Sale[]): Set<string> => new Set(found.map(({ saleId }) => saleId));
 
-  /** Opens and closes this many minutes from now. The sale warms up ten minutes earlier. */
+  /** Creates a sale that opens and closes this many minutes from now, and warms up ten minutes earlier. */
   async function sale(opens: number, closes: number, state: SaleState, parts: Partial<NewSale> = {}): Promise<Sale> {
     const nowMs = Date.now();
     const window = { opensAtMs: nowMs + opens * MINUTE_MS, closesAtMs: nowMs + closes * MINUTE_MS };
@@ -118,7 +118,7 @@ onEachWorld<RepositoryWorld & { readonly schedule: SaleSchedule }>('contract Sal
     ]);
   });
 
-  it('coming: returns unclosed sales that open in time, by opening time; sales that are over take no places in the list', async () => {
+  it('coming: returns unclosed sales by opening time, and no sale that is over', async () => {
     const missed = await sale(-120, -60, 'draft');
     const wanted = [await sale(-60, 60, 'open'), await sale(1, 60, 'draft', { warmBeforeMs: null })];
     const other = [await sale(3, 60, 'draft'), await sale(-60, 60, 'closed')];

@@ -11,15 +11,12 @@ import { found, pause, until } from '../chaos/harness/wait.js';
 import { PrivateCluster } from '../helpers/private-cluster.js';
 
 const BROKERS = ['broker-a', 'broker-b'];
-/** A silent broker costs 2 s, and a view contacts each broker once before anything else. */
+/** A silent broker costs a view 2 s, because the view first contacts each broker once. */
 const SAID_WITHIN_MS = 20_000;
-/** Lasts as long as a full garbage collection, which is longer than a request waits. */
+/** As long as a full garbage collection, and longer than a request waits. */
 const PAUSE_MS = 2_500;
 const LOOKS = 8;
-/**
- * Each view asks for every topic. More concurrent views would keep the live broker from answering in time on a small
- * machine.
- */
+/** Each view asks for every topic, and more concurrent views would overload a small machine. */
 const LOOKS_AT_A_KILL = 3;
 
 describe('inspection of several brokers', () => {
@@ -29,7 +26,7 @@ describe('inspection of several brokers', () => {
   before(async () => {
     cluster = await PrivateCluster.start(BROKERS);
     await applyTopics(
-      // The first name server does not answer, so the next is asked.
+      // The first name server does not answer.
       { namesrvAddr: `127.0.0.1:1;${cluster.namesrvAddr}`, cluster: null, credentials: null },
       readTopicLists(),
     );
@@ -46,7 +43,7 @@ describe('inspection of several brokers', () => {
   const inspect = (): RocketmqInspection =>
     new RocketmqInspection(cluster.namesrvAddr, null, { onDown: ({ name }) => heard.push(name) });
   const downOf = ({ name, down }: BrokerReport): string => `${name}: ${down ?? 'up'}`;
-  /** Makes a request that must not wait for an unreachable broker. */
+  /** Requests a view, which must not wait for an unreachable broker. */
   async function look(): Promise<{
     readonly brokers: string[];
     readonly queues: number | undefined;
@@ -58,9 +55,7 @@ describe('inspection of several brokers', () => {
     return { brokers: brokers.map(downOf), queues, tookMs: performance.now() - begunMs };
   }
 
-  /**
-   * Returns the first view in which these brokers answer. A busy machine may delay them for longer than a view waits.
-   */
+  /** Returns the first view in which these brokers answer, because a busy broker may be late. */
   const lookUntilUp = (prefix: string) =>
     found(`${prefix} answers`, async () => {
       heard = [];
@@ -97,7 +92,7 @@ describe('inspection of several brokers', () => {
     const looks: Promise<unknown>[] = [];
     for (let nth = 0; nth < LOOKS; nth++) {
       looks.push(inspection.status(OWN_GROUPS).catch((error: unknown) => error));
-      await pause(tookMs / LOOKS); // so that the views have reached different requests when the broker pauses
+      await pause(tookMs / LOOKS); // so that the pause hits different requests of the views
     }
     await cluster.signal('broker-b', 'SIGSTOP');
     await pause(PAUSE_MS);
@@ -106,7 +101,7 @@ describe('inspection of several brokers', () => {
     await until('it answers again', answersWhole);
   });
 
-  it('continues without a broker that dies during a request, and names it even if the name server has forgotten it', async () => {
+  it('continues without a broker that dies during a request, and names that broker', async () => {
     expect((await lookUntilUp('broker-')).queues).to.equal(16);
     const ofApi = openBroker(loadConfig(['repair', 'brokerAccess'], { NAMESRV_ADDR: cluster.namesrvAddr }));
     expect((await ofApi.brokerViews?.topics())?.down).to.deep.equal([]);

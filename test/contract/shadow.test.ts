@@ -56,7 +56,7 @@ describe('a shadow of the workers on MySQL', () => {
     return { fields, purchases: shadow.result.purchases };
   }
 
-  it('plans the rows that the workers wrote, whatever became of each purchase', async () => {
+  it('plans the rows that the workers wrote, whatever the result of each purchase', async () => {
     const [plain, single, small] = [
       await world.sales.create(newSale({ limitPerBuyer: 5 })),
       await world.sales.create(newSale({ limitPerBuyer: 1 })),
@@ -87,7 +87,7 @@ describe('a shadow of the workers on MySQL', () => {
     expect(await compare(...batches)).to.deep.equal({ fields: [], purchases: 14 });
   });
 
-  it('names what differs in a row, and a row that is not there', async () => {
+  it('names the differing fields of a row, and a missing row', async () => {
     const sale = await world.sales.create(newSale({ limitPerBuyer: 5 }));
     const batch = batchOf(sale, [{ ...purchaseOf('ann'), metadata: { size: 'L' } }, ...purchasesOf('bob', 'cid')]);
     await record(batch);

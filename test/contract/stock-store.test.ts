@@ -25,7 +25,7 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       expect(await world.stock.acceptedBuyerCount(firstBucket(sale))).to.equal(0);
     });
 
-    it('counts purchases in order, so that a later one does not find units that an earlier one needs', async () => {
+    it('gives units to purchases in order, so that a later purchase may find none', async () => {
       const sale = await openSale(world, { stock: 3, limitPerBuyer: 2 });
       const purchases = purchasesOf('u1/a*2', 'u1/b', 'u2*2', 'u3', 'u4');
       const { answers } = await world.stock.precheck(firstBucket(sale), purchases);
@@ -97,7 +97,7 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       expect(await unitsLeft(sale)).to.equal(0);
     });
 
-    it('returns `errored` for a body that the script cannot decode, takes nothing, and stays undecided until resolve [G14]', async () => {
+    it('returns `errored` for an undecodable body, takes nothing, and stays undecided until resolve [G14]', async () => {
       const sale = await openSale(world, { stock: 5 });
       const noting = (metadata: Record<string, string>) => [...purchasesOf('u1'), { ...purchaseOf('u2'), metadata }];
       const halves = ['\ud800', '\udfff', '\udc00\ud800', 'a\ud83d', '\udc00b', '\ud83d\ud83d\ude00'];
@@ -130,7 +130,7 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       );
     });
 
-    it('takes nothing if a batch does not fit, and names the purchases that do not fit (SOLD_OUT) [G1]', async () => {
+    it('takes nothing if a batch does not fit, and names the surplus purchases (SOLD_OUT) [G1]', async () => {
       const sale = await openSale(world, { stock: 3 });
       const verdict = await deduct(sale, 'u1*2', 'u2*2', 'u3');
       expect(verdict.outcome).to.equal('refused');
@@ -139,7 +139,7 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       expect(await world.stock.acceptedBuyerCount(firstBucket(sale))).to.equal(0);
     });
 
-    it('refuses a purchase late if its key or limit was used up since the precheck [G2]', async () => {
+    it('refuses a purchase if its key or limit was used up after the precheck [G2]', async () => {
       const sale = await openSale(world);
       const first = batchOf(sale, purchasesOf('u1/a*2', 'u2/k'));
       await world.stock.deduct(first);
@@ -223,14 +223,14 @@ onEachWorld<StoreWorld>('contract StockStore', STORE_WORLDS, (world) => {
       expect(await unitsLeft(sale)).to.equal(10);
     });
 
-    it('gives no answer if it may not write, because the sale is missing or in an earlier epoch', async () => {
+    it('gives no answer, and writes nothing, if the sale is missing or in an earlier epoch', async () => {
       const sale = await openSale(world, { epoch: 2 });
       const later = batchOf({ ...sale, epoch: 3 }, purchasesOf('u1'));
       expect(await world.stock.resolve(later)).to.equal('no_answer');
       expect(await world.stock.resolve(batchOf(saleOf(), purchasesOf('u1')))).to.equal('no_answer');
     });
 
-    it('returns `outlived` and writes no marker if the sale was rebuilt, because the marker may have been lost [R4]', async () => {
+    it('returns `outlived`, and writes no marker, if the sale was rebuilt [R4]', async () => {
       const sale = await openSale(world, { epoch: 2 });
       const older = batchOf({ ...sale, epoch: 1 }, purchasesOf('u1'));
       expect(await world.stock.resolve(older)).to.equal('outlived');

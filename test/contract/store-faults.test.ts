@@ -27,7 +27,7 @@ interface FaultyWorld {
   close(): Promise<void>;
 }
 
-/** Long enough for a busy machine to send a reply that is not held back. */
+/** Enough for a reply on a busy machine. */
 const REPLY_TIMEOUT_MS = 1000;
 
 async function memoryWorld(): Promise<FaultyWorld> {
@@ -52,7 +52,7 @@ async function redisWorld(): Promise<FaultyWorld> {
     ...createBatchStore(connection),
   };
   const isReady = (): boolean => redis.status === 'ready';
-  /** A connection that lost a reply is unusable, because the next reply would be mistaken for the lost one. */
+  /** After a lost reply, a connection would mistake the next reply for the lost reply. */
   const reconnect = async (): Promise<void> => {
     proxy.reset();
     await until('the connection broke', () => !isReady(), { everyMs: 1 });
@@ -100,7 +100,7 @@ onEachWorld<FaultyWorld>('contract: silent Redis', WORLDS, (world) => {
   });
 
   const openSale = async () => {
-    const sale = saleOf({ stock: 5, opensAtMs: 1 }); // The clock in memory shows another time.
+    const sale = saleOf({ stock: 5, opensAtMs: 1 }); // The memory store has its own clock.
     await store.warm(sale);
     await store.setState(sale, 'open');
     return { sale, at: { saleId: sale.saleId, bucket: 0 } };
@@ -115,7 +115,7 @@ onEachWorld<FaultyWorld>('contract: silent Redis', WORLDS, (world) => {
     expect(error).to.include({ dependency: 'redis', retryable: true });
   };
 
-  it('returns `outcome_unknown` if the reply of a deduct is lost; it ran once, and resolve knows it [T8]', async () => {
+  it('returns `outcome_unknown` if the reply of a deduct is lost, but resolve returns `deducted` [T8]', async () => {
     const { sale, at } = await openSale();
     const batch = batchOf(sale, purchasesOf('u1*2'));
     const verdict = await world.losingReply('deduct_reply_lost', () => store.deduct(batch));
@@ -124,7 +124,7 @@ onEachWorld<FaultyWorld>('contract: silent Redis', WORLDS, (world) => {
     expect((await store.readSale(at))?.unitsLeft, 'the units of one deduct').to.equal(3);
   });
 
-  it('returns `outcome_unknown` if the reply of a refusal is lost; resolve returns aborted [G4]', async () => {
+  it('returns `outcome_unknown` if the reply of a refusal is lost, but resolve returns `aborted` [G4]', async () => {
     const { sale, at } = await openSale();
     const batch = batchOf(sale, purchasesOf('u1*2', 'u2*2', 'u3*2'));
     const verdict = await world.losingReply('deduct_reply_lost', () => store.deduct(batch));
@@ -167,7 +167,7 @@ onEachWorld<FaultyWorld>('contract: silent Redis', WORLDS, (world) => {
     expect((await certainEntry(store.findRequest(at, 'u1', 'k1')))?.state, 'nothing of it happened').to.equal('held');
   });
 
-  it('completes markRecorded or release if only the reply is lost; a repeat changes nothing', async () => {
+  it('completes markRecorded or release once if a reply is lost and the call repeated', async () => {
     const { sale, at } = await openSale();
     const batch = batchOf(sale, purchasesOf('u1*2'));
     await store.deduct(batch);
@@ -180,7 +180,7 @@ onEachWorld<FaultyWorld>('contract: silent Redis', WORLDS, (world) => {
 
     const release = releaseOf(at, 'u1', '101');
     expectFault(await faultOf(world.losingReply('release_reply_lost', () => store.release([release]))));
-    // The lost reply may belong to the read before the script. Then the release runs only now.
+    // If the lost reply belongs to the read before the script, the release runs only now.
     await store.release([release]);
     expect(await store.release([release])).to.deep.equal(['nothing']);
     expect((await store.readSale(at))?.unitsLeft).to.equal(5);

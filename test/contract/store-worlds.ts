@@ -37,7 +37,7 @@ import { redisIn } from '../helpers/servers.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import type { Sale } from '../../src/core/sale.js';
 
-/** All stores in Redis for the contract suites, on a server, on a cluster and in memory. */
+/** All stores of Redis for the contract suites: on a server, on a cluster and in memory. */
 export interface StoreWorld {
   readonly stock: StockStore;
   readonly sales: SaleStore;
@@ -59,14 +59,14 @@ export interface StoreWorld {
   restart(ref: BucketRef): Promise<void>;
   /** Ends the repair lease of this bucket. */
   endLease(ref: BucketRef): Promise<void>;
-  /** Moves the end of a repair lease later by this time, as if the clock had been set back. */
+  /** Delays the end of a repair lease, as if the clock had been set back. */
   stretchLease(ref: BucketRef, byMs: number): Promise<void>;
   /** Removes the marker of a batch. */
   removeMarker(batch: Batch): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Lifetime of a sale snapshot: short enough for a test to wait for its end, and long enough for a busy machine. */
+/** Short enough to wait for the end of a snapshot, and long enough for a busy machine. */
 export const SNAPSHOT_TTL_MS = 2_000;
 
 async function memoryWorld(): Promise<StoreWorld> {
@@ -101,7 +101,7 @@ async function memoryWorld(): Promise<StoreWorld> {
   };
 }
 
-/** @param url URL of a server that belongs to this file. Defaults to the server of the stack. */
+/** @param url of a server that belongs to this file; defaults to the server of the stack */
 async function redisWorld(url?: string): Promise<StoreWorld> {
   const server = url === undefined ? redisIn(stackEnv()) : { url };
   const options = { ...server, replyTimeoutMs: 5000, connectTimeoutMs: 3000 };
@@ -123,7 +123,7 @@ async function redisWorld(url?: string): Promise<StoreWorld> {
     nowMs: () => serverNowMs(connection.redis, 'any'), // All servers of a test are on this host.
     elapse: (ms) => sleep(ms),
     restart: async (ref) => {
-      const { sale } = bucketKeys(ref); // the run id of the server cannot change, so the run id of the bucket changes
+      const { sale } = bucketKeys(ref); // instead of the run id of the server, which cannot change
       for (const stamp of ['run_id', 'repair_run']) {
         if (await connection.redis.hexists(sale, stamp)) await connection.redis.hset(sale, stamp, 'another');
       }

@@ -15,7 +15,7 @@ describe('TraceRepository on mysql', () => {
     ({ saleId } = await draftSale({ admin: world.sales }));
   });
 
-  let lastId = 1n << 60n; // Too large for a double.
+  let lastId = 1n << 60n; // too large for a double
   /** @returns order id and batch id */
   async function insert(userId: string, requestId: string, batchId = randomBytes(12).toString('hex'), sale = saleId) {
     const orderId = String(++lastId);
@@ -32,7 +32,7 @@ describe('TraceRepository on mysql', () => {
     return { orderId, batchId };
   }
 
-  it('finds distinct purchases by order id, by batch id, and by request id of a buyer, and narrows the result', async () => {
+  it('finds distinct purchases by order id, batch id or request id of a buyer, and narrows the result', async () => {
     const repository = createTraceRepository(world.pool);
     const { batchId, orderId } = await insert('ann', 'f1');
     await insert('bob', 'f1', batchId);
@@ -81,7 +81,7 @@ describe('TraceRepository on mysql', () => {
     expect(await traceOf('dan', 't4')).to.equal(null);
   });
 
-  it('finds rows of a worker by trace id, and stores no trace id for a purchase without one', async () => {
+  it('finds rows of a worker by trace id, and stores none for an untraced purchase', async () => {
     const traceId = randomBytes(16).toString('hex');
     const orders = createOrderRepository(world.pool);
     const batch = batchOf({ saleId }, [{ ...purchaseOf('eve/x1'), traceId }, purchaseOf('fay/x2')]);
@@ -118,7 +118,7 @@ describe('TraceRepository on mysql', () => {
     }
   });
 
-  it('searches only the newest orders across all sales, however long the table is, but all orders of one sale', async () => {
+  it('searches all orders of one sale, but only the newest orders of all sales', async () => {
     await insert('old', 'b1');
     await Promise.all(Array.from({ length: 30 }, (_, index) => insert(`u${index}`, 'b2')));
     const found = async (search: { readonly saleId?: string }, windowRows: number): Promise<number> =>

@@ -61,7 +61,7 @@ describe('TraceStore on redis', () => {
     expect(await trace.entryOf(ref, 'u1', 'k1'), 'also after a restart').to.deep.equal(ordered);
   });
 
-  it('returns waiting batches that have a trace id, with their bodies, until they are recorded or parked', async () => {
+  it('returns traced batches with their bodies until they are recorded or parked', async () => {
     const { sale, ref } = await openSale(1000);
     const [stock, batches, trace] = [
       createStockStore(redis, silentLog),
@@ -82,7 +82,7 @@ describe('TraceStore on redis', () => {
     expect(await trace.pendingWith({ saleId: '1', bucket: 7 }, traceId)).to.deep.equal([]);
   });
 
-  it('returns the buyers of a request id, matching whole ids only, among any number of other requests', async () => {
+  it('returns the buyers of exactly one request id among any number of requests', async () => {
     const { sale, ref } = await openSale(5000);
     const many = Array.from({ length: 900 }, (_, index) => `u${index}/k${index}`);
     const alike = ['ann/k1x', 'bob/xk1', 'k1/other', 'cid/K1'];

@@ -24,7 +24,7 @@ onEachWorld<StoreWorld>('contract TransferStore', STORE_WORLDS, (world) => {
     return { from: parts?.from ?? FROM, to: parts?.to ?? TO, seq: answer.seq, units: answer.units };
   };
 
-  it('moves units from one bucket to another in three steps, and counts the units at each step [R12]', async () => {
+  it('moves units between two buckets in three steps, and counts the units at each step [R12]', async () => {
     const sale = await openSale(world, { stock: 20, buckets: 2 });
     expect((await statesOf(sale)).map(({ outgoing: out, incoming }) => [out, incoming.size])).to.deep.equal([
       [[], 0],
@@ -46,7 +46,7 @@ onEachWorld<StoreWorld>('contract TransferStore', STORE_WORLDS, (world) => {
     expect(await unitsOf(sale)).to.deep.equal([5, 15]);
   });
 
-  it('transferOut: moves half of the units, rounded up, or the needed units if more, but never more than there are', async () => {
+  it('transferOut: moves half of the units, or more if needed and available', async () => {
     for (const [stock, least, units] of [
       [9, 1, 5] as const,
       [9, 7, 7] as const,
@@ -59,7 +59,7 @@ onEachWorld<StoreWorld>('contract TransferStore', STORE_WORLDS, (world) => {
     }
   });
 
-  it('transferOut: names the same units and takes no more for an open pair of buckets, and takes units for another pair', async () => {
+  it('transferOut: repeats an open transfer of a pair of buckets, and serves another pair', async () => {
     const sale = await openSale(world, { stock: 30, buckets: 3 });
     const first = await transferred(sale);
     expect(await transferred(sale, { least: 4 })).to.deep.equal(first);

@@ -14,7 +14,7 @@ onEachWorld<BrokerWorld>('contract WorkerProgress', BROKER_WORLDS, (world) => {
     source = await world.source(REDRIVES_COUNTED.topic, REDRIVES_COUNTED.group);
   });
 
-  it('reports whether all messages up to a moment were delivered to a worker, whether acked or not', async () => {
+  it('reports whether all messages up to a moment were delivered to a worker, even without acks', async () => {
     const channel = await world.redriveChannel();
     const progress = world.progress([REDRIVES_COUNTED]);
     const batches = [freshBatch(), freshBatch(), freshBatch()];
@@ -29,7 +29,7 @@ onEachWorld<BrokerWorld>('contract WorkerProgress', BROKER_WORLDS, (world) => {
       given.push(...(await source.receive(32)));
       return progress.haveReceived(ends);
     };
-    await until('all were given', receive); // In any order, without an ack.
+    await until('all were given', receive); // Receives in any order, without an ack.
     expect(await progress.unreceivedSales(ends)).to.deep.equal(new Set());
     await Promise.all(given.map((delivery) => delivery.ack()));
 

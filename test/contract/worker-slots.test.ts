@@ -10,7 +10,7 @@ import { onEachWorld } from './on-each-world.js';
 const unique = (): string => randomBytes(12).toString('base64url');
 
 onEachWorld<RepositoryWorld>('contract WorkerSlots', WORLDS, (world) => {
-  it('gives one slot to each owner, keeps it while it is renewed, and frees it when the owner leaves [D8]', async () => {
+  it('gives each owner a slot, which the owner keeps by renewing and frees by leaving [D8]', async () => {
     const [ann, bob] = [unique(), unique()];
     const first = await world.slots.acquire(ann, 60_000);
     const second = await world.slots.acquire(bob, 60_000);
@@ -36,7 +36,7 @@ onEachWorld<RepositoryWorld>('contract WorkerSlots', WORLDS, (world) => {
 });
 
 describe('WorkerSlots on mysql, with a separate table', () => {
-  it('returns when another owner left a slot, because that owner may have used times up to then [D8]', async () => {
+  it('returns the time up to which another owner may have used the slot [D8]', async () => {
     const world = await ownMysqlWorld();
     try {
       const { pool } = world;
@@ -57,9 +57,9 @@ describe('WorkerSlots on mysql, with a separate table', () => {
   });
 });
 
-// Other tests use the same table, so this test runs only in memory.
+// Other tests use the table, so this test runs only in memory.
 describe('WorkerSlots in memory', () => {
-  it('gives a slot to another owner only some time after the lease has ended, and lets the old owner renew it until then [D8]', async () => {
+  it('lets an owner renew an ended lease for a while before another owner gets the slot [D8]', async () => {
     const clock = new ManualClock();
     const slots = new MemoryWorkerSlots(clock);
     const all = Array.from({ length: 256 }, unique);

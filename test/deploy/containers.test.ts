@@ -22,7 +22,7 @@ import { runTool } from './tools.js';
 const run = promisify(execFile);
 const DEPLOY = join(REPO_DIR, 'deploy');
 
-/** Checks the files with common tools that need no daemon. */
+// Checks the files with tools that need no daemon.
 describe('Dockerfile, Compose and the files that they mount', () => {
   let folder: string;
   before(() => {
@@ -46,7 +46,7 @@ describe('Dockerfile, Compose and the files that they mount', () => {
     return copy;
   };
 
-  it('the Dockerfile passes hadolint, and a worse one does not', async function () {
+  it('hadolint accepts the Dockerfile and refuses a worse Dockerfile', async function () {
     expect(await runTool(this, 'hadolint', ['Dockerfile'])).to.deep.equal({ code: 0, output: '' });
     const worse = written('Dockerfile', 'FROM node\nRUN cd /app && sudo npm ci\n');
     expect((await runTool(this, 'hadolint', [worse])).output)
@@ -70,7 +70,7 @@ describe('Dockerfile, Compose and the files that they mount', () => {
     expect(bad.output).to.include('stop_grace');
   });
 
-  it('docker-compose accepts the file after prepare.sh, and before it fails with a message that names prepare.sh', async function () {
+  it('docker-compose accepts the file after prepare.sh, and otherwise fails and names prepare.sh', async function () {
     const copy = await prepared();
     const config = (...more: string[]) =>
       runTool(this, 'docker-compose', ['-f', join(copy, 'compose.yaml'), 'config', ...more], {
@@ -123,7 +123,7 @@ describe('Dockerfile, Compose and the files that they mount', () => {
       if (site !== 'nginx/site') {
         rmSync(join(conf, 'site'), { recursive: true });
         cpSync(join(copy, site), join(conf, 'site'), { recursive: true });
-        // names of containers do not resolve here
+        // container names do not resolve here
         const upstreams = join(conf, 'site/upstreams.conf');
         writeFileSync(upstreams, readFileSync(upstreams, 'utf8').replace(/api-\d/g, '127.0.0.1'));
       }
@@ -132,7 +132,7 @@ describe('Dockerfile, Compose and the files that they mount', () => {
       const work = join(copy, 'work');
       mkdirSync(work);
       const args = ['-t', '-e', 'stderr', '-p', `${work}/`, '-c', join(conf, 'nginx.conf')];
-      // through a pipe as in a container, since nginx cannot open /dev/stdout if it is a socket
+      // through a pipe, as in a container, because nginx cannot open a socket as /dev/stdout
       const piped = ['-c', '"$@" 2>&1 | cat', 'sh', found.path, ...args];
       const { stdout } = await run('sh', piped, { env: found.env });
       expect(stdout).to.include('test is successful').and.not.include('[warn]');
@@ -150,10 +150,7 @@ describe('Dockerfile, Compose and the files that they mount', () => {
   });
 });
 
-/**
- * Moves the site to free ports, because `nginx -t` opens them and may run without root. Drops IPv6 addresses if the
- * machine has no IPv6.
- */
+/** Moves the site to free ports, because `nginx -t` opens its ports. Drops IPv6 if the machine has none. */
 function listenWhereItMay(site: string): void {
   const free = new Map<string, number>();
   for (const name of readdirSync(site)) {

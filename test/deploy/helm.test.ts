@@ -11,7 +11,7 @@ import { keysOf } from '../guard/helm-settings.js';
 import { runTool, type ToolEnd } from './tools.js';
 
 const CHART = join(REPO_DIR, 'deploy/helm/seckill');
-/** The oldest version that the chart supports, one in between, and the newest that the validator knows. */
+/** The oldest version that the chart supports, a middle version, and the newest that the validator knows. */
 const KUBERNETES = ['1.30', '1.33', '1.37'];
 const PROGRAMS = ['api', 'worker', 'keeper'] as const;
 type Values = 'small' | 'full';
@@ -88,7 +88,7 @@ describe('the Helm chart', () => {
     });
 
     it(`renders manifests that Kubernetes ${KUBERNETES.join(', ')} accepts with ${values} values`, async function () {
-      // the validator has no schema of a PodMonitor, which Kubernetes itself does not define
+      // Kubernetes does not define a PodMonitor, so the validator has no schema of it
       const known = (await rendered(this, values)).filter(({ kind }) => kind !== 'PodMonitor');
       expect(known.length).to.be.above(10);
       const validated = (version: string, manifests: readonly object[]): Promise<ToolEnd> => {
@@ -136,7 +136,7 @@ describe('the Helm chart', () => {
     await rendered(this, 'small', set(least));
   });
 
-  it('mounts each file that a setting names, sets each variable once, and reads no secret from the Secret if it has a file', async function () {
+  it('mounts each file of a setting, sets each variable once, and prefers a file to the Secret', async function () {
     const pods = (await rendered(this, 'full')).flatMap(({ spec }) => spec.template?.spec ?? []);
     expect(pods.length).to.equal(4);
     const files = new Map<string, string[]>();
@@ -172,7 +172,7 @@ describe('the Helm chart', () => {
     expect(found).to.deep.equal([a, b, a]);
   });
 
-  it('upgrades program by program: a new chart changes only programs with a new tag', async function () {
+  it('changes only programs with a new tag when the chart is upgraded', async function () {
     const before = await rendered(this, 'small', 'image.tag=1.0.0');
     const next = join(folder, 'next');
     cpSync(CHART, next, { recursive: true });
@@ -297,7 +297,7 @@ describe('the Helm chart', () => {
     expect(out.map(({ port }) => port)).to.include.members([53, 3306, 6379, 26379, 8081, 9876, 10911, 443]);
   });
 
-  it('scrapes the named metrics ports with the token of the Secret, and names the program for alerts on missing programs', async function () {
+  it('scrapes the named metrics ports with the token of the Secret, and labels each program', async function () {
     const { spec, apiVersion } = named(await rendered(this, 'full'), 'PodMonitor');
     expect(apiVersion).to.equal('monitoring.coreos.com/v1');
     const credentials = { name: 'shop-seckill', key: 'METRICS_TOKEN' };

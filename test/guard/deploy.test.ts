@@ -183,7 +183,7 @@ describe('guard: deploy/compose.yaml', () => {
     configs: Record<string, { content: string }>;
   };
   const ofOurImage = Object.entries(services).filter(([, { image }]) => image?.startsWith('seckill:') === true);
-  /** Excludes the service that copies the dashboards: it runs no seckill command. */
+  /** Services that run a seckill command, unlike the copier of dashboards. */
   const ours = ofOurImage.filter(([, { command }]) => command !== undefined);
 
   it('gives each program the settings that it needs and no others', () => {
@@ -225,7 +225,7 @@ describe('guard: deploy/compose.yaml', () => {
         );
   });
 
-  it('scrapes every program under its name, and the shop through nginx; Grafana gets the dashboards of the image', () => {
+  it('scrapes every program by name and the shop through nginx, and gives Grafana the dashboards', () => {
     const { scrape_configs } = parse(read('deploy/compose/prometheus.yml')) as {
       scrape_configs: { static_configs: { labels: { program: string }; targets: string[] }[] }[];
     };
@@ -236,7 +236,7 @@ describe('guard: deploy/compose.yaml', () => {
     );
     const ofPrograms = programs.map(([name, { command: [kind = ''] = [] }]) => `${kind} ${name}:${port[kind]}`);
     expect(scraped).to.have.members([...ofPrograms, 'proxy nginx:8443']);
-    // A program answers monitoring only under a name that it listens on.
+    // A program must listen on the name that monitoring uses.
     for (const [name, { command, environment = {} }] of programs)
       expect(environment[command?.[0] === 'api' ? 'OPERATORS_HOST' : 'METRICS_HOST'], name).to.equal(name);
     const boards = parse(read('deploy/compose/grafana/boards.yml')) as { providers: { options: { path: string } }[] };
@@ -245,7 +245,7 @@ describe('guard: deploy/compose.yaml', () => {
     expect(services.boards?.entrypoint?.at(-1)).to.match(/^fs\.cpSync\('\/app\/dist\/boards', '\/boards',/);
   });
 
-  it('has docs/containers.md tell the doctor to accept exactly the risks of this setup', () => {
+  it('accepts in docs/containers.md exactly the risks that the doctor finds in this setup', () => {
     const page = read('docs/containers.md');
     const lists = [...page.matchAll(/--accept ([\w.,-]+)/g)].map(([, list]) => list?.split(',') ?? []);
     expect(lists.length).to.be.above(1);
@@ -279,7 +279,7 @@ describe('guard: deploy/compose.yaml', () => {
     expect(shells.length).to.be.above(10);
     for (const [name, script] of shells) {
       const [commandLine = ''] = script.split('<<EOF');
-      // An assignment VARIABLE="$$SECRET" before a command is not an argument.
+      // VARIABLE="$$SECRET" before a command is not an argument.
       const args = commandLine.replace(/(^|\s)[A-Z_]+="\$\$\w+"/g, '');
       expect(args, name).to.not.match(/\$\{?\$?\{?\w*(PASSWORD|SECRET|KEY)/);
     }

@@ -109,10 +109,10 @@ describe('guard: links and file names in the documentation', () => {
 });
 
 describe('guard: docs/buying.md', () => {
-  it('has one row for each code of a buyer route, with its status and whether a retry may help', () => {
+  it('has a row for each code of a buyer route, with status and advice on retries', () => {
     const codes = new Set(
       routesOf(ROUTES, 'buyers')
-        .filter(({ label }) => label !== 'payment' && label !== 'probe') // each has its own page
+        .filter(({ label }) => label !== 'payment' && label !== 'probe') // payments and orders have their own pages
         .flatMap((route) => route.codes),
     );
     const rows = [...read('docs/buying.md').matchAll(/^\| (\d{3}) \| `(\w+)` \| (yes|no) \|/gm)];

@@ -67,7 +67,7 @@ function wordsListed({ header }: Script): string[] {
   );
 }
 
-/** Returns every literal that a script may answer with, returned directly or stored as an answer. */
+/** Returns every literal that a script returns or stores as an answer. */
 function wordsInCode({ code }: Script): string[] {
   const places = [
     ...withoutComments(code).matchAll(/\breturn\b(.*)$/gm),
@@ -81,13 +81,13 @@ function wordsInCode({ code }: Script): string[] {
 /** Words that come from the marker itself. */
 const MARKERS = ['deducted', 'aborted', 'claimed'];
 
-/** Redis or its replicas did not answer, or the script failed. */
+/** Words of the adapter: Redis or its replicas did not answer, or the script failed. */
 type FromNoScript = 'outcome_unknown' | 'unreplicated' | 'errored';
 type Awaiting<F extends (...args: never[]) => unknown> = Awaited<ReturnType<F>>;
 
 /**
- * Lists all words of a union. The compiler checks that the list is complete, and the tests check that the script
- * returns exactly these words.
+ * Lists all words of a union. The compiler checks that the list is complete, and a test that the script returns exactly
+ * these words.
  */
 const allOf =
   <U extends string>() =>

@@ -7,17 +7,17 @@ import { en as buyerTexts } from '../../web/buyer/words/en.js';
 
 /** The files that define the texts do not count as uses. */
 const DICTIONARIES = /\/(?:en|zh)\.ts$/;
-/** Matches a part that is passed on as a whole, or whose text is chosen by a computed name. */
+/** Follows a part that is passed on as a whole or indexed by a computed name. */
 const TAKEN = '(?!\\??\\.\\w)';
 
 describe('guard: texts of the pages', () => {
   it('uses each console text somewhere', () => {
     const sources = sourceOf('web/console');
-    const answers = sourceOf('src') + sources; // words of the source select a text by its name
+    const answers = sourceOf('src') + sources; // a word in the source may select a text by its name
     const isShown = (part: string, text: string): boolean =>
       found(sources, `\\b${part}\\.${text}\\b`) ||
       (part !== 't' && found(sources, `\\b${part}\\b${TAKEN}`) && found(answers, `\\b${text}\\b`));
-    const ofForms = 't.rules.names'; // the test of the form of the rules compares them with its fields
+    const ofForms = 't.rules.names'; // another test compares the texts of the form with its fields
     const hidden = leavesOf(consoleTexts, 't').filter(([part, text]) => part !== ofForms && !isShown(part, text));
     expect(hidden.map((leaf) => leaf.join('.'))).to.deep.equal([]);
   });

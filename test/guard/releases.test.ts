@@ -21,19 +21,19 @@ type Outcomes = typeof outcomesModule;
 type Keys = typeof keysModule;
 type Migrations = typeof migrationsModule;
 
-/** Migrations that remove something the previous release has, each with the reason why its programs do not need it. */
+/** Migrations that remove parts of the previous schema, with the reason why the previous programs need none. */
 const TAKES_AWAY: Readonly<Record<string, string>> = {
   '0033-revoked-coupons': 'adds a word to a column of coupons, which the previous release does not know',
 };
 
-/** All changes that an ALTER may make, because programs of the previous release keep using the old schema. */
+/** All changes that an ALTER may make, because programs of the previous release expect the old schema. */
 const MAY_ADD: readonly RegExp[] = [
-  // their INSERT does not name the column
+  // the INSERT of older programs does not name the column
   /^ADD COLUMN \w+ (?=.*\b(NULL|DEFAULT|GENERATED)\b)(?!.*\bNOT NULL\b(?!.*\b(DEFAULT|GENERATED)\b))/is,
   /^ADD (KEY|INDEX) /i,
   /^(ALGORITHM|LOCK)\s*=/i,
 ];
-/** Rows may be added to tables that they read, and empty values may be filled. */
+/** Migrations may add rows and fill empty values. */
 const MAY_WRITE = /^\s*(INSERT|UPDATE|REPLACE)\b/i;
 
 /** @returns what is wrong with a statement of a new migration, as sentences */
@@ -110,7 +110,7 @@ describe('guard: compatibility with the previous release', () => {
     const events = await both<Events>('core/order-event.js', import('../../src/core/order-event.js'));
     const deadlines = await both<Deadlines>('core/payment-deadline.js', import('../../src/core/payment-deadline.js'));
     const orders = ['431234567890123456', '431234567890123457'];
-    // The other events concern only operators and reports of the newest api. They have their own version.
+    // Later events have their own version.
     const written = FIRST_TYPES.map((type) => {
       return {
         eventId: '41-x',
@@ -176,7 +176,7 @@ describe('guard: compatibility with the previous release', () => {
   });
 });
 
-/** The parts of a purchase that make up an order. Not every release includes the trace. */
+/** The parts of a purchase that make up an order, without the trace, which not every release has. */
 const boughtIn = ({ userId, requestId, quantity, metadata }: Purchase) =>
   withoutUndefined({ userId, requestId, quantity, metadata });
 

@@ -23,7 +23,7 @@ const PARTS = [
   ['MySQL', 'mysql'],
   ['RocketMQ, broker with proxy', 'broker'],
 ] as const;
-/** The page also has a table of memory and disks, which contains more than the plan knows. */
+/** Rows of the tables. The page has another table of memory and disks. */
 const IS_SHOWN = /^(apis|workers|keepers|batch|buckets|Redis|RocketMQ|MySQL|connections of MySQL)$/;
 
 /** Renders the page about sizing, with tables made from the figures of `seckill plan`. */

@@ -35,7 +35,7 @@ describe('source maps of the programs', function () {
     expect(readFileSync(join(REPO_DIR, 'src/core/config/key.ts'), 'utf8').split('\n')[line]).to.contain(text);
   });
 
-  it('say nothing of packages, because Node would parse it while buyers wait', () => {
+  it('leave out packages, because Node would parse their maps while buyers wait', () => {
     expect(originOf('function callErrorFromStatus(')).to.equal(null);
   });
 });

@@ -13,7 +13,7 @@ describe('guard: production packages', () => {
     expect(packages.filter(({ isAgreed, isVerified }) => !isAgreed || !isVerified)).to.deep.equal([]);
   });
 
-  it('are reported if their licence is unknown, accepted if one of several licences is approved, and ignored if used for development only', () => {
+  it('need one approved licence, unless they are used for development only', () => {
     const packages = {
       '': {},
       'node_modules/a': { version: '1', license: 'GPL-3.0', integrity: 'x' },

@@ -66,7 +66,7 @@ describe('guard: units for systemd', () => {
     for (const [file, program] of files) expect(file).to.equal(`/etc/seckill/${program}.env`);
   });
 
-  it('allow what the client of RocketMQ needs to load: IP, the socket of systemd, and netlink', () => {
+  it('allow the IP, systemd and netlink sockets that the RocketMQ client needs', () => {
     for (const unit of UNITS) {
       expect(valueIn(unit, 'RestrictAddressFamilies')?.split(' '), unit).to.have.members([
         ...['AF_INET', 'AF_INET6', 'AF_UNIX', 'AF_NETLINK'],

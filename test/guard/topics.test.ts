@@ -37,7 +37,7 @@ describe('guard: topics and groups in code and configuration', () => {
       [TOPICS.paymentDeadline]: 'DELAY',
       [TOPICS.orderEvent]: 'NORMAL',
     });
-    // An entry without a type could equal the stored topic, and then the whole list would be skipped.
+    // Without a type, an entry could equal the stored topic, and the whole list would be skipped.
     expect(Object.values(types)).not.to.include(undefined);
   });
 

@@ -6,7 +6,7 @@ import { ORDER_TRANSITIONS } from '../../src/core/order.js';
 import { ALLOWED_MOVES } from '../../src/operate/witness/judge.js';
 
 describe('guard: the witness', () => {
-  it('knows the same moves of an order as the programs, from a list of its own', () => {
+  it('lists the same moves of an order as the programs', () => {
     expect(ALLOWED_MOVES).to.deep.equal(ORDER_TRANSITIONS);
     expect(ALLOWED_MOVES).not.to.equal(ORDER_TRANSITIONS);
   });

@@ -6,10 +6,7 @@ import type { Page } from 'playwright-core';
 const SOURCE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const BAD = ['serious', 'critical'];
 
-/**
- * The rules that can still fail in other colours, in a narrower window or in another language after a page was fully
- * checked.
- */
+/** Rules for other colours, windows and languages of a page that was already fully checked. */
 export const OF_COLOURS: readonly string[] = ['color-contrast'];
 export const OF_WIDTH: readonly string[] = ['color-contrast', 'scrollable-region-focusable', 'target-size'];
 export const OF_LANGUAGE: readonly string[] = [
@@ -24,7 +21,7 @@ export const OF_LANGUAGE: readonly string[] = [
  * @param only these rules, or rules with these tags; defaults to all rules that are on by default
  */
 export async function accessibilityFaults(page: Page, only?: readonly string[]): Promise<string[]> {
-  // evaluated as text, because the page policy forbids a script element, and once per document, because it is long
+  // as text, because the page policy forbids a script element, and once per document, because it is long
   if (await page.evaluate("typeof axe === 'undefined'")) await page.evaluate(SOURCE);
   const options: RunOptions = {
     resultTypes: ['violations'],

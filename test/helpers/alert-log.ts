@@ -9,7 +9,7 @@ export interface FiredAlert {
   clearedS: number | null;
 }
 
-/** Which alerts fired, and when each of them ended. */
+/** Records which alerts fired, and when each ended. */
 export class AlertLog {
   readonly fired: FiredAlert[] = [];
 

@@ -5,7 +5,7 @@ import { ownTerms } from '../../src/http/token-terms.js';
 export const ANY_TERMS = ownTerms({ issuer: '', audience: '' });
 const OPTIONS: AuthOptions = { cacheMax: 100, lifeMaxMs: 86_400_000, toleranceMs: 0, isRevoked: () => false };
 
-/** Accepts tokens of one secret, as a small installation does. */
+/** Accepts tokens of a secret, as a small installation does. */
 export const hmacAuth = (
   secret: string,
   options: Partial<AuthOptions> = {},
@@ -15,7 +15,7 @@ export const hmacAuth = (
   return authOf({ algorithm: 'HS256', key: hs256Key(secret, ANY_TERMS), hs256ById }, [], options);
 };
 
-/** Accepts tokens of one private key. */
+/** Accepts tokens of a private key. */
 export const publicKeyAuth = (
   algorithm: 'RS256' | 'ES256' | 'EdDSA',
   pem: string,

@@ -6,13 +6,10 @@ import { inPath, unpackDebian } from './debian-packages.js';
 
 /** The browser, and a font with Chinese characters for the screenshots. */
 const PACKAGES = ['chromium-headless-shell', 'fonts-wqy-microhei'];
-/**
- * The first font of the pages, so that screenshots look alike on every machine. Without it, the pages would use another
- * font.
- */
+/** The first font of the pages, so that screenshots look alike on every machine. */
 const FONT = { name: 'fonts', packages: ['fonts-inter-variable'], withDependencies: false };
 const START_MAX_MS = 30_000;
-/** Without these flags, Chromium contacts its maker for updates and more. */
+/** Flags that keep Chromium from contacting its maker. */
 const ARGS = [
   '--no-sandbox',
   '--disable-gpu',
@@ -30,7 +27,7 @@ export interface StartedBrowser {
 
 /** Shared by all suites of a process, each with its own contexts. */
 let shared: Promise<Browser> | undefined;
-// the test command fetches the browser, outside mocha
+// mocha is absent while the test command fetches the browser
 if ('after' in globalThis) after(async () => (await shared?.catch(() => undefined))?.close());
 
 /**
@@ -55,7 +52,7 @@ async function launch(): Promise<Browser> {
     const env = envFor(folders, work);
     const browser = await chromium.launch({ executablePath: path, args: ARGS, env, timeout: START_MAX_MS });
     browser.once('disconnected', () => {
-      shared = undefined; // a crashed browser is useless to the next suite
+      shared = undefined; // so that the next suite starts a new browser after a crash
       remove();
     });
     return browser;

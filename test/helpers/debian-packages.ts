@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-/** Next to the other servers that tests fetch once. */
+/** The folder of servers that tests fetch once. */
 const FOLDER = new URL('../../.stack/artifacts/', import.meta.url).pathname;
-/** All packages together have about 100 MB. */
+/** Time for about 100 MB. */
 const FETCH_MAX_MS = 300_000;
 
 export interface DebianPackages {

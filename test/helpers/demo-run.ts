@@ -4,9 +4,7 @@ import { createInterface } from 'node:readline';
 import { until } from '../chaos/harness/wait.js';
 
 const MAIN = fileURLToPath(new URL('../../deploy/local/main.mjs', import.meta.url));
-/**
- * Granted time for servers and programs to boot, or at the end to follow buyers, compare books and stop everything.
- */
+/** Granted time to boot everything, or at the end to follow buyers, compare books and stop. */
 const UP_OR_DOWN_MAX_MS = 240_000;
 
 const SLOW = { everyMs: 100, grantedMs: UP_OR_DOWN_MAX_MS };
@@ -29,7 +27,6 @@ export interface DemoUp extends DemoLine {
 export class DemoRun {
   /** Every line so far. */
   readonly lines: DemoLine[] = [];
-  /** Its output for people. */
   stderr = '';
   readonly #child: ChildProcess;
   #isClosed = false;
@@ -37,7 +34,7 @@ export class DemoRun {
   /** @param onLine receives each line of JSON, and each sentence for people */
   constructor(dir: string, flags: readonly string[], onLine: (line: DemoLine | string) => void = () => undefined) {
     const args = [MAIN, 'up', '--json', '--dir', dir, '--free-ports', '--port', '0', ...flags];
-    // a separate process group, so that its programs do not get our Ctrl-C
+    // in its own process group, which does not get our Ctrl-C
     this.#child = spawn(process.execPath, args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
     this.#child.once('close', () => (this.#isClosed = true));
     const { stdout, stderr } = this.#child;
@@ -57,12 +54,12 @@ export class DemoRun {
     return this.#child.exitCode;
   }
 
-  /** Returns whether it has ended and all its output has been read. */
+  /** Whether the command has ended and all its output has been read. */
   get hasEnded(): boolean {
     return this.#isClosed;
   }
 
-  /** @throws Error with its output if it ends instead */
+  /** @throws Error with the output if the command ends */
   async up(): Promise<DemoUp> {
     await until('it is up', () => this.found('up') !== undefined || this.hasEnded, SLOW);
     const up = this.found('up');
@@ -76,13 +73,13 @@ export class DemoRun {
     return this.lines.find((line) => line.result === result && fits(line));
   }
 
-  /** Sends one Ctrl-C to the whole group, like a terminal. A second Ctrl-C would cut it off. */
+  /** Sends Ctrl-C to the whole group, like a terminal. Call it once, because a second Ctrl-C kills. */
   interrupt(): void {
     const { pid, exitCode, signalCode } = this.#child;
     if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, 'SIGINT');
   }
 
-  /** Waits until it has ended. @returns its exit code */
+  /** Waits for the end of the command. @returns the exit code */
   async ended(): Promise<number | null> {
     await until('it has ended', () => this.hasEnded, SLOW);
     return this.#child.exitCode;

@@ -19,8 +19,8 @@ interface KeyRow {
   readonly cols: string;
 }
 
-// Each column has an alias, because MySQL names columns of its information schema in capitals, however a statement
-// writes them. The rows are sorted here, because each server sorts names by another collation.
+// Columns have aliases, because MySQL names columns of its information schema in capitals. Rows are sorted here,
+// because each server has another collation.
 const COLUMNS = `SELECT table_name AS tab, column_name AS col, ordinal_position AS position, column_type AS type,
     is_nullable AS nullable, column_default AS def, extra AS extra, generation_expression AS expression,
     collation_name AS collation

@@ -8,7 +8,7 @@ export interface ReceivedEvent {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** Reads one `text/event-stream`. Does not reconnect by itself. */
+/** Reads a `text/event-stream` without reconnecting. */
 export class EventStreamClient {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -43,7 +43,7 @@ export class EventStreamClient {
   ): Promise<EventStreamClient> {
     return new Promise((resolve, reject) => {
       const headers = {
-        Connection: 'keep-alive', // sent because browsers send it; the server decides whether the connection closes
+        Connection: 'keep-alive', // as browsers send it; the server decides whether the connection closes
         ...(token === undefined ? {} : { Authorization: token.startsWith('Bearer ') ? token : `Bearer ${token}` }),
         ...(lastEventId === undefined ? {} : { 'Last-Event-ID': lastEventId }),
       };

@@ -3,15 +3,15 @@ import sinon from 'sinon';
 import { takeCoverage } from 'node:v8';
 import { seedOfRun } from './seed.js';
 
-// Each run uses the same cases unless SECKILL_SEED says otherwise, so that a failed run points to the change. Reporters
-// do not print `cause`, so the counterexample is part of the error.
+// Each run uses the same cases by default, so that a failure points to the change. Reporters do not print `cause`, so
+// the error includes the counterexample.
 fc.configureGlobal({ seed: seedOfRun(), includeErrorInReport: true });
 
 const rejections: unknown[] = [];
 
 /**
- * After each test, restores every fake and fails if a promise was rejected without a handler. After each file, writes
- * the coverage of a `--parallel` worker, which is killed before it could do so at its end.
+ * After each test, restores every fake, and fails for a rejected promise without a handler. After each file, writes the
+ * coverage of a `--parallel` worker, which is killed at its end.
  */
 export const mochaHooks = {
   beforeAll(): void {

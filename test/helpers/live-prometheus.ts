@@ -34,7 +34,7 @@ const staticOf = (all: readonly Target[], isWanted: (program: Target['program'])
 export interface FiringAlert {
   readonly name: string;
   readonly state: 'pending' | 'firing';
-  /** Text of its labels without name and severity, which distinguishes two alerts of one rule. */
+  /** The labels without name and severity, which distinguish two alerts of a rule. */
   readonly about: string;
 }
 

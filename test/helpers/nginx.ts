@@ -32,8 +32,8 @@ export interface FoundNginx {
 }
 
 /**
- * Finds an installed nginx, or fetches Debian's once. Call it before tests that need nginx. @returns nginx, or the
- * reason why there is none
+ * Finds an installed nginx, or fetches Debian's once. Must be called before tests that need nginx. @returns nginx, or
+ * the reason why there is none
  */
 export async function fetchNginx(): Promise<FoundNginx | { readonly missing: string }> {
   const installed = inPath('nginx') ?? inPath('../sbin/nginx');
@@ -57,21 +57,17 @@ export interface Upstream {
 }
 
 /**
- * The parts of site/ that a test chooses. The rest of site/ is generated for the test, and everything else is used as
- * shipped, except for a rate and a time-out.
+ * The parts of site/ that a test chooses. All other configuration is used as shipped, except for a rate and a time-out.
  */
 interface NginxSite {
   readonly upstreams: readonly Upstream[];
   readonly realIp?: string;
   readonly unlimitedNetworks?: string;
-  /**
-   * Requests per second of one buyer address. Defaults to the shipped rate, which a busy machine may not be able to
-   * exceed.
-   */
+  /** Requests per second of a buyer address. A busy machine may not exceed the shipped rate, the default. */
   readonly perSecond?: number;
   /** Sends each lane of buyers to one API, as the comment in site/upstreams.conf describes. */
   readonly byLane?: boolean;
-  /** Time that a purchase waits for an API. Defaults to the shipped time, which a busy machine may exceed. */
+  /** Wait of a purchase for an API. A busy machine may exceed the shipped time, the default. */
   readonly purchaseWaitMs?: number;
 }
 
@@ -166,7 +162,7 @@ export class Nginx {
     return readFileSync(join(this.#dir, 'nginx.log'), 'utf8');
   }
 
-  /** Returns the pids of its workers, including those that are only finishing their last requests. */
+  /** Returns the pids of all workers, including workers that finish their last requests. */
   get workers(): number[] {
     const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
     return pids.map(Number).filter((pid) => parentOf(pid) === this.#child.pid);
@@ -248,7 +244,7 @@ function change(file: string, number: RegExp, to: number): void {
   writeFileSync(file, changed);
 }
 
-/** Returns the group with different servers. Each keeps the options that the group gives servers and backups. */
+/** Returns the group with other servers, which keep the options of servers and backups. */
 function withServers(conf: string, group: string, ports: readonly number[]): string {
   const block = new RegExp(`(upstream ${group} \\{\\n(?: +zone .*\\n)?)((?: +server .*\\n)+)`);
   const [, , servers = ''] = block.exec(conf) ?? [];

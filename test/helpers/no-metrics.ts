@@ -1,7 +1,7 @@
 import type { AdmissionMetrics } from '../../src/admission/metrics.js';
 import type { RecoveryMetrics } from '../../src/recovery/metrics.js';
 
-// Metrics that count nothing. A test replaces the functions that it checks.
+// Metrics that count nothing. A test replaces the functions under test.
 
 export const noAdmissionMetrics: AdmissionMetrics = {
   refused: () => undefined,

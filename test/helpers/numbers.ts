@@ -3,9 +3,8 @@ import type { Statements } from '../../src/mysql/pool.js';
 const DIGITS = `(SELECT ${[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].join(' AS d UNION ALL SELECT ')} AS d)`;
 
 /**
- * Makes a table `numbers` whose column `seq` counts from 1 to `count`, for an INSERT … SELECT of many rows, because
- * only MariaDB can select from a sequence.
- * @param kind a temporary table is visible only to the connection of a transaction, and ends with it
+ * Makes a table `numbers` whose column `seq` counts from 1 to `count`, because only MariaDB can select from a sequence.
+ * @param kind only the connection that makes a temporary table can see it
  */
 export async function makeNumbers(
   on: Statements,

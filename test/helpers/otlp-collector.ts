@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 
-/** The fields of an OTLP span in JSON that are read here (opentelemetry-proto, trace/v1). */
+/** The fields of an OTLP span that we read (opentelemetry-proto, trace/v1). */
 interface OtlpSpan {
   /** `service.name` of its resource. */
   readonly service: string;
@@ -67,7 +67,7 @@ export class OtlpCollector {
   readonly spans: CollectedSpan[] = [];
   /** Headers of every request. */
   readonly headers: Readonly<Record<string, unknown>>[] = [];
-  /** If set, answers requests with this status and keeps nothing; 0 does not answer. */
+  /** Refuses requests with this status, or, if 0, by not answering. */
   refuses: number | null = null;
   readonly url: string;
   readonly #server;

@@ -10,7 +10,7 @@ type Fault = 'slow' | 'unheard' | 'error' | 'nonsense';
  */
 export class PaymentServiceStandIn {
   readonly charges = new Map<string, Record<string, unknown>>();
-  /** Amounts by refund: by `refundId`, or by payment if there is no such id. */
+  /** Amounts by `refundId`, or by payment for a refund without an id. */
   readonly refunds = new Map<string, number>();
   readonly asked: StandInRequest[] = [];
   #fault: Fault | null = null;

@@ -21,7 +21,7 @@ interface Server {
 
 type Settings = Readonly<Record<string, string | number | boolean>>;
 
-/** A private name server and brokers without access control, for tests of several brokers; proxies on request. */
+/** A private name server with several brokers, without access control, and with proxies on request. */
 export class PrivateCluster {
   readonly #dir: string;
   readonly #settings: Settings;
@@ -104,7 +104,7 @@ export class PrivateCluster {
     for (const { child } of this.#servers.values()) {
       if (child.exitCode !== null || child.signalCode !== null) continue;
       const ended = new Promise((resolve) => child.once('exit', resolve));
-      child.kill('SIGKILL'); // its data is not needed again, and a stopped process reacts to no other signal
+      child.kill('SIGKILL'); // a stopped process reacts to no other signal
       await ended;
     }
     rmSync(this.#dir, { recursive: true, force: true });

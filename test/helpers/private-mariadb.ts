@@ -63,7 +63,7 @@ export const mariadbAdministrator = ({ mysqlSocket }: Pick<Stack, 'mysqlSocket'>
 const mysqlAdministrator = ({ mysqlSocket, env }: Stack): Promise<Connection> =>
   createConnection({ socketPath: mysqlSocket, user: 'root', password: new URL(env().MYSQL_URL).password });
 
-/** @returns the rows; an empty list for a statement that returns none */
+/** @returns the rows, or an empty list for a statement without rows */
 export async function rowsOf(connection: Connection, sql: string): Promise<Readonly<Record<string, unknown>>[]> {
   const [rows] = await connection.query(sql);
   return Array.isArray(rows) ? (rows as Record<string, unknown>[]) : [];

@@ -15,7 +15,6 @@ import { GRANTED_MS, until } from '../chaos/harness/wait.js';
 export interface PrivateRedis {
   readonly url: string;
   readonly port: number;
-  /** Its folder, removed when it stops. */
   readonly dir: string;
   /** SIGSTOP stalls the server and returns when it has stopped. SIGCONT lets it continue. */
   signal(name: 'SIGSTOP' | 'SIGCONT'): void;
@@ -53,7 +52,7 @@ export function redisServerOrSkip(suite: Pick<Mocha.Context, 'skip'>): string {
 }
 
 const WITHOUT_PERSISTENCE = ['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'];
-// `everysec` delays writes while a slow disk syncs, so a kill would lose them
+// a kill would lose writes that `everysec` delays while a slow disk syncs
 const APPEND_ONLY = [
   '--save',
   '',
@@ -123,7 +122,7 @@ const controlsOf = (place: Place, server: () => ChildProcess): PrivateRedis => (
   stop: () => end(server(), place),
 });
 
-/** Waits, because on a busy machine a process may keep answering for a moment: it stops when it next gets a core. */
+/** Waits, because a process stops only when it next gets a core, and may answer until then. */
 function waitUntilStopped(pid: number): void {
   const time = new GrantedTime();
   while (time.readMs() < GRANTED_MS) {

@@ -1,14 +1,14 @@
 import { expect } from 'chai';
 import { GrantedTime } from '../../deploy/local/stack/granted-time.js';
 
-/** With a smaller share of the machine, a late answer proves nothing about the product. */
+/** Share of the machine below which a late answer proves nothing. */
 const FAIR_SHARE = 0.8;
 const SAMPLE_EVERY_MS = 50;
 const TRIES = 3;
 
 /**
- * Asserts a promise about time: at least one of three attempts keeps it. One attempt can be late by chance, but a slow
- * product is late each time. If every late attempt had too little of the machine, the test says so and is skipped.
+ * Asserts a promise about time, which one of three attempts must keep, because one attempt can be late by chance. Skips
+ * the test if every late attempt had too little of the machine.
  * @param measure makes one attempt on its own data, in ms
  */
 export async function expectPromise(

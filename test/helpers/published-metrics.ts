@@ -20,9 +20,9 @@ interface Made {
   get(): Promise<{ readonly name: string; readonly type: string }>;
 }
 
-/** Labels that Prometheus adds to every scrape. It would rename our own labels of these names. */
+/** Prometheus adds these labels to every scrape, and would rename ours. */
 export const OF_PROMETHEUS = ['instance', 'job'];
-/** Labels with which each program names itself in every metric. */
+/** Labels in every metric that name the program. */
 const ALWAYS = ['program', ...OF_PROMETHEUS];
 
 /** Returns every metric with its own labels. */

@@ -6,7 +6,7 @@ export interface SeenStatement {
   readonly values: readonly SqlValue[] | undefined;
   /** The method that sent the statement, as `repository.method`. */
   readonly from: string;
-  /** Rows and index entries that the storage engine returned; the maximum over all calls. */
+  /** Maximum number of rows and index entries that the storage engine returned in a call. */
   readonly rowsRead: number;
 }
 
@@ -121,7 +121,7 @@ export async function faultsOfPlan(
   });
 }
 
-/** Records which methods of a repository are called, and tells the pool whose statements follow. */
+/** Records the called methods of a repository, and tells the pool whose statements follow. */
 export function tracked<T extends object>(name: string, repository: T, pool: RecordingPool, called: Set<string>): T {
   return new Proxy(repository, {
     get(target, key, receiver) {

@@ -15,8 +15,8 @@ import { DEFAULT_ARTIFACTS_DIR, REPO_DIR } from '../../deploy/local/stack/paths.
 import { StackError } from '../../deploy/local/stack/stack-error.js';
 
 /**
- * The previous release, which must run beside this one. A clone may have no tags, so the commit is named too. If the
- * tag exists, both must agree. Must be changed for each release (CONTRIBUTING.md, "Make a release").
+ * The previous release, which must run beside this release. Names the commit, too, because a clone may have no tags.
+ * Must be changed for each release (CONTRIBUTING.md, "Make a release").
  */
 export const RELEASE_BEFORE = { tag: 'v1.1.0-beta.1', commit: 'a03adc3a50b2e57c38663447494d640ea564c523' } as const;
 
@@ -27,7 +27,7 @@ const INSTALL_MAX_MS = 300_000;
 /** Size of all of `src` as a tar. */
 const ARCHIVE_BYTES_MAX = 64 * 1024 ** 2;
 
-/** Next to the servers that tests fetch once. A new commit gets a new folder. */
+/** A folder per commit, next to the servers that tests fetch once. */
 const HOME = join(DEFAULT_ARTIFACTS_DIR, `release-${RELEASE_BEFORE.commit.slice(0, 12)}`);
 
 /**
@@ -56,7 +56,7 @@ function gitRevision(name: string): string | null {
 }
 
 /**
- * Compiles the programs of the release once, without their packages, for modules that import no package.
+ * Compiles the programs of the release once, for modules that import no package.
  * @returns their folder
  * @throws StackError with a sentence if this clone lacks the history
  */
@@ -75,14 +75,14 @@ export function compiledRelease(): string {
     for (const name of readdirSync(join(draft, 'src'), { recursive: true, encoding: 'utf8' })) {
       if (name.endsWith('.ts') && !name.startsWith('web/')) compile(draft, name); // the pages are not needed
     }
-    if (!existsSync(HOME)) renameSync(draft, HOME); // another process may have been faster
+    if (!existsSync(HOME)) renameSync(draft, HOME); // unless another process was faster
     return HOME;
   } finally {
     rmSync(draft, { recursive: true, force: true });
   }
 }
 
-/** Files are compiled separately, so their types are not checked. */
+/** Compiles each file alone, without checking types. */
 const COMPILER_OPTIONS = { target: ts.ScriptTarget.ES2023, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true };
 
 function compile(home: string, name: string): void {
@@ -93,8 +93,7 @@ function compile(home: string, name: string): void {
 }
 
 /**
- * Installs the programs of the release with the packages of its own lock file, because this checkout's packages may be
- * newer.
+ * Installs the programs of the release with the packages of its lock file.
  * @returns their entry
  * @throws StackError with a sentence if this clone lacks the history, or npm cannot get the packages
  */

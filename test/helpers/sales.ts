@@ -11,8 +11,8 @@ import type { Sale } from '../../src/core/sale.js';
 let lastSaleId = 0n;
 
 /**
- * Returns a sale id that no other test and no other run has: time and random digits, 18 in all, as MySQL allows. Ids
- * ascend within a process, as MySQL's do, so the newer sale has the higher id.
+ * Returns a unique sale id of 18 digits, as MySQL allows: time and random digits. Ids ascend within a process, as in
+ * MySQL.
  */
 export function freshSaleId(): string {
   const byTime = BigInt(Date.now()) * 100_000n + BigInt(randomInt(100_000));
@@ -20,7 +20,7 @@ export function freshSaleId(): string {
   return String(lastSaleId);
 }
 
-/** Returns an open sale of ten units, two per buyer, with a wide window around now. A test changes what it is about. */
+/** Returns an open sale of ten units, two per buyer, with a wide window around now, and `parts` changed. */
 export function saleOf(parts: Partial<Sale> = {}, nowMs: number = Date.now()): Sale {
   return {
     saleId: freshSaleId(),
@@ -95,7 +95,7 @@ export const releaseOf = (
   parts: Partial<Release> = {},
 ): Release => ({ saleId, bucket, userId, requestId: 'k1', orderId, batchId: '', withUnits: true, ...parts });
 
-/** Returns the answer of `findRequest`, which must not be `unsure`, because nothing has happened to the bucket. */
+/** Returns the answer of `findRequest`, which must not be `unsure` for an intact bucket. */
 export async function certainEntry(answer: ReturnType<StockStore['findRequest']>): Promise<RequestEntry | null> {
   const entry = await answer;
   if (entry === 'unsure') throw new Error('the bucket may have lost the entry');

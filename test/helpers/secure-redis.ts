@@ -17,8 +17,8 @@ export interface SecureRedis {
   /** Arguments of each server. */
   readonly args: readonly string[];
   /**
-   * Arguments of a sentinel. Sentinels and servers do not know each other's commands, and refuse to start if a user has
-   * the right to an unknown command.
+   * Arguments of a sentinel. It refuses to start if a user has the right to a command that only servers know, and vice
+   * versa.
    */
   readonly sentinelArgs: readonly string[];
   /** Connection options of a program, except its address. */

@@ -1,7 +1,7 @@
 import { openControls, type StackControls } from '../chaos/harness/stack-controls.js';
 import { stackEnv } from './stack-env.js';
 
-/** The servers of this test run, and what a test needs to read and break them. */
+/** The servers of this test run, to read and break. */
 export type TestStack = StackControls;
 
 /**

@@ -1,8 +1,8 @@
 import { signWebhook } from './sign-webhook.js';
 import { StandInServer, type StandInAnswer, type StandInRequest } from './stand-in-server.js';
 
-// Implements what Stripe documents about PaymentIntents, refunds, idempotency keys and errors, as far as we use it
-// (docs.stripe.com/api). Models amounts, states and replays, but no rules of banks.
+// Implements the PaymentIntents, refunds, idempotency keys and errors of Stripe that we use (docs.stripe.com/api).
+// Models amounts, states and replays, but no rules of banks.
 
 export const STRIPE_KEY = 'sk_test_of_the_stand_in';
 export const STRIPE_SECRET = 'whsec_of_the_stand_in_of_forty_characters';
@@ -100,7 +100,7 @@ export class StripeStandIn {
   /** Returns a signed event about an object, as Stripe posts it. */
   event(type: string, object: object, { live = false, atMs = Date.now() } = {}) {
     const body = JSON.stringify({ id: `evt_${++this.#made}`, object: 'event', type, livemode: live, data: { object } });
-    // Stripe adds a v0 in test mode.
+    // with the v0 that Stripe adds in test mode
     return { body, signature: `${signWebhook(STRIPE_SECRET, body, atMs)},v0=${'0'.repeat(64)}` };
   }
 
@@ -306,8 +306,5 @@ const metadataIn = (form: URLSearchParams): Record<string, string> =>
     }),
   );
 
-/**
- * Loads the module as programs do, because a module that is loaded in two ways becomes two files, and its coverage
- * would be counted wrongly.
- */
+/** Loads the module as programs do, because coverage counts a module that is loaded in two ways wrongly. */
 export const loadStripe = () => import('../../src/payment/stripe.js');

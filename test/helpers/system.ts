@@ -21,7 +21,7 @@ export function useSystem(start: (system: System) => Promise<void> = () => Promi
 
   before(async () => {
     stack = await openTestStack();
-    if (!stack.servers.isSecure) await cleanWorld(stack); // on a secure stack, the user of the programs may not do that
+    if (!stack.servers.isSecure) await cleanWorld(stack); // the user of the programs on a secure stack may not do that
     programs = new Programs({ ...process.env, ...PATIENT_ENV, ...stack.env }, stack.servers.dir);
     await start({ stack, programs });
   });
@@ -53,8 +53,8 @@ export function useSystem(start: (system: System) => Promise<void> = () => Promi
 const KEPT = new Set(['sale_calendar', 'worker_slots']);
 
 /**
- * Empties MySQL and Redis, so that the next programs have no work from earlier tests. No program may run at the same
- * time. Ids keep ascending, so a message that an earlier test left belongs to no new sale.
+ * Empties MySQL and Redis while no program runs, so that the next programs have no work from earlier tests. Ids keep
+ * ascending, so messages of earlier tests belong to no new sale.
  */
 async function cleanWorld({ mysql, redis }: Pick<TestStack, 'mysql' | 'redis'>): Promise<void> {
   for (const table of TABLE_NAMES.filter((name) => !KEPT.has(name))) await mysql.query(`DELETE FROM ${table}`);

@@ -7,13 +7,13 @@ import type { Scenario } from '../chaos/scenario.js';
 import { seedOfRun } from './seed.js';
 import { openTestStack, type TestStack } from './stack.js';
 
-/** Scenarios mostly wait for the broker, but each starts programs, and all of them at once would starve the broker. */
+/** Scenarios mostly wait, but the programs of all scenarios at once would starve the broker. */
 const JOBS = 3;
 const SEED = seedOfRun();
 
 const titleOf = ({ name, title, also = [] }: Scenario): string => `${title} [${[name, ...also].join(' ')}]`;
 
-/** Returns whether the scenario matches --grep, if it is given. */
+/** Returns whether the scenario matches --grep. */
 function isWanted(scenario: Scenario): boolean {
   const at = process.argv.findIndex((arg) => arg === '--grep' || arg === '-g');
   return at === -1 || new RegExp(process.argv[at + 1] ?? '').test(`the fault matrix ${titleOf(scenario)}`);

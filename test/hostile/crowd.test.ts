@@ -1,17 +1,14 @@
 import { expect } from 'chai';
 import { bearer, FakeServices, RawClient, rawPurchase, startServer, type Started } from '../unit/http/http-harness.js';
 
-/**
- * Number of connections of each kind. Client and server share a process, so each connection costs two file
- * descriptors.
- */
+/** Connections of each kind. Each costs two file descriptors, because client and server share a process. */
 const IDLE = 2000;
 const SLOW = 200;
 const PURCHASES = 100;
 const HEADERS_TIMEOUT_MS = 3000;
 const REQUEST_TIMEOUT_MS = 4000;
 const TRICKLE_EVERY_MS = 100;
-/** A purchase takes a millisecond. If half of them took this long, the slow clients would be blocking them. */
+/** Limit for the median purchase, which takes a millisecond unless slow clients block it. */
 const PURCHASE_MAX_MS = 1000;
 
 describe('many slow clients', () => {
@@ -40,7 +37,7 @@ describe('many slow clients', () => {
   const connected = (count: number): Promise<RawClient[]> =>
     Promise.all(Array.from({ length: count }, () => RawClient.to(server.port)));
 
-  it('serves buyers despite silent clients, slow headers, slow bodies and long polls, and closes clients that are too slow [S7]', async () => {
+  it('serves buyers beside silent, slow and polling clients, and closes clients that are too slow [S7]', async () => {
     const startedMs = Date.now();
     const idle = await connected(IDLE);
     const heads = await connected(SLOW);
@@ -56,7 +53,7 @@ describe('many slow clients', () => {
       '',
     ];
     for (const client of waiting) client.say(...poll);
-    // an occasional byte does not extend the wait
+    // an occasional byte, which must not extend the wait
     const trickle = setInterval(() => {
       for (const client of [...heads, ...bodies]) if (!client.closed) client.say(' ');
     }, TRICKLE_EVERY_MS);

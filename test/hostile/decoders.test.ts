@@ -15,7 +15,7 @@ import { BODY_READERS } from '../../src/operate/dead-letters/collect-dead-letter
 import { readNewSale } from '../../src/sales/new-sale.js';
 import { bytes, forAll, fuzz, MAGIC_NAMES, nested, poison } from './fuzz.js';
 
-/** Deeper than the call stack allows. */
+/** Exceeds the call stack. */
 const DEPTH_MAX = 20_000;
 
 /** Valid bodies that each case corrupts. */
@@ -58,7 +58,7 @@ const oddValue = fc.oneof(
   fc.constantFrom('1e999', '-0', '0.5', '9007199254740993', 'null', '"\\ud800"', '"7}:x{"', '"\\u0000"', '""'),
   fc.string().map((text) => JSON.stringify(text)),
 );
-/** Changes one field of a valid body. Works on text, because no object can hold everything that JSON can express. */
+/** Changes a field of a valid body, as text, because no object can hold everything that JSON can express. */
 const oneFieldOff = fc
   .tuple(fc.constantFrom(...GOOD), fc.constantFrom(...FIELDS, ...MAGIC_NAMES), oddValue)
   .map(([body, field, value]) => `${body.slice(0, -1)},${JSON.stringify(field)}:${value}}`);

@@ -1,13 +1,12 @@
 import { connect } from 'node:net';
 
-/** The bytes that one connection sends. Text has one character per byte. */
+/** The bytes of a connection. Text has one character per byte. */
 export interface Sent {
   readonly method: string;
   /** The request line, headers and blank line. */
   readonly head: string;
   /** The body, or the number of arbitrary bytes. */
   readonly body: string | number;
-  /** What the client does after it has sent everything. */
   readonly then: 'waits' | 'closes_its_side' | 'resets';
 }
 
@@ -25,9 +24,9 @@ export interface Received {
   readonly end: 'closed' | 'answered' | 'silent';
 }
 
-/** Far longer than every server time-out, so that a busy machine does not look like a silent server. */
+/** Far above every server time-out, so that a busy machine does not look like a silent server. */
 const SILENT_AFTER_MS = 60_000;
-/** Another answer may follow, but soon, because each connection sends everything at once. */
+/** Wait for further answers, which follow soon because each connection sends everything at once. */
 const MORE_WITHIN_MS = 15;
 const NO_CHUNKS = '0\r\n\r\n';
 const JUNK = Buffer.alloc(64 * 1024, 'x');

@@ -11,7 +11,7 @@ const AT_ONCE = 48;
 /** The number of cases between two normal purchases. */
 const NORMAL_EVERY = 50;
 const NORMAL_TRIES = 5;
-/** Temporary refusals of a valid request, because an admin of another case paused the sale. */
+/** Temporary refusals of a valid request after an admin of another case paused the sale. */
 const PASSING = ['paused', 'loading'];
 
 /** Node's own answers to a missing Host or an odd Expect. */
@@ -43,14 +43,14 @@ describe('hostile requests', () => {
     } as const;
     for (let tries = 1; ; tries++) {
       const statuses = (await exchange(port, sent)).answers.map(({ status }) => status);
-      // Client and server share a process. If it stalls for the server's limit of 400 ms, the request was late.
+      // The shared process may stall beyond the limit of 400 ms.
       if (statuses[0] === 408 && tries < NORMAL_TRIES) continue;
       expect(statuses, 'a normal purchase').to.deep.equal([202]);
       return;
     }
   }
 
-  it('get a 2xx to 4xx or a closed connection, nothing invalid is accepted, and other clients do not wait [S5, S6, S7]', async () => {
+  it('get a 2xx to 4xx or a closed connection, do no harm and delay no client [S5, S6, S7]', async () => {
     const namesBefore = Object.getOwnPropertyNames(Object.prototype);
     const cases = fc.sample(hostileRequests(), { numRuns: run.runs, seed: run.seed });
     const statuses = new Map<string, number>();
@@ -110,7 +110,7 @@ describe('hostile requests', () => {
   }
 });
 
-/** Guesses the listener from the address. Each listener also answers for addresses that it does not serve. */
+/** Guesses the listener from the address. The other listener would answer, too. */
 const isForOperators = ({ head }: Sent): boolean => /^\S+ \S*(admin|debug|metrics|openapi)/i.test(head);
 
 function whatIsWrong(answers: readonly Answer[], rest: string, end: string): string[] {

@@ -249,7 +249,7 @@ const oddHeader: fc.Arbitrary<Header> = fc.oneof(
     .map((count): Header => [`X-0`, Array.from({ length: count }, (_, i) => `1\r\nX-${i}: 1`).join('')]),
 );
 
-/** States the length of the body, either correctly or in a way that two servers could interpret differently. */
+/** States the length of the body, correctly or ambiguously. */
 type Framing = (body: string | number) => { readonly headers: readonly Header[]; readonly body: string | number };
 const lengthOf = (content: string | number): number => (typeof content === 'string' ? content.length : content);
 const chunked = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`;
@@ -262,7 +262,7 @@ const smuggled = (key: string): string =>
   `POST ${PURCHASE} HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${GOOD_TOKEN_HERE}\r\nIdempotency-Key: ${SMUGGLED}-${key}\r\nContent-Length: 2\r\n\r\n{}`;
 /** Placeholder for a valid token of a buyer. */
 export const GOOD_TOKEN_HERE = '@token@';
-/** Hides a second request where a lenient server would see one. No server may carry it out. */
+/** Hides a second request that only a lenient server would carry out. */
 const disputed = fc
   .tuple(
     goodId,
@@ -337,7 +337,7 @@ const then = fc.oneof(
   fc.constantFrom('closes_its_side' as const, 'resets' as const),
 );
 
-/** Generates a request of an admin or a buyer, with one or more parts that no honest client would send. */
+/** Generates a request of an admin or a buyer with dishonest parts. */
 function request(authorization: fc.Arbitrary<string>): fc.Arbitrary<Sent> {
   const parts = fc.record({
     asked,
@@ -399,7 +399,7 @@ const signedWebhook: fc.Arbitrary<Sent> = fc
     };
   });
 
-/** Valid requests with odd ids in the address that no parser refuses. */
+/** Requests whose address contains odd ids that no parser refuses. */
 const oddAddress: fc.Arbitrary<Sent> = fc
   .tuple(fc.constantFrom(...operations), oddText, fc.constantFrom('u1', 'ann'), goodId)
   .map(([[verb, route], odd, userId, key]) => {

@@ -3,10 +3,7 @@ import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import { createTokenSigner } from '../../src/http/token.js';
 import { bytes } from './fuzz.js';
 
-/**
- * Names that an identity provider may give its users, and that an attacker may choose to break a key, a path, SQL, a
- * cell or a terminal.
- */
+/** Names of users that an attacker may choose to break a key, a path, SQL, a cell or a terminal. */
 export const HOSTILE_SUBJECTS = [
   'auth0|507f1f77bcf86cd799439011',
   'a@b.com',
@@ -26,9 +23,9 @@ export const HOSTILE_SUBJECTS = [
   `${'x'.repeat(127)}/`,
 ] as const;
 
-/** The subject of every invalid token. No port may ever receive it. */
+/** The subject of every invalid token, which no port may ever receive. */
 export const FORGER = 'mallory';
-/** Prefix of every key that is hidden where no request may be. */
+/** Prefix of every key in a hidden request. */
 export const SMUGGLED = 'smuggled';
 
 const base64 = (value: unknown): string =>

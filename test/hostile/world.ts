@@ -75,7 +75,7 @@ import { partial } from '../helpers/partial.js';
 
 export const SECRET = 'a-secret-of-hostile-tests-of-forty-bytes';
 export const WEBHOOK_SECRET = 'a-webhook-secret-of-hostile-tests-of-forty';
-/** Open for the whole run. No case names this sale. */
+/** A sale that stays open and that no case names. */
 export const QUIET_SALE = '900000000000000001';
 /** The sale from which the buyers of the cases buy. */
 export const BUSY_SALE = '7';
@@ -85,7 +85,7 @@ export const MOVED_SALE = '8';
 /** The origin whose pages may read answers. */
 export const ALLOWED_ORIGIN = 'https://shop.example';
 
-/** More than all cases together can buy. */
+/** More units than all cases can buy. */
 const UNITS = 1_000_000_000;
 
 /** Checks for ids, by the parameter names of our types. */
@@ -109,7 +109,7 @@ const LISTS = listsRules.parse({
   agents: { deny: ['nobody-has-this'] },
   users: { deny: ['nobody'] },
 });
-/** Checks every admission layer for buyers and refuses no request. */
+/** Makes every admission layer check buyers and refuse no request. */
 const SIGN = signRules.parse({ mode: 'dry_run', keys: ['app'], tokens: { mode: 'dry_run' } });
 const QUEUE = queueRules.parse({ mode: 'dry_run' });
 const ADMISSION_KEY = 'app:a-key-of-hostile-tests-of-forty-bytes-long';
@@ -124,7 +124,7 @@ export class HostileWorld extends ReconcileWorld {
   readonly wrongs: string[] = [];
   readonly logged: string[] = [];
   readonly registry = createRegistry('api');
-  /** Records spans for whatever a caller sends. */
+  /** Records spans of everything that a caller sends. */
   readonly #tracing = new MemoryTracing();
   readonly cache = new MemorySaleSnapshotCache(this.clock, { ttlMs: 20 });
 
@@ -213,7 +213,7 @@ export class HostileWorld extends ReconcileWorld {
       broadcast: new MemoryRuleBroadcast(),
       log: this.log,
     });
-    // Checked for every request, but never degrades an answer.
+    // Sees every request, but degrades no answer.
     const degrade = new Degrade({ rules: () => DEGRADE, refuses: () => false, metrics: noAdmissionMetrics });
     const answers = (): FallbackCache<Body> => new FallbackCache({ rules: () => DEGRADE.cache, clock, max: 1000 });
     const reads = {

@@ -36,7 +36,7 @@ const BUILD_MAX_MS = 900_000;
 /** Longer than a program needs to stop. */
 const STOP_MAX_MS = 25_000;
 const isRoot = process.getuid?.() === 0;
-/** A user without root may mount in a namespace that makes it root. */
+/** Lets a user without root mount, in a namespace that makes the user root. */
 const AS_ROOT = isRoot ? [] : ['--user', '--map-root-user'];
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
@@ -107,7 +107,7 @@ const SHOW_BASE = `
 
 async function runInView({ view, base, node, workdir }: View, line: string): Promise<void> {
   const args = ['--mount', ...AS_ROOT, 'sh', '-ec', SHOW_BASE];
-  // keeps registries and certificates of this machine, but no variables of npm and of the test run
+  // the registries and certificates of this machine, without variables of npm and the test run
   const env = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_OPTIONS|NODE_V8)/.test(name)),
   );
@@ -156,7 +156,7 @@ export function listImage(root: string): Map<string, { readonly mode: number; re
   );
 }
 
-/** Mounts what a container runtime mounts, and makes the root with /tmp read-only. */
+/** Mounts /proc, /sys and /dev like a container runtime, and makes the root, even /tmp, read-only. */
 const START = `
   root=$1 etc=$2 workdir=$3 user=$4 mapped=$5
   shift 5

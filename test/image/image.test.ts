@@ -16,7 +16,7 @@ const NAME_SERVER = '127.0.0.153';
 /** Host names that only the name server knows. */
 const HOSTS = ['redis.seckill.test', 'mysql.seckill.test', 'rocketmq.seckill.test'];
 
-/** Limits programs to loopback, since these containers share the network of this machine. */
+/** Containers share the network of this machine, so programs listen only on loopback. */
 const ON_LOOPBACK = { HTTP_HOST: '127.0.0.1', OPERATORS_HOST: '127.0.0.1', METRICS_HOST: '127.0.0.1' };
 
 const say = (line: string): void => console.log(`      · ${line}`);
@@ -167,7 +167,7 @@ describe('the image', () => {
       '--json',
     ]);
     const { saleId } = JSON.parse(sale) as { saleId: string };
-    await seckill(['sale', 'warm', saleId], { user: 54321 }); // some clusters choose a user without a name
+    await seckill(['sale', 'warm', saleId], { user: 54321 }); // some clusters choose a nameless user
     expect(await seckill(['audit', 'list', '--json'])).to.include('"actor":"uid 54321"');
     await seckill(['sale', 'open', saleId]);
     const token = (await seckill(['token', '--user', 'alice'])).trim();

@@ -38,7 +38,7 @@ describe('admission rules at two APIs', () => {
     await inForce(Number(answer.json.version));
   }
 
-  it('apply at the other API after they are published at one: to purchases, their status and the sale page', async () => {
+  it('apply to purchases, status and sale page of every API once published at one API', async () => {
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const buyers = buyersOf(saleId);
     const [ann = '', bob = ''] = userIds(2);
@@ -58,7 +58,7 @@ describe('admission rules at two APIs', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 2, unitsLeft: 3 });
   });
 
-  it('apply at no API when no API can use them: the command reports it, and a starting API refuses every request [S11]', async () => {
+  it('are reported and apply nowhere if no API can use them, and a starting API refuses requests [S11]', async () => {
     const { env, servers } = system.stack;
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const buyers = buyersOf(saleId);
@@ -103,7 +103,7 @@ describe('admission rules at two APIs', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1, unitsLeft: 4 });
   });
 
-  it('refuse a denied caller, even an admin, on both listeners of every API as soon as `seckill rules set` has ended', async () => {
+  it('refuse a denied caller, even an admin, at every API once `seckill rules set` has ended', async () => {
     const { env, servers } = system.stack;
     const [root = '', other = ''] = userIds(2);
     const { saleId } = await openSale(system.stack, { stock: 1 });

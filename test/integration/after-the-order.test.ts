@@ -28,7 +28,6 @@ describe('follow-ups of an order with two keepers', () => {
     createOrderStates(system.stack.mysql).statesOf(orderIds);
   const couponsOf = (saleId: string) =>
     system.stack.mysql.query<{ order_id: string }>('SELECT order_id FROM coupons WHERE sale_id = ?', [saleId]);
-  /** Pays as a payment does. */
   const pay = (orderId: string, saleId: string): Promise<unknown> =>
     system.stack.mysql.transaction(async (tx) => {
       const sql = "UPDATE orders SET state = 'paid', paid_at = UTC_TIMESTAMP(3) WHERE id = ?";
@@ -37,7 +36,7 @@ describe('follow-ups of an order with two keepers', () => {
       await tx.execute("INSERT INTO outbox (kind, `key`, payload) VALUES ('orders_moved', ?, ?)", [orderId, payload]);
     });
 
-  it('end unpaid orders at their deadline and return their units, while a paid order stays and earns a coupon', async () => {
+  it('expire unpaid orders and return their units, and issue a coupon for a paid order', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 20 });
     const buyers = new Buyers(saleId, stack.env.JWT_SECRET, () => [api.url]);

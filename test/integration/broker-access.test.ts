@@ -14,7 +14,7 @@ import { useSystem } from '../helpers/system.js';
 
 /** Response codes (ResponseCode.java of 5.4.0). The proxy answers a refusal with its own error. */
 const [OK, SYSTEM_ERROR, NO_PERMISSION] = [0, 1, 16];
-/** Longer than the broker waits before it sends the first bytes to a replica. */
+/** Outlasts the wait of the broker before it sends the first bytes to a replica. */
 const REPLICATION_MS = 30_000;
 
 interface Asked {
@@ -93,7 +93,7 @@ describe('the local broker', () => {
     return { code: answer.code, remark: answer.remark ?? '' };
   };
 
-  it('refuses clients without a key or with a wrong key on its admin ports and on the remoting port of the proxy [S12]', async () => {
+  it('refuses clients without the right key on its admin ports and on the remoting port of the proxy [S12]', async () => {
     const { ports } = system.stack.servers;
     const wanted = [
       ...[ports.broker, ports.broker - 2].map((port) => [port, ADMIN_REQUESTS, NO_PERMISSION] as const),
@@ -108,7 +108,7 @@ describe('the local broker', () => {
         }
       }
     }
-    // The same requests with the key are answered, or refused only for their content.
+    // With the key, the same requests are refused at most for their content.
     for (const [port, what, requests] of [
       [ports.broker, 'read the topics', ADMIN_REQUESTS],
       [ports.broker - 2, 'change a setting', ADMIN_REQUESTS],
@@ -128,7 +128,7 @@ describe('the local broker', () => {
     expect(await refusesStrangers({ broker: ports.namesrv }), 'a server without access control').to.equal(false);
   });
 
-  it('refuses a gRPC producer and consumer without a key or with a wrong key, in one sentence [S12]', async () => {
+  it('refuses a gRPC producer and consumer without the right key, in one sentence [S12]', async () => {
     const { endpoint } = brokerOf(system.stack.env);
     const consumed = { topic: TOPICS.orderEvent, group: GROUPS.notifier, invisibleMs: 10_000, awaitMs: 1_000 };
     const clientsOf = (credentials: BrokerCredentials | null) => {

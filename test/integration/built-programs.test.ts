@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { buildIfOlder, runCommand } from '../chaos/harness/commands.js';
 
-/** Makes every folder unreadable, an error that no command expects. */
+/** Makes every folder unreadable, which no command expects. */
 const BROKEN = `data:text/javascript,
   import fs from 'node:fs';
   import { syncBuiltinESMExports } from 'node:module';

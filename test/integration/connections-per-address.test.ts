@@ -5,21 +5,21 @@ import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 
 const CONNECTIONS_MAX = 20;
-/** The address that tests connect from and that the API sees as the client. All of 127.0.0.0/8 is this machine. */
+/** The address of the client. All of 127.0.0.0/8 is this machine. */
 const CLIENT = '127.0.0.9';
 
 describe('one address with many connections', () => {
   let api: Program;
   useSystem(async ({ programs }) => {
     const env = {
-      HTTP_UNLIMITED_NETWORKS: '10.0.0.0/8', // by default this machine has no limit
+      HTTP_UNLIMITED_NETWORKS: '10.0.0.0/8', // because this machine has no limit by default
       HTTP_TRUSTED_PROXIES: '127.0.0.1',
       HTTP_CONNECTIONS_PER_ADDRESS_MAX: String(CONNECTIONS_MAX),
     };
     api = await programs.start('api', { env });
   });
 
-  it('gets no more than its share, and leaves the other addresses theirs', async () => {
+  it('gets no more than its share, so that other addresses get theirs', async () => {
     const port = Number(new URL(api.url).port);
     const sockets: Socket[] = [];
     const opened = async (localAddress: string): Promise<Socket> => {

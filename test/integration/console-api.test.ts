@@ -52,7 +52,7 @@ describe('the console API', () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 12, limitPerBuyer: 1 });
     const consoles = await Promise.all([listen(0), listen(1)]);
-    /** Collects what a stream reported for each second with answers. */
+    /** Collects the counts that a stream reported for each second with answers. */
     const told = (client: EventStreamClient): Map<number, { won: number; refused: number; landed: number }> => {
       const shown = snapshots(client).flatMap(({ sales }) => sales.filter((sale) => sale.saleId === saleId));
       const seconds = shown.map(({ secondAtMs, acceptedPerSecond, refusedPerSecond, landedPerSecond }) => {

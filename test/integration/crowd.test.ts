@@ -16,7 +16,7 @@ describe('load on several APIs, then a full comparison', () => {
   const buyersOf = (saleId: string, processes: readonly Program[]): Buyers =>
     new Buyers(saleId, system.stack.env.JWT_SECRET, () => processes.map(({ url }) => url));
 
-  it('turns 100 parallel clicks with one key on 3 APIs into one order, and answers each of them 2xx [S1]', async () => {
+  it('turns 100 parallel clicks with one key on 3 APIs into one order and 2xx answers [S1]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 50, limitPerBuyer: 5 });
     const buyers = buyersOf(saleId, apis);
     const clicks = await Promise.all(Array.from({ length: 100 }, () => buyers.buy('ann', { requestId: 'one-key' })));
@@ -29,7 +29,7 @@ describe('load on several APIs, then a full comparison', () => {
     expect(figures).to.include({ rows: 1, sold: 1, unitsLeft: 49 });
   });
 
-  it('turns 600 buyers, 150 units and 2 APIs into exactly 150 orders, and answers every other buyer sold_out [G1]', async () => {
+  it('turns 600 buyers, 150 units and 2 APIs into 150 orders and 450 sold_out answers [G1]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 150 });
     const buyers = buyersOf(saleId, apis.slice(0, 2));
     const answers = await buyers.rush(userIds(600), 64, { tries: 5 });
@@ -44,7 +44,7 @@ describe('load on several APIs, then a full comparison', () => {
     expect(figures).to.include({ sold: 150, rows: 150, liveRows: 150, unitsLeft: 0 });
   });
 
-  it('neither oversells nor strands units when purchases of several units compete for the last ones [G1]', async () => {
+  it('neither oversells nor strands units when purchases of several units compete at the end [G1]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 97, limitPerBuyer: 4 });
     const buyers = buyersOf(saleId, apis);
     const purchases = userIds(120).map((userId, index) => buyers.buy(userId, { quantity: 1 + (index % 4), tries: 5 }));

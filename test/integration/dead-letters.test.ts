@@ -10,7 +10,7 @@ import { useSystem } from '../helpers/system.js';
 import { parkBatches } from './park-batches.js';
 import { found, until } from '../chaos/harness/wait.js';
 
-/** More than a command processes without confirmation. */
+/** Too many for a command without confirmation. */
 const DEAD_LETTERS = 150;
 /** Slow enough to stop a run halfway on a busy machine. */
 const PER_SECOND = '30';
@@ -33,7 +33,7 @@ describe('compensation: replay and discard of dead letters', () => {
     return Number(row?.n);
   };
 
-  it('turns a parked batch into an order if replayed, or into a failed row and a returned unit if discarded [M8]', async () => {
+  it('turns a parked batch into an order by a replay, or returns its unit by a discard [M8]', async () => {
     const { stack } = system;
     const [first, second] = [await openSale(stack, { stock: 10 }), await openSale(stack, { stock: 10 })];
     const [ann, bob] = [buyersOf(first.saleId), buyersOf(second.saleId)];
@@ -81,7 +81,7 @@ describe('compensation: replay and discard of dead letters', () => {
     expect(end).to.equal(line?.outcome === 'replayed' ? actor : SYSTEM_ACTOR);
   });
 
-  it(`turns each of ${DEAD_LETTERS} dead letters into one order although the replay is killed, resumed, stopped and resumed [M8]`, async () => {
+  it(`turns each of ${DEAD_LETTERS} dead letters into one order although the replay is killed once and stopped once [M8]`, async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: DEAD_LETTERS });
     await parkBatches(stack, saleId, userIds(DEAD_LETTERS));
@@ -118,7 +118,7 @@ describe('compensation: replay and discard of dead letters', () => {
     await until('the command has replayed the rest', async () => {
       runs++;
       const { code, stderr } = await dlq(...args, '--yes');
-      expect(code, stderr).to.be.oneOf([0, 1]); // 1: a server answered late, and the command says to run it again
+      expect(code, stderr).to.be.oneOf([0, 1]); // 1 asks to run the command again, because a server answered late
       return code === 0;
     });
     const tookMs = Date.now() - startedMs;

@@ -13,7 +13,7 @@ describe('half messages after the last check-back', () => {
 
   const mq = (...args: readonly string[]) => runCommand(['mq', ...args], system.stack.env);
 
-  it('are listed if they hold units, and become an order after `mq resume`, which is audited', async () => {
+  it('are listed if they hold units, and become an order by an audited `mq resume`', async () => {
     const { stack, programs } = system;
     const { saleId } = await openSale(stack, { stock: 3 });
     let key = '';
@@ -29,7 +29,7 @@ describe('half messages after the last check-back', () => {
     const half = await discarded();
     expect(half).to.include({ topic: TOPICS.purchase, saleId, purchases: 1, resumedAtMs: null });
 
-    // by both ids: the one that the client chose, and the offset
+    // by the id of the client, and by the offset
     for (const id of [half?.messageId, half?.offsetId]) {
       const { lines } = await mq('messages', '--topic', 'TRANS_CHECK_MAX_TIME_TOPIC', '--id', String(id), '--json');
       expect(lines, String(id)).to.have.length(1);

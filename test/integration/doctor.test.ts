@@ -31,11 +31,11 @@ describe('seckill doctor', () => {
       },
       { everyMs: 500 },
     );
-    // programs of another test that was killed count for ten seconds
+    // killed programs of another test count for ten seconds
     expect(says).to.match(/^risky: [2-5] programs with MYSQL_POOL_MAX 48 open up to \d+ connections, twice as many/);
   });
 
-  it('prints every line by its id with --json, and with --strict fails for unaccepted risks', async () => {
+  it('prints every line by its id with --json, and fails for unaccepted risks with --strict', async () => {
     const body = bodyOf(await doctor(['--json']));
     expect(body.verdict).to.equal('risky');
     const risky = body.checks.filter(({ verdict }) => verdict === 'risky').map(({ id }) => id);
@@ -46,12 +46,12 @@ describe('seckill doctor', () => {
     expect(accepted.stdout).to.match(/mysql\.binlog +accepted: There is no binary log/);
   });
 
-  it('with --program worker, ignores settings that a worker does not read', async () => {
+  it('ignores settings that a worker does not read with --program worker', async () => {
     const { code, stdout } = await doctor(['--program', 'worker'], { JWT_SECRET: 'too-short' });
     expect(code, stdout).to.equal(0);
   });
 
-  it('explains what is wrong and what to do if a program refuses to start on wrong tables', async () => {
+  it('explains problem and remedy if a program refuses to start on wrong tables', async () => {
     const own = await ownMysqlWorld();
     try {
       await own.pool.execute(

@@ -6,7 +6,7 @@ import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
-/** The sale of messages that an earlier file left no longer exists. */
+/** Ignores messages of earlier files, whose sale no longer exists. */
 const ERROR_LINE = /"level":50(?!.*"unknown_sale")/;
 
 describe('SIGTERM', () => {
@@ -40,7 +40,7 @@ describe('SIGTERM', () => {
     await leaves;
     await load.stop();
 
-    // the client may see only connections that were closed before their request was read
+    // only connections that were closed before their request was read may break
     const unknown = [...buyers.opLog.entries].filter(([, outcome]) => outcome === 'unknown').map(([key]) => key);
     const snapshot = await system.stack.audit.store.snapshot({ saleId, bucket: 0 });
     expect(

@@ -34,7 +34,7 @@ interface Forged {
   readonly signature: string | undefined;
 }
 
-/** Sends messages as an attacker would who has a broker key and has read this code. */
+/** Sends messages like an attacker with a broker key who knows this code. */
 class Intruder {
   readonly #options: ConnectionOptions;
 
@@ -53,7 +53,7 @@ class Intruder {
     }
   }
 
-  /** @param commit false: leaves the messages to the check-back, which this producer does not answer */
+  /** @param commit false: leaves the messages to check-backs, which this producer does not answer */
   async sendHalves(messages: readonly Forged[], commit: boolean): Promise<void> {
     const topic = TOPICS.purchase;
     const unanswered = definition.TransactionResolution.TRANSACTION_RESOLUTION_UNSPECIFIED;
@@ -112,13 +112,13 @@ describe('messages of an attacker with a broker key', () => {
     return sale;
   };
 
-  it('parks messages that are unsigned, tampered with, or signed for another key or topic, on every topic, and changes nothing [S10]', async () => {
+  it('parks unsigned, tampered and wrongly signed messages of every topic, and changes nothing [S10]', async () => {
     const { stack } = system;
     const [later, open] = [await laterSale(), await openSale(stack, { stock: 10 })];
     const buyers = buyersOf(open.saleId);
     expect((await buyers.buy('ann'))?.status).to.equal(202);
     const orderId = String((await buyers.status('ann', 'k1', 20)).json.orderId);
-    // This batch is accepted but not recorded, because its message is lost and the re-drive is not due yet.
+    // The batch stays unrecorded, because its message is lost and the re-drive is not due yet.
     const pending = await deductBatch(stack, open.saleId, ['bob']);
 
     const foreign = new MessageSignatures(readKeyring('theirs:a-key-of-somebody-else-of-forty-bytes'));
@@ -133,10 +133,7 @@ describe('messages of an attacker with a broker key', () => {
     const mark = randomBytes(8).toString('hex');
     const mallory = `mallory-${mark}`;
     const nonce = (): string => `${mark}-${randomBytes(4).toString('hex')}`;
-    /**
-     * Returns a purchase before the opening, a purchase in the open sale, and the pending batch with an extra
-     * purchase.
-     */
+    /** Returns a purchase before the opening, a purchase in the open sale, and the pending batch plus a purchase. */
     const batches = (): string[] => {
       const swollen = JSON.parse(pending.body) as { purchases: unknown[] };
       swollen.purchases.push([mallory, nonce(), 1]);
@@ -146,7 +143,7 @@ describe('messages of an attacker with a broker key', () => {
       encodePaymentDeadline({ batchId: nonce(), saleId: open.saleId, deadlineAtMs: 1, orders: [orderId] });
     const event = (): string =>
       encodeOrderEvents([{ eventId: nonce(), type: 'order.paid', saleId: open.saleId, orders: [orderId], atMs: 1 }]);
-    /** Forges each batch in every way, as a message for this topic. */
+    /** Forges each batch in every way for this topic. */
     const forgedFor = (topic: Topic): Forged[] =>
       forgings.flatMap((forging) => {
         const bodies =
@@ -163,9 +160,8 @@ describe('messages of an attacker with a broker key', () => {
       await intruder.send(topic, messages);
       unsent.delete(topic);
     };
-    // No consumer reads the retry topics that are created beforehand. Redeliveries go to one topic per group and topic,
-    // where the broker allows publishing if a group of that name exists. These topics come first, so that their
-    // messages are parked before the rest.
+    // No consumer reads the retry topics that are created beforehand. Redeliveries go to a topic per group and topic,
+    // where the broker lets an existing group publish. These come first, so that their messages are parked first.
     for (const topic of [...unsent].filter((name) => name.startsWith('%RETRY%'))) {
       const messages = forgedFor(TOPICS.redrive);
       await send(topic, messages.slice(0, 1));
@@ -218,7 +214,7 @@ describe('messages of an attacker with a broker key', () => {
     const discard = await runCommand(['dlq', 'discard', id, '--json'], stack.env);
     expect([discard.code, discard.lines[0]?.outcome], discard.stderr).to.deep.equal([0, 'discarded']);
 
-    await publishBatches(stack, [pending]); // sends the genuine batch, as the re-drive would
+    await publishBatches(stack, [pending]); // the genuine batch, as from the re-drive
     expect(await expectInvariants(stack, open.saleId)).to.include({ rows: 2, sold: 2, unitsLeft: 8 });
   });
 });

@@ -48,7 +48,7 @@ describe('the identity of callers', () => {
     ask(`${api.url}/v1/me/orders`, { token });
   const challenge = ({ headers }: Answer): string => String(headers['www-authenticate']);
 
-  it('treats subjects that could break a key, a path, SQL, a cell or a terminal as ordinary users who buy, pay, cancel and are found [S6]', async () => {
+  it('lets users with hostile names buy, pay, cancel and be found like ordinary users [S6]', async () => {
     const users = [...HOSTILE_SUBJECTS, 'u1', 'u1/k', 'auth0|507F1F77BCF86CD799439011'];
     const { saleId } = await openSale(system.stack, { stock: 2 * users.length, limitPerBuyer: 2 });
     const buyers = buyersOf(saleId);
@@ -69,7 +69,7 @@ describe('the identity of callers', () => {
       const { json } = await myOrders(buyers.token(userId));
       expect(
         (json.orders as { orderId: string; saleId: string }[])
-          .filter((order) => order.saleId === saleId) // other tests have such users, too
+          .filter((order) => order.saleId === saleId) // other tests have users of these names, too
           .map((order) => order.orderId),
         userId,
       ).to.deep.equal([orderId]);

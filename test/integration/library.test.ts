@@ -17,7 +17,7 @@ const run = promisify(execFile);
 const TSC = join(REPO_DIR, 'node_modules/typescript/bin/tsc');
 /** Broker clients start within some seconds each. */
 const START_MS = 90_000;
-/** The group of the hook is new, and receives the events of all sales of earlier tests. */
+/** Time for the new group of the hook to receive the events of all earlier tests. */
 const BACKLOG_MS = 300_000;
 
 /** Returns the code blocks of a page in this language. */
@@ -28,7 +28,7 @@ const examplesOf = (page: string, language: string): string[] =>
     ),
   ].map(([, block]) => block as string);
 
-/** Starts like a user: with an empty folder, Express, and the packed library. */
+// Starts like a user: with an empty folder, Express, and the packed library.
 describe('the library in another project', () => {
   const system = useSystem();
   let dir: string;
@@ -183,7 +183,7 @@ result.orderId;
     const refused = await fetch(`${url}/v1/sales/${saleId}/purchases`, { method: 'POST' });
     expect(refused.status, 'nobody').to.equal(401);
     expect(await stopShop(), output).to.equal(0);
-    // messages of other suites may become dead letters here, which also log an error
+    // messages of other suites may become dead letters here, and log errors of their own
     expect(output).not.to.match(new RegExp(`"level":50.*"saleId":"${saleId}"|a bug`));
     await expectInvariants(system.stack, saleId);
   });
@@ -195,7 +195,7 @@ result.orderId;
     const { stdout } = await run(process.execPath, ['no-redis.mjs'], {
       cwd: dir,
       env: { PATH: process.env.PATH, ...system.stack.env },
-      timeout: START_MS, // the process must exit by itself, or it is killed
+      timeout: START_MS, // a process that does not exit by itself is killed
     });
     expect(stdout).to.equal('OperationalError redis\n');
   });

@@ -16,7 +16,7 @@ import { expectInvariants } from '../helpers/invariants.js';
 import { fetchNginx, Nginx, type FoundNginx, type LoggedAnswer, type Upstream } from '../helpers/nginx.js';
 import { useSystem } from '../helpers/system.js';
 
-/** More requests than are refused at once, even with 30 restored each second. */
+/** Enough requests to exceed the limit, although it restores 30 each second. */
 const BURST = 3000;
 const COME_BACK_PER_SECOND = 30;
 const FLOOD_MAX = 20_000;
@@ -29,9 +29,9 @@ const ANSWER_MAX_MS = 5000;
 /** Buyers that a waiting room admits per second. */
 const ROOM_RATE = 40;
 const LOOK_EVERY_MS = 200;
-/** A late answer is not lost, because a busy machine starts an API during the load. */
+/** Patient, because a busy machine starts an API during the load. */
 const PATIENCE_MS = 30_000;
-/** If an answer has not arrived after this time, it is being held back. */
+/** An answer that takes longer is being held back. */
 const QUIET_MS = 3000;
 
 describe('deploy/nginx in front of two APIs', () => {
@@ -42,7 +42,6 @@ describe('deploy/nginx in front of two APIs', () => {
   let worker: Program;
   let nginx: Nginx;
   let inFrontOfCounting: Nginx;
-  /** Everything that tests have started themselves. */
   const started: { stop(): unknown }[] = [];
 
   const system = useSystem(async ({ programs }) => {
@@ -62,7 +61,7 @@ describe('deploy/nginx in front of two APIs', () => {
       return this.skip();
     }
     found = nginxOrNot;
-    // the load of these tests comes from one address
+    // because all load comes from one address
     nginx = await Nginx.start(found, { upstreams: apis.map(upstreamOf), unlimitedNetworks: '127.0.0.1/32 1;\n' });
     inFrontOfCounting = await Nginx.start(found, {
       upstreams: [upstreamOf(counting)],
@@ -112,8 +111,8 @@ describe('deploy/nginx in front of two APIs', () => {
     expect((await asked('127.0.0.22', '198.51.100.99')).status, 'another client').to.equal(200);
   });
 
-  it('limits the requests of an address or an IPv6 network, but not of your own networks', async () => {
-    // the API refuses these requests without a look-up, so the test can send a large number
+  it('limits the requests of an address or an IPv6 network, except of your own networks', async () => {
+    // the API refuses these requests without a look-up, so the test can send many
     const path = `${inFrontOfCounting.url}/v1/me/orders`;
     const isRefused = ({ status, headers }: Received): boolean => status === 429 && headers['trace-id'] === undefined;
     const flood = async (from: string, forwarded?: (nth: number) => string): Promise<Received | null> => {
@@ -166,7 +165,7 @@ describe('deploy/nginx in front of two APIs', () => {
     const buyers = buyersOf(saleId);
     const tokenOf = (userId: string): string => buyers.token(userId);
     const closing = { headers: { Connection: 'close' } }; // a reload of nginx closes idle connections
-    /** Repeats a request like a client: an api of a busy machine may take longer than nginx waits for it. */
+    /** Repeats a request like a client, because a busy api may take longer than nginx waits. */
     const answered = async (...[url, options]: Parameters<typeof ask>): ReturnType<typeof ask> => {
       for (let tries = 1; ; tries++) {
         const answer = await ask(url, { ...closing, ...options });
@@ -186,7 +185,7 @@ describe('deploy/nginx in front of two APIs', () => {
       await Promise.all(Array.from({ length: 16 }, () => lane(end)));
     };
 
-    /** The line, and the time on the clock of Redis. `atMs` is when the line was last moved. */
+    /** The line, and when it was last moved, on the clock of Redis. */
     interface Look {
       readonly admitted: number;
       readonly waiting: number;
@@ -220,7 +219,7 @@ describe('deploy/nginx in front of two APIs', () => {
         ({ json } = next);
       }
     };
-    /** Watches for four seconds and until the step is done. There are always enough waiting buyers. */
+    /** Watches the line for four seconds and until the step is done, with enough waiting buyers. */
     const observe = async <T>(step: Promise<T>): Promise<T> => {
       const first = await look();
       let isDone = false;
@@ -259,7 +258,7 @@ describe('deploy/nginx in front of two APIs', () => {
       let judged = 0;
       for (const [nth, from] of looks.entries()) {
         const window = looks.slice(nth, looks.findIndex(({ atMs }) => atMs - from.atMs >= 2000) + 1);
-        // A line saves up one second of turns. On a busy machine, it may stand still for longer.
+        // A line saves up only one second of turns, and may stand still for longer on a busy machine.
         const isSteady = window.every(
           ({ atMs, waiting }, at) => waiting > 0 && (at === 0 || atMs - (window[at - 1] as Look).atMs < 900),
         );
@@ -294,7 +293,7 @@ describe('deploy/nginx in front of two APIs', () => {
     expect((await buyers.status('ann', 'k1', 1)).json.status).to.equal('ordered');
   });
 
-  it('passes a stream of events on at once, over HTTP/1.1 and, with TLS, over HTTP/2', async () => {
+  it('passes on events of a stream at once, over HTTP/1.1 and over HTTP/2 with TLS', async () => {
     const { saleId } = await openSale(system.stack);
     const buyers = buyersOf(saleId);
     worker.signal('SIGSTOP');
@@ -326,7 +325,7 @@ describe('deploy/nginx in front of two APIs', () => {
     const { saleId } = await openSale(system.stack, { stock: 100_000 });
     const buyers = buyersOf(saleId, patient.url);
     const load = await buyers.startLoadUntil({ parallel: 32, pauseMs: 10, tries: 1, timeoutMs: PATIENCE_MS }, 300);
-    // as documented: the next API stops as soon as the previous one is ready again
+    // as documented: each API stops as soon as the previous API is ready again
     for (const [index, leaving] of apis.entries()) {
       const { port, operatorsPort } = upstreamOf(leaving);
       expect(await leaving.stop(), 'it drains').to.deep.equal({ code: 0, signal: null });
@@ -358,7 +357,7 @@ describe('deploy/nginx in front of two APIs', () => {
     await load.stop();
     const { answers } = buyers.opLog;
     expect(answers.get('nothing'), 'purchases without an answer within 5 s').to.equal(undefined);
-    // each lane may lose one purchase to the API that hangs, because nginx tries that API again every five seconds
+    // each lane may lose a purchase to the hanging API, which nginx tries again every five seconds
     expect(answers.get('503 outcome_unknown')).to.be.within(1, 2 * lanes);
     apis[0]?.signal('SIGCONT');
     expect(unknownOf(buyers), 'purchases that no retry answered').to.deep.equal([]);
@@ -368,7 +367,7 @@ describe('deploy/nginx in front of two APIs', () => {
   it('breaks no purchase and no open stream when it reloads under load', async () => {
     const { saleId } = await openSale(system.stack, { stock: 100_000 });
     const buyers = buyersOf(saleId);
-    // a worker that exits closes idle connections, and a request that crosses this is repeated with its key
+    // an exiting worker closes idle connections, and a request that is lost then is repeated with its key
     const load = await buyers.startLoadUntil({ parallel: 32, pauseMs: 10, tries: 3 }, 300);
     worker.signal('SIGSTOP');
     expect((await buyers.buy('ann'))?.status).to.equal(202);
@@ -443,7 +442,7 @@ describe('deploy/nginx in front of two APIs', () => {
     expect(lacked, 'the api without them was asked').to.be.at.least(1);
   });
 
-  it('sends each lane of buyers to one API, and to another API while the first one is down', async () => {
+  it('sends each lane of buyers to one API, and to another API while that API is down', async () => {
     const two = apis.slice(0, 2);
     const closed = pickFreePort();
     const down = { port: closed, operatorsPort: closed };
@@ -471,7 +470,7 @@ describe('deploy/nginx in front of two APIs', () => {
     expect(usedApis.size, 'lanes are spread over the apis').to.equal(2);
   });
 
-  it('has a separate server for operators, with console, streams and admin routes, only for the allowed networks', async () => {
+  it('serves console, streams and admin routes only to allowed networks, on a separate server', async () => {
     const sign = createTokenSigner(system.stack.env.JWT_SECRET);
     const token = sign({ userId: 'olga', roles: ['admin'], ttlMs: 600_000 });
     const { operatorsUrl } = nginx;
@@ -499,7 +498,7 @@ describe('deploy/nginx in front of two APIs', () => {
     const handshake = (version: SecureVersion): Promise<string> =>
       new Promise((resolve) => {
         const options = { port: Number(port), host: '127.0.0.1', ca: nginx.certificate, ALPNProtocols: ['h2'] };
-        // Node's own minimum is 1.2. At security level 0 it would use 1.1 if the server did.
+        // Node refuses TLS 1.1 itself, except at security level 0.
         const ciphers = 'DEFAULT@SECLEVEL=0';
         const socket = connectTls({ ...options, minVersion: version, maxVersion: version, ciphers }, () => {
           resolve(`${socket.getProtocol()} ${socket.alpnProtocol}`);

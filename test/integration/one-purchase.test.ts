@@ -137,7 +137,7 @@ describe('one purchase, from click to order', () => {
     const { sale, buyers } = await newSale({ stock: 1 });
     expect(brief(await buyers.buy('ann'))).to.equal('202 pending');
     await buyers.settled('ann');
-    // many buyers, so that refusals come from memory instead of Redis
+    // so many that refusals come from memory instead of Redis
     for (let i = 0; i < 30; i++) expect(brief(await buyers.buy(`loser-${i}`))).to.equal('409 sold_out');
     expect(brief(await buyers.buy('ann'))).to.equal('200 ordered');
     expect(brief(await buyers.buy('ann', { requestId: 'k2' }))).to.equal('409 limit_reached');

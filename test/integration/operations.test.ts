@@ -45,7 +45,7 @@ describe('endpoints and commands for operators', () => {
     const expectNothing = (given: readonly Answer[]): void => {
       for (const { text } of given) {
         expect(text).not.to.match(/127\.0\.0\.1|localhost|ECONN/);
-        for (const port of ports) expect(text).not.to.match(new RegExp(`\\b${port}\\b`)); // ids may contain its digits
+        for (const port of ports) expect(text).not.to.match(new RegExp(`\\b${port}\\b`)); // ids may contain the digits
       }
     };
     expectNothing(await answers());
@@ -67,7 +67,7 @@ describe('endpoints and commands for operators', () => {
       const { servers } = system.stack;
       expect(servers.server(dependency).kill('SIGSTOP'), 'it was stopped').to.equal(true);
       try {
-        // Its threads stop one by one when each is scheduled, so an answer may still arrive.
+        // Until each thread of the server has stopped, an answer may arrive.
         const named = all.map(() => ({ status: 503, bad: [dependency] }));
         await until('all say so', async () => isDeepStrictEqual(await Promise.all(all.map(readiness)), named));
         for (const { operatorsUrl } of all) expect((await ask(`${operatorsUrl}/healthz`)).status).to.equal(200);
@@ -116,7 +116,7 @@ describe('endpoints and commands for operators', () => {
     try {
       const ends = await Promise.all([profile('a.cpuprofile'), profile('b.cpuprofile')]);
       const done = ends.filter(({ code }) => code === 0);
-      // the second command may have started after the first ended
+      // both end if the second started after the first had ended
       expect(done.length, JSON.stringify(ends)).to.be.within(1, 2);
       for (const { code, stderr } of ends) if (code !== 0) expect([code, stderr]).to.deep.equal([1, RUNNING]);
       expect(saved(ends[0]?.code === 0 ? 'a.cpuprofile' : 'b.cpuprofile')).to.include.keys('nodes', 'samples');
@@ -165,5 +165,5 @@ describe('endpoints and commands for operators', () => {
   });
 });
 
-/** The command prints this while another profile is running. */
+/** Output of the command while another profile is running. */
 const RUNNING = 'seckill: the api answers 409: This api is already recording a profile.\n';

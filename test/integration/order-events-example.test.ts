@@ -129,7 +129,7 @@ describe('examples/order-events', () => {
     const group = 'shop-impatient';
     const { NAMESRV_ADDR: namesrvAddr } = system.stack.env;
     await topics('shop-orders-dead');
-    // our own group would park the message as well
+    // our own group would park the message, too
     const own: TopicEntry = { ...OWN_TOPIC, attributes: { '+message.type': 'NORMAL' } };
     const { topics: ofGroup } = withGroup({ topics: [], groups: [] }, group);
     const lists = { topics: [own, ...ofGroup], groups: [{ groupName: group, retryMaxTimes: 1 }] };

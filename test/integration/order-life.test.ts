@@ -78,7 +78,7 @@ describe('the life of an order', () => {
     expect(figures).to.include({ sold: 1, unitsLeft: 0, rows: 2, liveRows: 1 });
   });
 
-  it('is paid once by the webhook of the provider, has late money refunded, and gets a case for money without an order [P3]', async () => {
+  it('is paid once by webhook, which refunds late money and opens a case for unknown orders [P3]', async () => {
     const { saleId, buyers } = await saleWith({ priceCents: 1250 });
     const [paid, cancelled] = [await orderOf(buyers, 'ann'), await orderOf(buyers, 'bob')];
     const event = { type: 'payment.succeeded', paymentId: `p-${paid}`, orderId: paid, ...money };
@@ -111,7 +111,7 @@ describe('the life of an order', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1, unitsLeft: 4 });
   });
 
-  it('brings a coupon that reduces a later order, or that the shop redeems once by a command', async () => {
+  it('brings a coupon for a later order or for one redemption by the shop', async () => {
     const seckill = (...args: string[]) => runCommand(['coupons', ...args], system.stack.env);
     const { saleId, buyers } = await saleWith({ priceCents: 1250, coupon: '500 30d min 1000', limitPerBuyer: 4 });
     const pay = async (requestId: string, coupon?: unknown): Promise<Answer> => {
@@ -210,10 +210,10 @@ describe('the life of an order', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1 });
   });
 
-  it('has a failed refund retried, and then paid by hand, by commands', async () => {
+  it('has a failed refund retried and then paid by hand, each by a command', async () => {
     const { saleId, buyers } = await saleWith({ priceCents: 1250 });
     const orderId = await orderOf(buyers, 'ann');
-    const paymentId = `pi_${orderId}.2`; // no payment of the simulator, which refuses to refund it
+    const paymentId = `pi_${orderId}.2`; // the simulator refuses to refund payments that it has not made
     expect(brief(await report({ type: 'payment.succeeded', paymentId, orderId, ...money }))).to.equal('200 paid');
     const seckill = (...args: string[]) => runCommand([...args, '--json'], system.stack.env);
     const why = ['--reason', 'the buyer called'];
@@ -241,7 +241,7 @@ describe('the life of an order', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1 });
   });
 
-  it('keeps real money due if no configured provider can refund it, until an operator claims it, once', async () => {
+  it('keeps real money due until an operator claims it if no provider can refund it', async () => {
     const { buyers } = await saleWith({ priceCents: 1250 });
     const orderId = await orderOf(buyers, 'ann');
     await move(buyers, 'ann', orderId, 'cancel');

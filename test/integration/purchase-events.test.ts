@@ -8,12 +8,12 @@ import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 import { pause } from '../chaos/harness/wait.js';
 
-/** Longer than any test, so that an earlier event can only come with a notification. */
+/** Longer than any test, so that events come with notifications. */
 const NO_POLLS = { NOTIFICATIONS_POLL_MAX_MS: '60000' };
 const PAYMENTS = { PAYMENT_PROVIDER: 'simulator' };
 /**
- * The first polls come after 50 ms, then after 3, 9, 27 and 81 times as long or slightly less. One more poll comes
- * within a second of the subscription. After this time, the next poll is 12 s away.
+ * The first polls come after 50 ms and 3, 9, 27 and 81 times as long, and one more within a second of the subscription.
+ * After this time, the next poll is 12 s away.
  */
 const FIRST_POLLS_MS = 6_500;
 /** `ordered` by the stream and by the long poll, `paid` by the stream. */
@@ -49,10 +49,7 @@ describe('a buyer who waits at two APIs', () => {
     return Number(/^seckill_awaited_changes_total\{found_by="notification"[^}]*\} (\S+)$/m.exec(text)?.[1] ?? 0);
   };
 
-  /**
-   * Makes a purchase, from its 202 to its payment. @returns the number of steps of which the buyer's API learned by
-   * notification
-   */
+  /** Makes and pays a purchase. @returns the number of steps of which the buyer's API learned by notification */
   async function heardByNotification(userId: string): Promise<number> {
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const [here, there] = [buyersOf(saleId, first), buyersOf(saleId, second)];
@@ -92,9 +89,9 @@ describe('a buyer who waits at two APIs', () => {
     return ordered === 2 ? (await foundByNotification(first)) - before : ordered;
   }
 
-  it('receives `ordered` when the worker writes it and `paid` by its event, each once, and then the end of the stream', async () => {
+  it('receives `ordered` from the worker and `paid` from its event once, then the end of the stream', async () => {
     let heard = 0;
-    // on a busy machine some notifications may come after the next poll, but not all
+    // on a busy machine, some notifications may come later than the next poll
     for (const userId of ['ann', 'cid', 'dan']) if (heard < STEPS_HEARD) heard = await heardByNotification(userId);
     expect(heard, 'steps that came by notification').to.equal(STEPS_HEARD);
   });

@@ -13,7 +13,7 @@ import { deductBatch, leakBatch, recordBatch } from '../chaos/harness/batches.js
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
-/** The tests set ages by hand. The re-drive waits indefinitely, so that a leak is left to reconcile. */
+/** Tests set ages by hand. The re-drive waits, so that it leaves leaks to reconcile. */
 const TIMES = {
   TEST_OVERRIDES: 'on',
   RECONCILE_SAFE_AGE_MS: '60000',
@@ -65,7 +65,7 @@ describe('reconcile and compensation', () => {
   const sql = (text: string, ...values: string[]) => system.stack.mysql.execute(text, values);
   const redis = () => system.stack.redis.redis;
   const keysOf = (saleId: string) => bucketKeys({ saleId, bucket: 0 });
-  /** Makes everything in the sale ten minutes old: older than the safe age, younger than the wait of a re-drive. */
+  /** Makes everything in the sale ten minutes old: above the safe age, but below the wait of a re-drive. */
   const age = async (saleId: string): Promise<void> => {
     const pending = await redis().zrange(keysOf(saleId).pending, '0', '-1');
     for (const batchId of pending) await redis().zadd(keysOf(saleId).pending, Date.now() - 600_000, batchId);
@@ -187,9 +187,9 @@ describe('reconcile and compensation', () => {
 
   it('repairs differing rows and entries where possible and reports the rest [D5, C7]', async () => {
     const saleId = await newSale();
-    // writes its rows without marking the batch recorded
+    // writes rows without marking the batch recorded
     const { batchId } = await recordBatch(system.stack, saleId, 1);
-    await redis().zrem(keysOf(saleId).pending, batchId); // removes the batch from the pending set that the keeper reads
+    await redis().zrem(keysOf(saleId).pending, batchId); // hides the batch from the keeper
     const buyers = buyersOf(saleId);
     await buyers.rush(['fay', 'gus'], 2, { tries: 5 });
     const orderOf = async (user: string) => String((await buyers.settled(user)).json.orderId);
@@ -222,7 +222,7 @@ describe('reconcile and compensation', () => {
     expect(last.json.figures).to.include({ unitsLeft: 98, sold: 1 });
   });
 
-  it('allows one run at a time and names its holder, and repairs a leak once when two runs try to repair it [C1]', async () => {
+  it('allows one run at a time, names its holder, and repairs a leak once when two runs try [C1]', async () => {
     const saleId = await newSale();
     await leakBatch(system.stack, saleId, ['hal']);
     const runs = createReconcileRuns(system.stack.mysql, systemClock);

@@ -14,7 +14,7 @@ import { recordBatch } from '../chaos/harness/batches.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
-/** The keeper polls often and waits briefly, because there is no worker to wait for. */
+/** The keeper polls often and waits briefly, because no worker runs. */
 const TIMES = {
   TEST_OVERRIDES: 'on',
   REPAIR_EVERY_MS: '100',
@@ -44,7 +44,7 @@ describe('repair of a sale after Redis lost it', () => {
     await redis.del(stock, sale, buyers, requests, pending, ...markers);
   }
 
-  it('answers 503, rebuilds the sale with its orders, and lets older batches reacquire units or fail with a reason [R3, R4, R5]', async () => {
+  it('rebuilds the sale with its orders, and lets older batches reacquire units or fail [R3, R4, R5]', async () => {
     const [roomy, scarce] = [await openSale(system.stack, { stock: 10 }), await openSale(system.stack, { stock: 4 })];
     const [many, few] = [buyersOf(roomy), buyersOf(scarce)];
     for (const { saleId } of [roomy, scarce]) await recordBatch(system.stack, saleId, 3);
@@ -64,7 +64,7 @@ describe('repair of a sale after Redis lost it', () => {
     expect((await many.buy('early', { tries: 20 }))?.status).to.equal(202);
 
     await system.programs.start('worker');
-    // Only the broker knows a purchase that Redis has lost, until its message arrives.
+    // Until its message arrives, only the broker knows the purchase.
     await until('the late one is an order', async () => (await many.status('late')).json.status === 'ordered');
     await until('the late one has failed', async () => (await few.status('late')).json.reason === 'units_lost');
     const figures = await expectInvariants(system.stack, roomy.saleId, many.opLog);
@@ -76,7 +76,7 @@ describe('repair of a sale after Redis lost it', () => {
     expect(text).to.match(/^seckill_sales_in_repair\{sales="live".*\} \d/m);
   });
 
-  it('`sale repair` changes nothing without need, with --force changes only the epoch, and never disturbs another repair [R10]', async () => {
+  it('changes nothing by `sale repair` without need or beside a repair, and the epoch by --force [R10]', async () => {
     const sale = await openSale(system.stack, { stock: 10 });
     for (const buyer of ['ann', 'bob']) expect((await buyersOf(sale).buy(buyer))?.status).to.equal(202);
     const before = await expectInvariants(system.stack, sale.saleId);
@@ -97,7 +97,7 @@ describe('repair of a sale after Redis lost it', () => {
     ]);
     expect(await standing(sale)).to.include({ epoch: 2, state: 'open' });
     expect(await expectInvariants(system.stack, sale.saleId)).to.deep.equal(before);
-    await lock({ saleId: other.saleId, bucket: 0 }, 'another', 1); // the holder of a repair that died
+    await lock({ saleId: other.saleId, bucket: 0 }, 'another', 1); // takes the lease of a repair that died
     await until('the keeper finishes an abandoned repair', async () => (await standing(other))?.state === 'open');
   });
 });

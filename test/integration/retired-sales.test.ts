@@ -41,7 +41,7 @@ describe('retired sales', () => {
       (await ask(`${api.operatorsUrl}/admin/v1/sales/${saleId}/close`, { method: 'POST', token })).status,
     ).to.equal(200);
 
-    // the keeper retries a sale that cannot be retired yet only after minutes
+    // now, because the keeper retries to retire a sale only after minutes
     await until('its outbox is done', async () => {
       const undone = 'SELECT id FROM outbox WHERE done_at IS NULL AND payload LIKE ?';
       return (await system.stack.mysql.query(undone, [`%"saleId":"${saleId}"%`])).length === 0;
@@ -77,11 +77,11 @@ describe('retired sales', () => {
     expect((await keysOf(saleId)).filter((key) => !key.includes(':tx:'))).to.deep.equal([]);
     await expectInvariants(system.stack, saleId, buyers.opLog);
 
-    // A week later its orders are archived, except an order that is not paid yet.
+    // A week later, all orders except an unpaid order are archived.
     const orderIdOf = async (user: string): Promise<string> => String((await buyers.status(user)).json.orderId);
     const paid = users.filter((user) => user !== 'r2' && user !== 'r3');
     for (const user of paid) expect((await buyers.move('pay', user, await orderIdOf(user)))?.status).to.equal(200);
-    // an answer from MySQL about a purchase of a retired sale is cached for some seconds
+    // answers about retired sales are cached for some seconds
     await until('it is seen as paid', async () => (await buyers.status('r1')).json.orderState === 'paid');
     const mine = async (): Promise<unknown> =>
       (await ask(`${api.url}/v1/me/orders`, { token: buyers.token('r1') })).json;

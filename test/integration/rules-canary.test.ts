@@ -50,7 +50,7 @@ describe('a canary of rules at two APIs', () => {
     withFile('set', { version: (await status()).version, rules }, '--wait', '30', ...flags);
   const diff = (rules: object): Promise<CommandEnd> => withFile('diff', { rules });
 
-  /** Buys as each user, some at a time. @returns the users whom admission refused */
+  /** Buys as each user. @returns the users whom admission refused */
   async function buy(saleId: string, users: readonly string[]): Promise<string[]> {
     const buyers = new Buyers(saleId, system.stack.env.JWT_SECRET, () => apis.map(({ url }) => url));
     const outcomes = (await buyers.rush(users, 32)).map(outcomeOf);
@@ -58,7 +58,7 @@ describe('a canary of rules at two APIs', () => {
     return users.filter((_, index) => outcomes[index] === 'degraded');
   }
 
-  it('rolls itself back when bad rules refuse 30 % of the purchases of its users, and no other user notices', async () => {
+  it('rolls itself back, unnoticed by other users, when its rules refuse 30 % of purchases', async () => {
     const { saleId } = await openSale(system.stack, { stock: 1000 });
     expect((await set({ degrade: { mode: 'on' } })).code).to.equal(0);
     const since = (await status()).version + 1;
@@ -107,7 +107,7 @@ describe('a canary of rules at two APIs', () => {
     expect(await shown()).to.have.nested.property('limits.purchase.user.limit', 10_000);
   });
 
-  it('is ended by an operator, over HTTP and on the command line, and `rules diff` shows what changes', async () => {
+  it('is ended by an operator over HTTP or by command, and `rules diff` shows the changes', async () => {
     const denying = (...deny: string[]) => ({ lists: { mode: 'on', users: { deny } } });
     expect((await set(denying('eve'))).code).to.equal(0);
     const changed = await diff(denying('eve', 'bob'));

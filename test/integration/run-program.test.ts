@@ -8,7 +8,7 @@ import { pause, until } from '../chaos/harness/wait.js';
 const START_TIMEOUT_MS = 60_000;
 const WATCHDOG_MS = 600;
 
-/** A program whose supervisor is this process. It opens a resource, and `start` says how its next part starts. */
+/** A program, supervised by this process, that opens a resource and then runs `start`. */
 const program = (start: string): string => `
   import { runUnderSystemd } from './src/cli/run-under-systemd.ts';
   import { silentLog } from './test/helpers/silent-log.ts';
@@ -22,7 +22,7 @@ function run(code: string, env: NodeJS.ProcessEnv = {}): { child: ChildProcess; 
   const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', code], {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     env: { ...process.env, ...env },
-    detached: true, // a process group, like the programs of a systemd unit
+    detached: true, // its own process group, like a systemd unit
   });
   const timer = setTimeout(() => child.kill('SIGKILL'), START_TIMEOUT_MS - 2_000);
   const exit = new Promise<number | null>((resolve) => child.once('exit', resolve)).finally(() => clearTimeout(timer));
@@ -54,7 +54,7 @@ describe('run-program', () => {
       await pause(2 * WATCHDOG_MS);
       expect(messages().length, 'no message while it hangs').to.equal(before);
       child.kill('SIGCONT');
-      process.kill(-(child.pid as number), 'SIGTERM'); // systemd stops every process of a unit at once
+      process.kill(-(child.pid as number), 'SIGTERM'); // like systemd, stops every process of the unit at once
       expect(await exit, 'it stops without an error').to.equal(0);
     } finally {
       child.kill('SIGKILL');

@@ -74,7 +74,7 @@ describe('sale administration over HTTP', () => {
     expect(shown.json).to.include({ saleId, state: 'closed', sold: 2 });
   });
 
-  describe('and by command', () => {
+  describe('by command', () => {
     let folder: string;
     before(() => (folder = mkdtempSync(join(tmpdir(), 'sales-'))));
     after(() => rmSync(folder, { recursive: true }));
@@ -92,7 +92,7 @@ describe('sale administration over HTTP', () => {
       expect((await post(`/${saleId}/pause`)).json).to.include({ state: 'paused', inRepair: true });
     });
 
-    it('prints the id of each imported sale beside its line, and exits with 1 on an overlap and 2 on a wrong file', async () => {
+    it('prints the id of each imported sale, and exits with 1 on an overlap and 2 on a wrong file', async () => {
       const sku = `desk-${Date.now()}`;
       const file = join(folder, 'sales.csv');
       const rows = [1, 2].map((nth) => `${sku}-${nth},A desk,100,5,1,2090-01-01T00:00:00Z,2090-01-02T00:00:00Z`);
@@ -120,7 +120,7 @@ describe('sale administration over HTTP', () => {
         .and.have.property('saleId');
     });
 
-    it('exits with 1 if the sale does not allow an edit now, and with 2 if the edit is wrong for every sale', async () => {
+    it('exits with 1 if an edit is not allowed now, and with 2 if an edit is always wrong', async () => {
       const { saleId } = await openSale(system.stack, { stock: 5 });
       expect((await sale('edit', saleId, '--price-cents', '200')).code, 'not a draft').to.equal(1);
       expect((await sale('edit', saleId, '--closes-at', '-1h')).code, 'in the past').to.equal(1);

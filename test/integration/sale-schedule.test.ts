@@ -47,7 +47,7 @@ describe('sales run by operators and by schedule', () => {
       .reverse();
   };
 
-  it('takes a sale with a warm time from draft to compared, each step once, although two keepers run', async () => {
+  it('takes a sale from draft to compared, each step once, although two keepers run', async () => {
     const sku = `by-itself-${Date.now()}`;
     const sale = { ...newSale(sku, 10_000, HOUR_MS), warmBefore: '1h' };
     const created = await call('POST', '/sales', sale);
@@ -63,7 +63,7 @@ describe('sales run by operators and by schedule', () => {
       const { json } = await call('GET', '/sale-plan');
       return (json.sales as { sale: { saleId: string } }[]).find((one) => one.sale.saleId === saleId);
     };
-    // Redis opens the sale a moment before MySQL, and APIs take a moment to notice
+    // Redis opens the sale a moment before MySQL and the APIs
     const isReady = async (): Promise<boolean> => {
       const found = (await planned()) as { status: string; missing: string[] } | undefined;
       return found?.status === 'ready' && found.missing.length === 0;
@@ -95,7 +95,7 @@ describe('sales run by operators and by schedule', () => {
         stocks.push(answer.json.stock ?? answer.json.code);
       }
       await rush;
-      // a quick rush may sell more than 70 first; then Redis or MySQL refuses to lower the stock
+      // Redis or MySQL refuses to lower the stock if more than 70 units are sold already
       const refusals = ['units_not_free', 'bad_request'];
       expect(stocks.filter((stock) => typeof stock !== 'number' && !refusals.includes(String(stock)))).to.deep.equal(
         [],
@@ -103,7 +103,7 @@ describe('sales run by operators and by schedule', () => {
       const { json } = await call('PATCH', `/sales/${saleId}`, { stock: 100 });
       expect(json.stock).to.equal(100);
       await buyers.rush(userIds(120), 12, { tries: 5 });
-      // zero is cached for a moment even if a unit is free in another bucket, which a later buyer then gets
+      // zero is cached for a moment, even while another bucket has a unit for a later buyer
       let late = 0;
       await until('all are sold', async () => {
         const sql = 'SELECT sold FROM sales WHERE id = ?';

@@ -50,7 +50,7 @@ describe('a shadow of the worker', () => {
     expect(shadow.log).to.contain('this build would write something else').and.contain('"field":"amount"');
   });
 
-  it('ends by itself after its time, with 1 when there was nothing to compare', async () => {
+  it('ends after its time, with 1 if there was nothing to compare', async () => {
     const shadow = await system.programs.start('worker', { args: ['--shadow', '--for', '1s'] });
     expect(await shadow.ended()).to.deep.include({ code: 1 });
   });

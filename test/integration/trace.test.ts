@@ -114,7 +114,7 @@ describe('trace of a purchase', () => {
     expect([command.code, command.lines.length], command.stderr).to.deep.equal([0, 1]);
     const [line] = command.lines as unknown as Trace[];
     const sources = (trace?: Trace) => trace?.steps.filter(({ source }) => source !== 'broker');
-    const [again] = await byHttp(paidId); // the units of the other purchase have been returned since
+    const [again] = await byHttp(paidId); // by now, the units of the other purchase are back
     expect(sources(line)).to.deep.equal(sources(again));
     expect(words(line as Trace)).to.include.members(['half_stored', 'committed']);
   });

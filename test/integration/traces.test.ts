@@ -10,7 +10,7 @@ import { useSystem } from '../helpers/system.js';
 
 const PARENT_ID = '00f067aa0ba902b7';
 const BUY = 'POST /v1/sales/{saleId}/purchases';
-/** An unpaid order expires after this time, so that the test sees its deadline message. */
+/** Short, so that the test sees the deadline message of an unpaid order. */
 const PAYMENT_WINDOW_MS = 2_000;
 
 describe('traces across API, broker, worker and keeper', () => {
@@ -68,7 +68,7 @@ describe('traces across API, broker, worker and keeper', () => {
       'keeper publish order events > keeper process seckill-payment-deadline',
     ].sort();
     await until('all spans have come', () => collector.ofTrace(traceId).length >= tree.length).catch(
-      () => undefined, // the comparison shows missing spans
+      () => undefined, // the comparison below shows missing spans
     );
     const spans = collector.ofTrace(traceId);
     expect(treeOf(spans)).to.deep.equal(tree);
@@ -78,7 +78,7 @@ describe('traces across API, broker, worker and keeper', () => {
       expect(status?.code ?? 0, name).to.equal(0);
       const parent = byId.get(parentSpanId ?? '');
       expect(BigInt(endTimeUnixNano) >= BigInt(startTimeUnixNano), name).to.equal(true);
-      // each span reads the same clock twice: first in ms, then more precisely
+      // each span reads the clock twice, first in ms
       const earliest = BigInt(parent?.startTimeUnixNano ?? 0) - 2_000_000n;
       expect(BigInt(startTimeUnixNano) >= earliest, `${name} begins before its parent`).to.equal(true);
     }

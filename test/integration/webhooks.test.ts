@@ -24,7 +24,7 @@ const ORDERS = Math.ceil(DELIVERIES / IN_ORDER.length);
 const ORDERS_PER_ROW = 20;
 
 const KEEPER = { KEEPER_EVERY_MS: '500', OUTBOX_EVERY_MS: '100', WEBHOOK_NETWORKS: '127.0.0.0/8' };
-/** Orders of one take: what a killed keeper may send again. */
+/** Orders that a keeper takes at once, and may send again if it is killed. */
 const TAKE = 64;
 
 /** Answers a request: `n` counts from 1. */
@@ -37,7 +37,7 @@ class Receiver {
   secret = '';
   endpointId = '';
   port = 0;
-  /** Types in the order of their first arrival, by order. */
+  /** Event types of each order, by their first arrival. */
   readonly seen = new Map<string, string[]>();
   readonly ids = new Set<string>();
   requests = 0;
@@ -100,7 +100,7 @@ describe('webhooks and stored notifications', () => {
     const insert = 'INSERT INTO outbox (kind, `key`, payload) VALUES (?, ?, ?)';
     return system.stack.mysql.execute(insert, [kind, 'k', JSON.stringify(payload)]);
   };
-  /** A keeper reads the endpoints once in a second. */
+  /** Waits until the keeper, which reads the endpoints once in a second, knows them. */
   const known = (endpoints: number, move: string): Promise<void> =>
     until(
       'the keeper knows the endpoints',
@@ -113,7 +113,7 @@ describe('webhooks and stored notifications', () => {
       { everyMs: 500 },
     );
 
-  /** Orders of one buyer each, whose purchase and moves are in the outbox, later ones first. */
+  /** Creates orders of different buyers, with their events in the outbox, later events first. */
   async function ordersWithEvents(): Promise<string[]> {
     const { mysql } = system.stack;
     const { saleId } = await draftSale(system.stack);
@@ -144,7 +144,7 @@ describe('webhooks and stored notifications', () => {
     return ids;
   }
 
-  it('deliver every event in the order of its order, to receivers that are down, slow, in trouble, wrong or unclear, and after the kill of a keeper', async () => {
+  it('deliver the events of each order in sequence to faulty receivers, even after the kill of a keeper', async () => {
     const down = new Receiver('down', ok);
     await down.listen();
     await down.close();
@@ -202,7 +202,7 @@ describe('webhooks and stored notifications', () => {
       );
     });
 
-    // The buyers of these orders find what happened.
+    // The buyers of these orders are notified.
     const token = buyers.token('buyer3');
     const mine = Math.ceil((ORDERS - 3) / 10) * IN_ORDER.length;
     await until('all notifications are stored', async () => {
@@ -222,7 +222,7 @@ describe('webhooks and stored notifications', () => {
     expect((await ask(`${api.url}/v1/me/notifications`)).status).to.equal(401);
   });
 
-  it('reach the example, which verifies each and ignores repeats, and obey the command', async () => {
+  it('reach the example, which verifies events and ignores repeats, and obey the command', async () => {
     let out = '';
     let err = '';
     const start = (secret: string): void => {

@@ -4,7 +4,7 @@ import { runCommand } from '../chaos/harness/commands.js';
 /** Removes all our settings, like a shell on a server. */
 const { PATH, HOME } = process.env;
 
-/** Runs in the checkout, where a developer may have started a stack. */
+// Runs in the checkout, where a developer may have started a stack.
 describe('programs without settings', () => {
   const needed = {
     api: ['MYSQL_URL', 'REDIS_URL', 'ROCKETMQ_ENDPOINT', 'JWT_SECRET'],

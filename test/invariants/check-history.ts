@@ -11,7 +11,7 @@ export interface SeenStatus {
   readonly orderId: string | null;
 }
 
-/** Answers to requests of clients other than purchases. */
+/** Answers to other requests than purchases. */
 export interface ClientHistory {
   /** Order id → confirmed moves. */
   readonly moves: ReadonlyMap<string, ReadonlySet<Move>>;
@@ -33,7 +33,7 @@ export function judgeHistory(history: ClientHistory, rows: HistoryRows): Finding
   return [...judgeMoves(history, rows), ...judgeRefusals(history, rows), ...judgeStatuses(history, rows)];
 }
 
-/** I6: no order was both paid and cancelled, and everything that was confirmed is in MySQL. */
+/** I6: no order was both paid and cancelled, and MySQL has every confirmed move. */
 function judgeMoves({ moves }: ClientHistory, { rows }: HistoryRows): Finding[] {
   const findings: Finding[] = [];
   const stateOf = new Map([...rows.values()].map(({ orderId, state }) => [orderId, state]));
@@ -58,7 +58,7 @@ function judgeRefusals({ soldOut }: ClientHistory, { rows, unitsLeft }: HistoryR
   return [{ invariant: 'I7', detail: `${key} (${quantity}) got sold_out, and ${unitsLeft} units are left` }];
 }
 
-/** I8: no client saw a purchase go back, and the order that was shown is the one in MySQL. */
+/** I8: no client saw a purchase go back, and MySQL has the order that clients saw. */
 function judgeStatuses({ statuses }: ClientHistory, { rows }: HistoryRows): Finding[] {
   const findings: Finding[] = [];
   for (const [key, seen] of statuses) {
@@ -82,7 +82,7 @@ function judgeStatuses({ statuses }: ClientHistory, { rows }: HistoryRows): Find
 const isOver = ({ status }: SeenStatus): boolean => status === 'ordered' || status === 'failed';
 const show = ({ status, orderId }: SeenStatus): string => (orderId === null ? status : `${status} ${orderId}`);
 
-/** I3: a purchase that was answered 2xx may end `failed` only for a reason that the fault explains. */
+/** I3: an accepted purchase may fail only for a reason that the fault explains. */
 export function judgeFailures(
   rows: ReadonlyMap<string, AuditedOrder>,
   wasAccepted: (key: string) => boolean,

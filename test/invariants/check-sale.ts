@@ -18,7 +18,7 @@ export interface CheckPorts {
 
 /** The outcome of a purchase for its client: `ok` if any attempt got 2xx, `fail` if every attempt was refused. */
 export type ClientOutcome = 'ok' | 'fail' | 'unknown';
-/** `userId/requestId` → what its client knows. */
+/** `userId/requestId` → outcome for the client. */
 export type OpLog = ReadonlyMap<string, ClientOutcome>;
 
 /** Facts besides the answers to purchases. An absent part is not checked. */
@@ -60,15 +60,15 @@ export interface SaleCheck {
   readonly findings: readonly Finding[];
 }
 
-/** More violations would only repeat the first ones. */
+/** More violations would only repeat the first. */
 const FINDINGS_MAX = 50;
-/** A sale that changes during as many checks is not at rest. */
+/** A sale that changes during this number of checks is not at rest. */
 const CHECKS_MAX = 20;
 
 /**
  * Compares Redis, MySQL and the answers to clients, for one sale that is at rest (see `waitUntilAtRest`).
  * @param opLog if absent, only Redis and MySQL are compared
- * @param more what else clients saw, and what a fault allows
+ * @param more other answers to clients, and failures that a fault allows
  * @throws OperationalError; Error if there is no such sale
  */
 export async function checkSale(
@@ -83,7 +83,7 @@ export async function checkSale(
     if (sale === null) throw new Error(`there is no sale ${saleId} to check`);
     const audit = await auditSale(sale, ports);
     const now = await repository.findSale(saleId);
-    // A batch that only the broker still had may be written while rows are read after the count of sold units.
+    // A late batch may be written between reading the sold units and reading the rows.
     if (n === CHECKS_MAX || (now?.sold === sale.sold && now.epoch === sale.epoch)) return audit.conclude(opLog, more);
     sale = now;
   }
@@ -98,8 +98,7 @@ async function auditSale(sale: Sale, { store, repository }: CheckPorts): Promise
 }
 
 /**
- * Waits until nothing is pending, every release is done and no units are in transit. @returns false if `timeoutMs` was
- * not enough
+ * Waits until nothing is pending, every release is done and no units are in transit. @returns false after `timeoutMs`
  */
 export async function waitUntilAtRest(
   saleId: string,
@@ -185,7 +184,7 @@ class Audit {
       this.#found('I1', `the count of sold units is ${sold}, but live orders hold ${this.#live.units} units`);
     if (unitsLeft < 0) this.#found('I1', `${unitsLeft} units left in Redis`);
     if (inTransit > 0) this.#found('I4', `${inTransit} units are between two buckets`);
-    // Redis has forgotten a retired sale, or is about to
+    // Redis forgets a retired sale
     const difference = retiredAtMs === null ? stock - sold - unitsLeft - inTransit : 0;
     if (difference !== 0) this.#found('I4', `units left differ by ${difference} between Redis and MySQL`);
     this.#compareBuyers();
@@ -227,7 +226,7 @@ class Audit {
     }
   }
 
-  /** I3 and I5: every request has its row: live is `ordered`, ended `released`. @returns requests without a row */
+  /** I3 and I5: each request has its row, live if `ordered` and ended if `released`. @returns requests without a row */
   #compareRequests(): number {
     let lost = 0;
     for (const [key, entry] of this.#store.requests) {
@@ -253,7 +252,7 @@ class Audit {
     return lost;
   }
 
-  /** I3: an ok purchase has a row, a failed one has no order. @returns ok purchases that neither MySQL nor Redis has */
+  /** I3: an ok purchase has a row, and a refused purchase has none. @returns ok purchases that both stores lack */
   #compareOpLog(opLog: OpLog): number {
     let lost = 0;
     for (const [key, outcome] of opLog) {

@@ -6,7 +6,7 @@ import type { MysqlPool } from '../../src/mysql/pool.js';
 import { createReconcileRepository } from '../../src/mysql/reconcile-repository.js';
 import type { OrderRow } from '../../src/mysql/tables.js';
 
-/** Reads the orders that an audit compares with Redis and with the answers to clients. */
+/** An order that an audit compares with Redis and with the answers to clients. */
 export type AuditedRow = AuditedOrder & Pick<Order, 'paidAtMs'>;
 
 /** All rows of a sale at rest. */
@@ -29,8 +29,8 @@ export interface AuditOptions {
   /** Number of rows that one statement reads. */
   readonly windowRows?: number;
   /**
-   * Also searches the whole table for orders that no range names, because an audit must not rely on `order_ranges`.
-   * False: only if the live orders do not add up to `sold`, for audits of thousands of sales.
+   * Always searches the whole table for orders outside of all `order_ranges`. False, for audits of thousands of sales:
+   * only if the live orders do not add up to `sold`.
    */
   readonly searchAll?: boolean;
 }
@@ -48,7 +48,7 @@ const COLUMNS = [
 ] as const satisfies (keyof OrderRow)[];
 type Row = Pick<OrderRow, (typeof COLUMNS)[number]>;
 
-/** Reads all orders of a sale at rest. Each statement sees what is committed at that moment. */
+/** Reads all orders of a sale at rest. */
 export function createOrderAudit(
   pool: MysqlPool,
   { windowRows = 10_000, searchAll = true }: AuditOptions = {},

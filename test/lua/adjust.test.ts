@@ -26,7 +26,7 @@ describe('lua/adjust-2.lua', () => {
   });
 
   for (const state of ['open', 'repair'] satisfies StoredSaleState[]) {
-    it(`refuses to adjust a sale that is ${state}, even if the stock has not changed since it was read [C5]`, async () => {
+    it(`refuses to adjust a sale that is ${state}, even if its stock is unchanged [C5]`, async () => {
       const sale = await runner.sale({ stock: 10 }, state);
       expect(await adjust(sale, 10, 12)).to.equal('selling');
       expect(await adjust(sale, 9, 12)).to.equal('selling');

@@ -13,10 +13,7 @@ import {
   type Setting,
 } from './precedence.js';
 
-/**
- * Conditions in the order of the script's header, then of the words of precheck. The batch is always `u1/k1*1` of
- * `BATCH_EPOCH`.
- */
+/** Conditions in the order of the header, then of precheck. The batch is always `u1/k1*1` of `BATCH_EPOCH`. */
 const CONDITIONS: readonly Condition[] = [
   { word: 'already_deducted', setting: { marker: 'deducted' } },
   { word: 'already_deducted', setting: { marker: 'deducted{"v":1}' } },
@@ -98,7 +95,7 @@ describe('lua/deduct-6.lua', () => {
     expect(after.requests).to.deep.equal({ 'u1/a': `held:${batch.batchId}:2`, 'u2/a': `held:${batch.batchId}:1` });
   });
 
-  it('reads the marker first and returns `already_deducted` for a retry of the batch that took the last unit [T8]', async () => {
+  it('returns `already_deducted` for a retry of the batch that took the last unit [T8]', async () => {
     const sale = await runner.sale({ stock: 1, limitPerBuyer: 1 });
     const batch = batchOf(sale.sale, purchasesOf('u1'));
     expect(((await sale.deduct(batch)) as unknown[])[0]).to.equal('deducted');
@@ -111,7 +108,7 @@ describe('lua/deduct-6.lua', () => {
     expect((await sale.snapshot()).unitsLeft).to.equal(0);
   });
 
-  it('takes nothing, names every refused purchase and leaves an aborted marker if a batch does not fit [G1]', async () => {
+  it('takes nothing, names refused purchases and leaves an aborted marker if a batch does not fit [G1]', async () => {
     const sale = await runner.sale({ stock: 3 });
     const batch = batchOf(sale.sale, purchasesOf('u1*2', 'u2*2', 'u3', 'u4'));
     const before = await sale.snapshot();

@@ -12,7 +12,7 @@ describe('lua/mark-recorded-4.lua', () => {
 
   const order = liveOrderOf;
 
-  it('removes the body of the marker and sets an expiry; a second call keeps the expiry, or sets it if it is missing', async () => {
+  it('removes the body of the marker, and sets an expiry unless the marker has one', async () => {
     const { batchId } = await sale.deducted('u1');
     const marker = sale.marker(batchId);
     const life = (): Promise<number> => sale.redis.pttl(marker);

@@ -17,12 +17,12 @@ import { MemoryRepairStore } from '../helpers/memory/memory-repair-store.js';
 import { SaleScripts, ScriptRunner } from './script-runner.js';
 import { batchOf, saleOf } from '../helpers/sales.js';
 
-/** A few names make purchases collide: three buyers, three keys each, twelve batches. */
+/** So few that purchases collide: three buyers, three keys each, twelve batches. */
 const BUYERS = ['u1', 'u2', 'u3'];
 const KEYS = ['a', 'b', 'c'];
 const BATCHES = 12;
 const batchIdOf = (number: number): string => `batch-${number}`;
-/** Longer than any history takes, ms. */
+/** Longer than any history, ms. */
 const LEASE_MS = 600_000;
 
 type Step =
@@ -58,7 +58,7 @@ const batch = fc.integer({ min: 0, max: BATCHES - 1 });
 const epoch = fc.constantFrom(0, 0, 0, 0, 0, -1, 1);
 /** Tokens of two keepers. A keeper may continue without its lease. */
 const token = fc.constantFrom('one', 'one', 'one', 'two');
-/** Returns the same order id for the same request. Some releases use a wrong id. */
+/** Returns the order id of a request. Some releases use a wrong id. */
 const orderIdOf = ({ userId, requestId }: { userId: string; requestId: string }): string =>
   `${BUYERS.indexOf(userId) + 1}0${KEYS.indexOf(requestId) + 1}`;
 
@@ -145,7 +145,7 @@ const history = fc
 describe('lua: random histories, compared with the stores in memory', () => {
   const runner = ScriptRunner.inSuite();
 
-  /** Words that the scripts answered. The test fails if the histories produce too few of them. */
+  /** Words that the scripts answered. Too few fail the test. */
   const met = new Set<string>();
 
   const play = async (steps: readonly Step[], stock: number, limitPerBuyer: number): Promise<void> => {
@@ -200,7 +200,7 @@ describe('lua: random histories, compared with the stores in memory', () => {
         case 'reacquire': {
           const { epoch: ofSale = 0 } = model.bucket.sale ?? {};
           const of = seal(next.batch, next.purchases.filter(isFirst), 1);
-          // deduct refuses this body, and no worker can read it
+          // deduct would refuse the body, and no worker could read it
           if (!of.purchases.every(isFirst)) return Promise.resolve();
           return stores.batches.reacquire(of, ofSale, new Set(next.recorded.map(purchaseKey)));
         }
@@ -228,7 +228,7 @@ describe('lua: random histories, compared with the stores in memory', () => {
     expect(await real.sales.warm(sale)).to.equal(await model.sales.warm(sale));
     await Promise.all([real.sales.setState(sale, 'open'), model.sales.setState(sale, 'open')]);
     const initial = stock;
-    let isRebuilt = false; // built from random requests, which respect no limit
+    let isRebuilt = false; // a staged repair may exceed the limit
     for (const step of steps) {
       const next =
         'epoch' in step ? { ...step, epoch: Math.max(1, step.epoch + (model.bucket.sale?.epoch ?? 1)) } : step;

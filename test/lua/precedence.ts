@@ -1,6 +1,6 @@
 import type { SaleScripts, ScriptRunner } from './script-runner.js';
 
-/** A condition for a word of a script: a change to a sale that would otherwise accept the purchase. */
+/** A change that makes a script answer a word instead of accepting the purchase. */
 export interface Condition {
   readonly word: string;
   readonly setting: Setting;
@@ -82,7 +82,7 @@ export const PURCHASE_CONDITIONS: readonly Condition[] = [
 
 const EPOCHS = { earlier: BATCH_EPOCH - 1, same: BATCH_EPOCH, later: BATCH_EPOCH + 1 } as const;
 
-/** Creates a sale in which exactly these conditions hold for buyer `u1` and key `k1`. */
+/** Creates a sale in which exactly these conditions hold for `u1/k1`. */
 export async function saleIn(setting: Setting, runner: ScriptRunner, batchId: string): Promise<SaleScripts> {
   const nowMs = await runner.nowMs();
   const state = setting.state === undefined || setting.state === 'missing' ? 'open' : setting.state;

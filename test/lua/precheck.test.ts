@@ -57,13 +57,13 @@ describe('lua/precheck-4.lua', () => {
     expect(reply).to.deep.equal([1, 3, 1, 1, 'sold_out', '', 3, 'sold_out', '']);
   });
 
-  it('counts the limit within the call, and a refused purchase uses up none of it [G5]', async () => {
+  it('counts the limit within the call, without refused purchases [G5]', async () => {
     const sale = await runner.sale({ stock: 5, limitPerBuyer: 3 });
     const reply = await sale.precheck(purchasesOf('u1/a*2', 'u1/b*2', 'u1/c', 'u2*3', 'u2/k2'));
     expect(reply).to.deep.equal([1, 5, 1, 1, 'limit_reached', '', 3, 'sold_out', '']);
   });
 
-  it('returns the number of buckets, and accepts any number if the sale was loaded without it', async () => {
+  it('returns the number of buckets, and accepts any number if the sale was loaded without a number', async () => {
     const sale = await runner.sale({ stock: 5 });
     await sale.redis.hset(sale.keys.sale, 'buckets', 8);
     expect(await sale.precheck(purchasesOf('u1'), 8)).to.deep.equal([1, 5, 8]);

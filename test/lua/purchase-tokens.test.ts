@@ -52,14 +52,14 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
     expect(await runner.connection.redis.exists(keyOf.tokens(), keyOf.ends())).to.equal(0);
   });
 
-  it('lets a token live from its issue or from the opening of the sale, and returns the same token until it ends', async () => {
+  it('lets a token live from its issue or the opening, and returns the same token until its end', async () => {
     const [, endsAtMs] = await issue('a');
     expect(endsAtMs).to.be.within(nowMs + LIFE_MS, nowMs + LIFE_MS + 10_000);
     expect(await issue('a', { life: 5000 })).to.deep.equal(['issued_before', endsAtMs]);
     expect(await issue('b', { opens: 30_000 })).to.deep.equal(['issued', nowMs + 30_000 + LIFE_MS]);
   });
 
-  it('keeps the place of a redeemed token until it ends, and gives its buyer no other token', async () => {
+  it('keeps the place of a redeemed token until its end, and gives its buyer no other token', async () => {
     for (const user of ['a', 'b']) await issue(user);
     expect(await redeem('a', '17'), 'a key of digits alone').to.equal('redeemed');
     expect((await issue('c'))[0]).to.equal('none_left');

@@ -44,7 +44,7 @@ describe('lua/take-due-2.lua and lua/leave-alone-1.lua', () => {
     expect(await sale.redis.pttl(sale.keys.redrives), 'never shorter').to.be.within(3_650_000, 3_660_000);
   });
 
-  it('reads a limited number of batches per call, and the next call continues after them', async () => {
+  it('reads a limited number of batches per call, and continues in the next call', async () => {
     await pending(['a', 1000], ['b', 2000], ['c', 3000], ['d', 4000], ['e', 5000]);
     await leaveAlone([
       ['a', 90_000],
@@ -80,7 +80,7 @@ describe('lua/take-due-2.lua and lua/leave-alone-1.lua', () => {
     expect((await takeDue()).taken).to.deep.equal(['b']);
   });
 
-  it('leave-alone never replaces a later time with an earlier one', async () => {
+  it('leave-alone never replaces a time with an earlier time', async () => {
     expect(await leaveAlone([['a', 60_000]])).to.equal(1);
     expect(await leaveAlone([['a', 10_000]])).to.equal(0);
     const untilMs = Number(await sale.redis.zscore(sale.keys.redrives, 'a'));

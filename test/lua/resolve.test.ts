@@ -4,10 +4,7 @@ import { ABORTED_LIFE_MS, ScriptRunner } from './script-runner.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { BATCH_EPOCH, saleIn, clashesOf, describeSetting, uncoveredPairs, type Condition } from './precedence.js';
 
-/**
- * Conditions in the order of the script's header. Without any of them the word is `aborted` and the script writes a
- * marker.
- */
+/** Conditions in the order of the script's header. Without a condition, the script answers `aborted` with a marker. */
 const CONDITIONS: readonly Condition[] = [
   { word: 'deducted', setting: { marker: 'deducted{"v":1}' } },
   { word: 'deducted', setting: { marker: 'deducted' } },

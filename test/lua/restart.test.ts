@@ -18,7 +18,7 @@ import {
 import { ScriptRunner, type SaleScripts } from './script-runner.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 
-/** The connections existed before the restart, as in programs that keep running. */
+// The connections are older than the restart, as in programs that keep running.
 describe('lua: a Redis that is killed and restarts from its log', () => {
   let server: DurableRedis | undefined;
   let runner: ScriptRunner;
@@ -55,7 +55,7 @@ describe('lua: a Redis that is killed and restarts from its log', () => {
     expect(await runId(), 'the fault happened').not.to.equal(before);
   };
 
-  it('loses nothing but accepts no purchase until the bucket is rebuilt [R1]', async () => {
+  it('loses nothing, but accepts no purchase until the bucket is rebuilt [R1]', async () => {
     const held = await deducted('u1');
     const before = await sale.snapshot([held.batchId]);
     await restart();
@@ -104,7 +104,7 @@ describe('lua: a Redis that is killed and restarts from its log', () => {
     expect(claimed).to.deep.equal({ outcome: 'unavailable' });
   });
 
-  it('is not trusted if the master was a replica for a while, although its process is the same [R7]', async () => {
+  it('is not trusted if the master was a replica for a while, even as the same process [R7]', async () => {
     const { redis } = runner.connection;
     const other = await startPrivateRedis(redisServerBinary() as string);
     const admin = new Redis(other.port, '127.0.0.1', { lazyConnect: true });
@@ -129,7 +129,7 @@ describe('lua: a Redis that is killed and restarts from its log', () => {
     }
   });
 
-  it('answers that nothing is loaded if it comes back empty, and records only that the sale is needed [R5]', async () => {
+  it('reports nothing as loaded if it returns empty, and records only which sale is needed [R5]', async () => {
     const held = await deducted('u1');
     await sale.redis.flushdb(); // the state of a Redis that restarts without its log
     await restart();

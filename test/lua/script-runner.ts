@@ -53,7 +53,7 @@ export class ScriptRunner {
     return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
   }
 
-  /** Warms a new sale by its script and puts it into a state, which may be `repair`. */
+  /** Warms a new sale by its script and puts it into any state, even `repair`. */
   async sale(parts: Partial<Sale> = {}, state: StoredSaleState = 'open'): Promise<SaleScripts> {
     const sale = saleOf(parts, await this.nowMs());
     const runner = new SaleScripts(this, sale);
@@ -136,7 +136,7 @@ export class SaleScripts {
     return word === 'recorded' ? moved : word;
   }
 
-  /** Releases key `k1`, of any batch and with units, unless told otherwise. */
+  /** Releases key `k1`, by default of any batch and with units. */
   release(userId: string, orderId: string, parts: Partial<Release> = {}): Promise<unknown> {
     const { requestId = 'k1', batchId = '', withUnits = true } = parts;
     const keys = [this.keys.stock, this.keys.buyers, this.keys.requests, this.keys.sale];

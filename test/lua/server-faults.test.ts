@@ -43,7 +43,7 @@ describe('lua on a server that forgets scripts or is full', () => {
     expect((await sale.snapshot()).unitsLeft).to.equal(4);
   });
 
-  it('runs each of a hundred calls once although the scripts are flushed meanwhile [R1]', async () => {
+  it('runs each of a hundred calls once while the scripts are flushed [R1]', async () => {
     sale = await runner.sale({ stock: 200, limitPerBuyer: 1 });
     const calls = Array.from({ length: 100 }, (_, index) => {
       if (index === 50) void sale.redis.script('FLUSH');

@@ -7,7 +7,7 @@ import { until } from '../chaos/harness/wait.js';
 
 const LIFE_MS = 60_000;
 
-/** A separate server, because the test restarts it with and without its data. */
+// A separate server, which the test restarts with and without data.
 describe('lua/take-nonce-2.lua', () => {
   let server: DurableRedis | undefined;
   let runner: ScriptRunner;
@@ -47,7 +47,7 @@ describe('lua/take-nonce-2.lua', () => {
     expect(await runner.connection.redis.exists(nonceKey('k1', nonce))).to.equal(0);
   });
 
-  it('after a restart from the log, refuses every earlier signature and accepts newer ones', async () => {
+  it('refuses earlier signatures and accepts newer signatures after a restart from the log', async () => {
     const [used, unused] = [randomUUID(), randomUUID()];
     const signedAtMs = await nowMs();
     await take(used, signedAtMs);
@@ -56,7 +56,7 @@ describe('lua/take-nonce-2.lua', () => {
     expect(await take(unused, await nowMs())).to.equal('fresh');
   });
 
-  it('after a restart without data, refuses every earlier signature and accepts newer ones', async () => {
+  it('refuses earlier signatures and accepts newer signatures after a restart without data', async () => {
     const used = randomUUID();
     const signedAtMs = await nowMs();
     await take(used, signedAtMs);

@@ -11,7 +11,7 @@ describe('lua/unpark-2.lua', () => {
 
   const park = ({ batchId }: Batch) => sale.redis.zrem(sale.keys.pending, batchId);
 
-  it('returns `unparked`, puts a parked batch into `pending` with the current time and changes nothing else [M8]', async () => {
+  it('returns `unparked` and only puts a parked batch into `pending` with the current time [M8]', async () => {
     const batch = await sale.deducted('u1*2', 'u2');
     const before = await sale.snapshot([batch.batchId]);
     await park(batch);
@@ -24,7 +24,7 @@ describe('lua/unpark-2.lua', () => {
     expect(await sale.snapshot([batch.batchId])).to.deep.equal(before);
   });
 
-  it('returns `unknown` and creates no marker if the marker is missing, even if the batch is in `pending` [C7]', async () => {
+  it('returns `unknown` and creates no marker for a batch in `pending` without a marker [C7]', async () => {
     const { batchId } = await sale.deducted('u1');
     await sale.redis.del(sale.marker(batchId));
     expect(await sale.unpark(batchId)).to.equal('unknown');

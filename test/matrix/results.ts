@@ -49,7 +49,7 @@ export function resultOf(
   return { ...about, versions, suites, failures };
 }
 
-/** A failure that belongs to no test, such as a server that did not start, counts as one failure. */
+/** A server that did not start, or another failure without a test, counts as one failure. */
 export function countsOf(rows: readonly RowResult[]): { passed: number; failed: number; skipped: number } {
   const counts = { passed: 0, failed: 0, skipped: 0 };
   for (const { suites, failures } of rows) {
@@ -77,7 +77,7 @@ function cellsOf({ row, short, versions, suites, failures, tookMs, endedAtMs, co
   ];
 }
 
-/** `612`, `612 of 615, 3 FAILED`, `612, 2 skipped`; a dash if the suite is not part of the row. */
+/** Returns `612`, `612 of 615, 3 FAILED` or `612, 2 skipped`, or a dash for a suite that the row lacks. */
 function cellOf(result: FolderResult | undefined): string {
   if (result === undefined) return '–';
   const { passed, failed, skipped } = result;

@@ -58,11 +58,11 @@ export type Suite = (typeof SUITES)[number];
 /** A quick scenario for the death of each program, and for the death or silence of each server. */
 const SCENARIOS = ['T3/after_deduct', 'M9', 'C3/outbox_after_publish', 'R1', 'D1', 'M1/sales'] as const;
 
-/** The suites of a row. Unit tests use no server, so they run only if a Node was chosen. */
+/** The suites of a row. Unit tests, which use no server, run only for a chosen Node. */
 export const suitesOf = ({ node }: Row): readonly Suite[] =>
   SUITES.filter((suite) => suite !== 'unit' || node !== 'this');
 
-/** Returns arguments of `npm test`, one list for each call that the suites need. */
+/** Returns the arguments of each call of `npm test`. */
 export function runsOf(suites: readonly Suite[], isShort: boolean): string[][] {
   if (isShort) return [['contract', 'integration', '--files', ...mysqlContracts(), ONE_PURCHASE]];
   const together = suites.filter((suite) => suite !== 'scenario');

@@ -15,10 +15,10 @@ import type { Mutant } from './mutants.js';
 import { MUTANTS_DIR, plantInBuild } from './plant.js';
 import type { MutantResult } from './report.js';
 
-/** Longer than any step of a scenario takes without a bug. */
+/** Longer than any step of a scenario without a bug. */
 const WAIT_MS = 40_000;
 
-/** The servers that all mutants share, and what else a run needs. */
+/** The servers that all mutants share, and the environment of a run. */
 export interface ChaosSite {
   readonly stack: StackControls;
   /** Environment of the programs. */
@@ -26,7 +26,7 @@ export interface ChaosSite {
   readonly signal: AbortSignal;
 }
 
-/** Runs `work` on separate servers, which end with it together with their data. */
+/** Runs `work` on separate servers, and removes the servers and their data afterwards. */
 export async function onOwnServers<T>(signal: AbortSignal, work: (site: ChaosSite) => Promise<T>): Promise<T> {
   const { stack, stop } = await showProgress(progressStyle(false), ['artifacts', ...SERVER_NAMES], (onProgress) =>
     bootOwnStack(MUTANTS_DIR, onProgress, signal, { timing: 'test' }),
@@ -48,7 +48,7 @@ export async function onOwnServers<T>(signal: AbortSignal, work: (site: ChaosSit
   }
 }
 
-/** Runs the scenarios of a mutant on its programs, until one catches it. Scenarios and checks are unchanged. */
+/** Runs the unchanged scenarios of a mutant on its programs, until a scenario catches the mutant. */
 export async function runByChaos(mutant: Mutant, site: ChaosSite): Promise<MutantResult> {
   const { chaos } = mutant;
   if (chaos === undefined) throw new Error(`${mutant.name} is not for chaos`);
@@ -67,7 +67,7 @@ export async function runByChaos(mutant: Mutant, site: ChaosSite): Promise<Mutan
   return last;
 }
 
-/** Runs the same scenario on programs without a bug. @returns why it is not green; null if it is */
+/** Runs the scenario on programs without a bug. @returns null if green, or the reason */
 export async function runControl(name: string, seed: number, site: ChaosSite): Promise<string | null> {
   const { result } = await runScenario(undefined, name, seed, site);
   return result.outcome === 'red' ? saidBy(result) : null;

@@ -58,7 +58,7 @@ async function simulateMutant(mutant: Mutant, args: readonly string[], signal?: 
   return new Promise((resolve, reject) => {
     execFile(process.execPath, [main, ...args], options, (error, stdout, stderr) => {
       rmSync(dirname(main), { recursive: true, force: true });
-      // It exits with 1 if a promise was broken, as it should be.
+      // Exit code 1 means a broken promise, as expected.
       if (error === null || (error.code === 1 && stdout !== '')) resolve(stdout);
       else reject(new Error(`${mutant.name} cannot be simulated: ${stderr || error.message}`, { cause: error }));
     });

@@ -61,7 +61,7 @@ function listed({ name, simulation, chaos, breaks }: Mutant): string {
   return `${name.padEnd(40)} ${by.padEnd(26)} ${breaks}`;
 }
 
-/** Two at a time, one per core. A rare one takes minutes. */
+/** Finds the seeds of two mutants at a time, one per core. A rare mutant takes minutes. */
 async function findSeeds(): Promise<void> {
   const waiting = [...bySimulation];
   const search = async (): Promise<void> => {
@@ -92,7 +92,7 @@ async function run(): Promise<void> {
     console.log(`\n${totalLine(results)}`);
     if (unsound.length > 0 || results.some(({ verdict }) => verdict !== 'caught')) process.exitCode = EXIT_MISSED;
   });
-  // waits of an abandoned scenario may be left, and would keep the command alive for minutes
+  // waits of an abandoned scenario would keep the command alive for minutes
   process.exit();
 }
 
@@ -119,7 +119,7 @@ async function runAllByChaos(results: MutantResult[], signal: AbortSignal): Prom
     for (const mutant of byChaos) {
       console.log(mutant.name);
       const first = await runByChaos(mutant, site);
-      // red for a reason other than the bug, which can happen once on a busy machine
+      // a busy machine may cause another failure than the bug, so tries once more
       results.push(shown(first.verdict === 'unproven' ? await runByChaos(mutant, site) : first));
     }
     return unsound;

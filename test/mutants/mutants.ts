@@ -15,13 +15,13 @@ export interface Edit {
 /** How chaos must notice a mutant: a scenario fails. */
 interface CaughtByChaos {
   /**
-   * Names of scenarios, the most likely one first. The next is tried only if the previous stays green. An edit of a
-   * script must not change its first line, by which `atScriptCall` recognises it.
+   * Names of scenarios, the most likely first. Each is tried only if the previous scenario stays green. An edit must
+   * keep the first line of a script, which `atScriptCall` looks for.
    */
   readonly scenarios: readonly string[];
   /** Invariants that break. Empty: all hold, but the sale no longer sells anything. */
   readonly invariants: readonly Finding['invariant'][];
-  /** Text that the reason or a finding must contain. A scenario that is red for another reason proves nothing. */
+  /** Text in the reason or a finding. A scenario that is red for another reason proves nothing. */
   readonly says: RegExp;
   /** Number of seeds, tried one after another; default 1. */
   readonly seeds?: readonly number[];
@@ -34,8 +34,8 @@ export interface Mutant {
   readonly breaks: string;
   readonly edits: readonly Edit[];
   /**
-   * A seed at which a promise was broken, where the search starts. After a change of the code, another seed may be the
-   * first one. The search then finds it within minutes, and `npm run mutants -- --find-seeds` writes it here.
+   * A seed at which a promise was broken, where the search starts. `npm run mutants -- --find-seeds` writes another seed
+   * here after a change of the code.
    */
   readonly simulation?: { readonly fromSeed: number };
   readonly chaos?: CaughtByChaos;

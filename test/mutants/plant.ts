@@ -12,12 +12,12 @@ export class StaleMutant extends Error {
   }
 }
 
-/** Copies of the programs, which may be deleted at any time. Inside the checkout, so that its packages are found. */
+/** Copies of the programs, deletable at any time. They are inside the checkout to find its packages. */
 export const MUTANTS_DIR = join(REPO_DIR, '.stack-mutants');
 
 /** Files of a checkout that the built programs read in addition to their bundle. */
 const BESIDE = ['lua', 'config', 'deploy/prometheus', 'package.json'];
-/** The command of the simulation. A mutant of the simulation must be among its direct or indirect imports. */
+/** The command of the simulation, which must import every mutant of the simulation, at least indirectly. */
 const SIMULATION = 'test/simulation/main.ts';
 
 /**

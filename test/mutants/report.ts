@@ -21,10 +21,10 @@ export interface MutantResult {
   readonly logs: string;
 }
 
-/** Number of characters of the reason that are shown. More would only repeat it. */
+/** Characters of the reason that are shown. */
 const SAID_SHOWN = 300;
 
-/** Returns the part of the reason that proves the mutant, with as much text around it as fits. */
+/** Returns the part of the reason that proves the mutant, and as much other text as fits. */
 export function saidShown({ mutant, by, said }: MutantResult): string {
   const at = by === 'chaos' ? said.search(mutant.chaos?.says ?? '') : 0;
   const from = at < SAID_SHOWN / 2 ? 0 : at;

@@ -39,7 +39,7 @@ async function load(): Promise<CommandLines> {
   };
 }
 
-/** Stops the program when it calls parse. */
+/** Returns the command that a program defines, by stopping the program when it calls parse. */
 async function definedBy(importIt: () => Promise<unknown>): Promise<Command> {
   const found: Command[] = [];
   const parse = sinon.stub(Command.prototype, 'parse').callsFake(function (this: Command) {
@@ -115,7 +115,7 @@ const asTyped = (text: string): string =>
 
 /**
  * Returns what is wrong with a documented command, one sentence each.
- * @param inline the text may be only the beginning of a command, so required arguments may be missing
+ * @param inline allows the mere beginning of a command, without required arguments
  */
 export function mistakesOf(lines: CommandLines, text: string, inline: boolean): string[] {
   return simpleCommands(asTyped(text)).flatMap((words) => {

@@ -6,7 +6,7 @@ export interface DocumentedCommand {
   readonly page: string;
   /** The command on one line, without its comment, with `seckill` for both ways to start it. */
   readonly text: string;
-  /** True if the command is in a sentence or a table, where it may be the beginning of several commands. */
+  /** Whether the command is in a sentence or a table, and may be the beginning of several commands. */
   readonly inline: boolean;
 }
 
@@ -41,7 +41,7 @@ const normalized = (text: string): string =>
 export const isCoveredBy = (row: string, text: string): boolean =>
   row.endsWith('…') ? text.startsWith(row.slice(0, -1)) : row === text;
 
-/** Returns whether the text is the beginning of the row and so covers several commands. */
+/** Returns whether the text is the beginning of the row. */
 export const isPartOf = (row: string, text: string): boolean =>
   `${row} `.startsWith(`${text.replace(/ ?(…|<\w+>)$/, '')} `);
 

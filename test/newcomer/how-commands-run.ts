@@ -180,7 +180,7 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
   'test/chaos/scenarios/restore.ts': ['seckill restored', 'seckill reconcile resolve …'],
 };
 
-/** Not run by a test. Like all others, their options and names are checked against the programs. */
+/** Not run by a test. Options and names are checked against the programs, as for all other commands. */
 export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
   'runs all tests, this one too': [
     'npm test',

@@ -7,10 +7,7 @@ import { ask } from '../chaos/harness/http.js';
 import { found, until } from '../chaos/harness/wait.js';
 import { DemoRun, type DemoUp } from '../helpers/demo-run.js';
 
-/**
- * A poisoned batch becomes a dead letter after half a minute, and the first worker is killed after 35 s. A busy
- * machine needs minutes.
- */
+/** The first dead letter and the first kill take about half a minute, and minutes on a busy machine. */
 const SEEN_WITHIN_MS = 300_000;
 
 /** Does what `npm start -- --traffic --faults` does, in its own folder and on its own ports. */
@@ -38,7 +35,7 @@ describe('npm start with traffic and faults', function () {
   afterEach(function () {
     if (this.currentTest?.state === 'failed') console.log(demo?.stderr.slice(-4_000));
   });
-  /** Adds the last output of the demo to the reason, because the rest may not be available. */
+  /** Adds the last output of the demo to the reason. */
   const saying = async <T>(waiting: Promise<T>): Promise<T> =>
     waiting.catch((error: unknown) => {
       throw new Error(`${String(error)}\n${demo.stderr.slice(-2_000)}`, { cause: error });
@@ -85,7 +82,7 @@ describe('npm start with traffic and faults', function () {
     expect((await get('/rules')).json).to.have.nested.property('rules.queue.mode', 'on');
   });
 
-  it('produces a dead letter for a purchase that MySQL refuses, a worker that dies and returns, and an open half message', async () => {
+  it('produces a dead letter, a worker that dies and returns, and an open half message', async () => {
     const { key } = await saying(
       found('a purchase is refused', async () => demo.found('fault', { fault: 'poisoned_batch' }), {
         grantedMs: SEEN_WITHIN_MS,
@@ -93,7 +90,7 @@ describe('npm start with traffic and faults', function () {
     );
     const said = async () => demo.lines.find((line) => line.key === key && line.deadLetterId !== undefined);
     const { deadLetterId } = await saying(found('its dead letter', said, { grantedMs: SEEN_WITHIN_MS }));
-    // the demo replays the dead letter after a minute, so any state is possible
+    // in any state, because the demo replays the dead letter after a minute
     const why = async (): Promise<unknown> => (await get(`/dead-letters/${String(deadLetterId)}`)).json.reason;
     await saying(until('it says why', async () => (await why()) === 'retries_exhausted'));
 
@@ -111,7 +108,7 @@ describe('npm start with traffic and faults', function () {
     await saying(until('its purchase is found', isFound));
   });
 
-  it('reports every half minute what buyers saw', async () => {
+  it('reports the answers to buyers every half minute', async () => {
     const { counts } = await found('the first counts', async () => demo.found('traffic'));
     expect(counts).to.have.property('accepted').above(10);
     expect(demo.stderr).to.match(

@@ -8,7 +8,7 @@ import { StackError } from '../../deploy/local/stack/stack-error.js';
 /** Every test depends on these. */
 const READ_BY_ALL =
   /^(package(-lock)?\.json|tsconfig.*\.json|\.mocharc\.json|test\/helpers\/(global|counting-)|test\/run)/;
-/** Guards compare whole folders and pages with each other, so any change may affect them. They take seconds. */
+/** Guards compare whole folders and pages, so any change may affect them. */
 const GUARD = 'test/guard/';
 
 export interface Affected {
@@ -70,10 +70,7 @@ function git(...args: string[]): string[] {
   return text.split('\n').filter((line) => line !== '');
 }
 
-/**
- * Returns for each file that depends on a changed one the next file on the shortest path to it; null for the changed
- * files.
- */
+/** Returns for each file that depends on a changed file the next file on the shortest path. Null for changed files. */
 function dependents(changed: readonly string[], known: readonly string[]): Map<string, string | null> {
   const users = new Map<string, string[]>();
   for (const file of known.filter((name) => /\.(ts|mjs|cjs)$/.test(name))) {
@@ -81,7 +78,7 @@ function dependents(changed: readonly string[], known: readonly string[]): Map<s
   }
   const because = new Map<string, string | null>(changed.map((file) => [file, null]));
   for (const file of because.keys()) {
-    // this loop finds them again
+    // the outer loop finds them again
     for (const user of users.get(file) ?? []) if (!because.has(user)) because.set(user, file);
   }
   return because;
@@ -94,9 +91,8 @@ function chainOf(file: string, because: ReadonlyMap<string, string | null>): str
 }
 
 /**
- * Returns the files that a file imports, even only for types, and the files it names in `new URL('…', import.meta.url)`
- * or below `PACKAGE_ROOT`: programs that it starts, files and folders that it reads. A program in `dist` stands for its
- * source.
+ * Returns the files that a file imports, even only for types, or names in `new URL('…', import.meta.url)` or below
+ * `PACKAGE_ROOT`, to start or read. A program in `dist` stands for its source.
  */
 function usedBy(file: string, known: readonly string[]): string[] {
   const text = readFileSync(join(REPO_DIR, file), 'utf8');

@@ -8,11 +8,11 @@ interface FolderNeeds {
   readonly servers: 'none' | 'plain' | 'secure';
   /** Number of files that run at the same time; default 1. */
   readonly jobs?: number;
-  /** Maximum number of test files in one process (a part). Default: all. The stacks of a run divide the parts. */
+  /** Maximum number of test files in one process (a part). Default: all. Stacks share the parts. */
   readonly partFiles?: number;
 }
 
-/** In the order in which a run processes them. */
+/** The folders in the order of a run. */
 const FOLDERS = {
   unit: { servers: 'none' },
   guard: { servers: 'none' },
@@ -37,7 +37,7 @@ export const needsOf = (folder: Folder): FolderNeeds => FOLDERS[folder];
 /** A command that runs tests. */
 interface TestCommand {
   readonly about: string;
-  /** Folders and files below test/. A file belongs to the command that names it, otherwise to that of its folder. */
+  /** Folders and files below test/. Naming a file overrides the command of its folder. */
   readonly has: readonly string[];
   /** Number of sets of servers that share its work; default 1. */
   readonly stacks?: number;
@@ -119,7 +119,7 @@ export function testFiles(): string[] {
 /** @param file `test/<folder>/…` */
 export const folderOf = (file: string): Folder => file.split('/')[1] as Folder;
 
-/** Returns the commands that claim a file with the longest matching name. A guard proves that it is exactly one. */
+/** Returns the commands that claim a file with the longest matching name. A guard asserts exactly one. */
 export function claimsOf(file: string): CommandName[] {
   const claims = COMMAND_NAMES.flatMap((name) =>
     (COMMANDS[name] as TestCommand).has

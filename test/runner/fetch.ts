@@ -1,9 +1,6 @@
 import type { CommandName } from './commands.js';
 
-/**
- * Tools that commands need in addition to Node, a JDK, Maven and npm. Tests without their tool fail or skip with the
- * same sentence.
- */
+/** Tools that commands need beside Node, a JDK, Maven and npm. Tests without their tool fail or skip. */
 const FETCHES: Partial<Record<CommandName, () => Promise<unknown>>> = {
   pages: async () => (await import('../helpers/chromium.js')).fetchChromium(),
   more: async () => (await import('../helpers/nginx.js')).fetchNginx(),

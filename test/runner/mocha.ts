@@ -22,15 +22,15 @@ export interface Failure {
   readonly reason: string;
 }
 
-// not bin/mocha.js, which would start this one as a child process: one more process
+// not bin/mocha.js, which would start this file in another process
 const MOCHA = join(REPO_DIR, 'node_modules/mocha/lib/cli/cli.js');
 const REPORTER = join(REPO_DIR, 'test/runner/file-reporter.cjs');
-/** Makes mocha import test files. A module both required and imported would exist twice, and confuse coverage. */
+/** Makes mocha import test files. A module that is also required would exist twice, and confuse coverage. */
 const IMPORT_ONLY = '--no-experimental-require-module';
-/** By then all tests have ended. A process that is still alive has left something open. */
+/** Wait for the exit after the last test. A live process has left something open. */
 const EXIT_WAIT_MS = 60_000;
 const WATCH_EVERY_MS = 1_000;
-/** If a test has left a program behind, that program keeps the pipes open. */
+/** Wait for the pipes, which a leftover program keeps open. */
 const PIPES_WAIT_MS = 5_000;
 
 interface HowToRun {
@@ -56,7 +56,7 @@ export async function runMocha(files: readonly string[], { options, env, signal 
     if (child.pid !== undefined) killTree(child.pid);
   };
   signal.addEventListener('abort', stop, { once: true });
-  // whole lines, because other processes write to the same terminal
+  // by whole lines, because other processes write to the same terminal
   for (const input of [child.stdout, child.stderr]) createInterface({ input }).on('line', (line) => console.log(line));
   let endedMs = Infinity;
   const watch = setInterval(() => {
@@ -77,7 +77,7 @@ export async function runMocha(files: readonly string[], { options, env, signal 
     ? 'all tests had ended, and the process did not: something is left open'
     : `mocha ended with ${code} and ran no test of the file to its end`;
   const hasResult = new Set(results.map(({ file }) => file));
-  // a file whose tests are all filtered out by --grep has no result and has not failed
+  // --grep may filter out all tests of a file
   const mayBeEmpty = lines.some(isEnd) && options.includes('--grep');
   const missing = files.filter((file) => isStuck || (!mayBeEmpty && !hasResult.has(file)));
   return [...results, ...missing.map((file) => failedFile(file, why))];

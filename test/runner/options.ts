@@ -17,11 +17,11 @@ export interface TestOptions {
   readonly mochaArgs: readonly string[];
   /** Parts of paths. Only files whose path contains one of them run. Empty: all files run. */
   readonly fileParts: readonly string[];
-  /** Ref with which the working tree is compared. Null: every test runs. */
+  /** Ref to compare with the working tree. Null: every test runs. */
   readonly changedSince: string | null;
-  /** Where unit and contract tests leave their coverage, for `npm run test:all`; null: nowhere. */
+  /** Folder for the coverage of unit and contract tests, for `npm run test:all`, or null. */
   readonly coverageInto: string | null;
-  /** Size of integration/webhooks.test.ts; null: its own. */
+  /** Size of integration/webhooks.test.ts. Null: its default. */
   readonly webhooks: number | null;
 }
 

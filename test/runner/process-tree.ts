@@ -2,11 +2,10 @@ import { readdirSync } from 'node:fs';
 import { identityOf, parentOf } from '../../deploy/local/stack/processes.js';
 
 /**
- * Kills a process and everything that it has started. The servers and programs of a test do not notice its end, and
- * would otherwise live on. Whoever starts them next discards their data.
+ * Kills a process and everything that it has started, because servers and programs of a test would outlive the test.
  */
 export function killTree(pid: number): void {
-  // read before the first process dies, because its children then get another parent
+  // before the first process dies, because its children get another parent then
   const all = [pid, ...descendantsOf(pid)];
   for (const one of all) {
     try {

@@ -7,8 +7,7 @@ const POLL_MS = 1_000;
 const PRESSURE_MAX = 60;
 
 /**
- * Waits until the machine has room for one more busy process, or until `signal` says that nothing else of ours is
- * running.
+ * Waits until the machine has room for another busy process, or until `signal` says that no other process of ours runs.
  */
 export async function roomToRun(signal: AbortSignal): Promise<void> {
   while (!signal.aborted && !hasRoom()) await sleep(POLL_MS, undefined, { signal }).catch(() => undefined);

@@ -38,7 +38,7 @@ export class TestServers {
     return booted;
   }
 
-  /** Kills the others, because nothing needs their data again and a broker is never completely idle. */
+  /** Kills all other servers, because even an idle broker uses CPU. */
   async keepOnly(kept: ServersName | null): Promise<void> {
     const others = [...this.#stacks].filter(([name]) => name !== kept);
     await Promise.all(others.map(([, stack]) => stack.down({ signal: 'SIGKILL' })));
@@ -67,7 +67,7 @@ export class TestServers {
 
   async #boot(name: ServersName): Promise<NodeJS.ProcessEnv> {
     const dir = name === 'plain' ? STACK_DIR : `${STACK_DIR}-${name}`;
-    // no test depends on what an earlier run left behind
+    // removes data of an earlier run
     await openStack({ dir, ports: 'free' }).down({ signal: 'SIGKILL' });
     rmSync(dir, { recursive: true, force: true });
     const taken = [...this.#stacks.values()].flatMap(({ ports }) => claimedPorts(ports));

@@ -8,7 +8,7 @@ import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
 
 const OUTAGE_MS = 10_000;
-/** A breaker that opens after a few seconds of failures and soon tries again. */
+/** A breaker that opens after seconds of failures and soon tries again. */
 const BREAKER = {
   mode: 'on',
   windowMs: 2000,
@@ -55,7 +55,7 @@ describe('overload: two APIs', () => {
     });
   }
 
-  it('keeps limits, opens breakers, answers reads and fails only with 503 while Redis is stopped for ten seconds, then recovers', async () => {
+  it('keeps limits, answers reads and fails only with 503 while Redis is stopped, then recovers', async () => {
     await publish({ limits: LIMITS, breaker: BREAKER, degrade: { mode: 'on' } });
     const { saleId } = await openSale(system.stack, { stock: 10_000 });
     const buyers = new Buyers(saleId, system.stack.env.JWT_SECRET, () => apis.map(({ url }) => url));

@@ -12,9 +12,9 @@ import { openSale } from '../chaos/harness/sales.js';
 import { useSystem } from '../helpers/system.js';
 
 /**
- * Schemathesis reads the OpenAPI document of each listener and sends both what it allows and what it forbids. These all
- * fail: an answer that is not in the document, a 5xx that it does not announce, an accepted request that it forbids.
- * Schemathesis comes from PyPI, into a folder that git ignores: `npm test -- schemathesis`.
+ * Schemathesis sends requests that the OpenAPI document of a listener allows or forbids. An answer that the document
+ * lacks, an unannounced 5xx and an accepted forbidden request fail. Schemathesis comes from PyPI, into a folder that
+ * git ignores: `npm test -- schemathesis`.
  */
 const VERSION = '4.32.5';
 const HOME = join(REPO_DIR, '.stack', 'schemathesis');
@@ -52,7 +52,7 @@ describe('the OpenAPI documents, by schemathesis', () => {
     ['buyers', 'ann', []],
     ['operators', 'boss', ['admin']],
   ] as const) {
-    it(`${listener}: no answer that the document does not announce`, async () => {
+    it(`announce every answer to ${listener}`, async () => {
       const dir = join(system.stack.servers.dir, `schemathesis-${listener}`);
       mkdirSync(dir, { recursive: true });
       const document = await ask(`${api.operatorsUrl}/openapi/${listener}.json`);
@@ -70,7 +70,7 @@ describe('the OpenAPI documents, by schemathesis', () => {
     });
   }
 
-  /** Ids are those of existing objects. */
+  /** Uses ids of existing objects. */
   const settings = (listener: keyof typeof EXPLAINED): string => `
 seed = 1
 continue-on-failure = true
@@ -96,14 +96,14 @@ const accepts = (...more: readonly string[]): string =>
 const refuses = (...more: readonly string[]): string =>
   `checks.negative_data_rejection.expected-statuses = ${JSON.stringify(['400', '401', '403', '404', '405', '409', '413', '415', '422', '429', '503', ...more])}`;
 
-/** What no schema can express, each with its reason. */
+/** Rules that no schema can express, each with its reason. */
 const EXPLAINED = {
   buyers: [
     // a stream has no end, so schemathesis would wait for its time-out in each case; test/unit/http tests it
     { operation: 'followPurchase', settings: 'enabled = false' },
     // 422: the key was already used for another quantity
     { operation: 'buy', settings: accepts('422') },
-    // `after` is a place that an earlier answer named
+    // `after` must come from an earlier answer
     { operation: 'listMyOrders', settings: accepts('400') },
   ],
   operators: [
@@ -113,7 +113,7 @@ const EXPLAINED = {
     // which filters may be combined, and `after`
     { operation: 'findOrders', settings: accepts('400') },
     { operation: 'exportOrders', settings: accepts('400') },
-    // it exists to say what is wrong, with 200
+    // answers 200 with the mistakes
     { operation: 'checkRules', settings: refuses('200') },
     // the values that a layer accepts depend on its other fields
     { operation: 'publishRules', settings: accepts('400') },

@@ -53,7 +53,7 @@ describe('the servers of the secure stack', () => {
     let heard = '';
     plain.on('data', (chunk) => (heard += chunk.toString('latin1')));
     plain.write('PING\r\n');
-    await new Promise((resolve) => plain.once('close', resolve)); // a reset is just as good
+    await new Promise((resolve) => plain.once('close', resolve)); // or by a reset
     expect(heard).not.to.contain('PONG');
 
     const tls = { ca: ca() };

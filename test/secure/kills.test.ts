@@ -29,7 +29,7 @@ describe('the secure stack after a server is killed', () => {
       const server = stack.servers.server(name);
       await server.stop({ signal: 'SIGKILL' });
       expect(server.pid(), 'it was killed').to.equal(null);
-      const meanwhile = await buyers.buy('meanwhile'); // any answer may be right; the promises are checked below
+      const meanwhile = await buyers.buy('meanwhile'); // any answer is allowed
       await server.start();
       await server.waitReady();
 

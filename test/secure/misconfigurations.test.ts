@@ -14,7 +14,7 @@ import { runCommand } from '../helpers/command.js';
 import type { StackEnv } from '../helpers/stack-env.js';
 import { useSystem } from '../helpers/system.js';
 
-/** Limit for a command. Loading Node and its modules takes one second on a free machine and ten on a busy machine. */
+/** Limit for a command, because loading Node takes ten seconds on a busy machine. */
 const SENTENCE_MS = 40_000;
 const WORKER = ['worker', '--metrics-port', '0'];
 
@@ -36,7 +36,7 @@ describe('a program with wrong settings', () => {
   };
   const strangersFile = (): string => file('stranger.pem', stranger.cert);
 
-  /** Returns the error line with which a command ends, and how long the command took. */
+  /** Returns the error line with which a command ends. */
   async function sentenceOf(args: readonly string[], changes: Changes) {
     const startedMs = performance.now();
     const { code, stderr } = await runCommand(args, { ...system.stack.env, ...changes } as StackEnv);
@@ -143,7 +143,7 @@ describe('a program with wrong settings', () => {
   describe('a server with a wrong certificate', () => {
     const files = () => certificateFiles(system.stack.servers.dir);
 
-    /** Restarts MySQL with another certificate while `use` runs. The stack does not keep the key of its own authority. */
+    /** Restarts MySQL with a certificate of another authority while `use` runs. */
     async function withCertificate({ cert, key }: Certified, use: () => Promise<void>): Promise<void> {
       const { servers } = system.stack;
       const [ownCert, ownKey] = [readFileSync(files().server), readFileSync(files().serverKey)];
@@ -163,7 +163,7 @@ describe('a program with wrong settings', () => {
       }
     }
 
-    it('is refused if MYSQL_URL has an address that the certificate does not name, which the driver alone takes for localhost', async () => {
+    it('is refused if the certificate does not name the address in MYSQL_URL', async () => {
       const both = file('both.pem', `${stranger.cert}\n${readFileSync(files().ca, 'utf8')}`);
       const named = await makeCertificate({ commonName: 'localhost', names: ['localhost'] }, stranger);
       await withCertificate(named, async () => {

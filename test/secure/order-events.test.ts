@@ -41,7 +41,7 @@ describe('a service with the plain RocketMQ client, over TLS with a private auth
 
     const { saleId } = await openSale(stack);
     const buyers = new Buyers(saleId, stack.env.JWT_SECRET, () => [api.url]);
-    // a new group starts with the newest message, so a buyer keeps buying until an event arrives
+    // a new group starts with the newest message, so buyers buy until an event arrives
     let n = 0;
     const heard = async (): Promise<boolean> => {
       if (!output.includes('"type":"order.created"') && n < 10) await buyers.buy(`buyer-${n++}`);

@@ -85,7 +85,7 @@ describe('Redis with sentinels or as a cluster, over TLS with the documented rig
         await connection.redis.get('sk:any');
         return portNow() === sentinel.replica.port;
       });
-      // soon after a failover, another reply may be lost: that purchase is undecided, but the next is not
+      // soon after a fail-over, another reply may be lost, and its purchase be undecided
       const sells = async (): Promise<boolean> => (await sell(connection)) === 'deducted';
       await until('it sells there', sells);
     } finally {
@@ -94,7 +94,7 @@ describe('Redis with sentinels or as a cluster, over TLS with the documented rig
     }
   });
 
-  it('within seconds, names sentinels that are not trusted or that refuse us', async () => {
+  it('names, within seconds, sentinels that are untrusted or refuse the login', async () => {
     const sentinel = await startSentinelRedis(secure);
     const failure = async (more: object): Promise<[string, boolean]> => {
       const startedMs = performance.now();

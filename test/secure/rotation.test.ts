@@ -48,7 +48,7 @@ describe('settings files that change while a program runs', () => {
     const open = (more: Readonly<Record<string, string>>): MysqlPool => {
       const url = Object.assign(new URL(system.stack.env.MYSQL_URL), { username: USER }).href;
       const { mysql } = loadConfig(['mysql'], { ...system.stack.env, MYSQL_URL: url, ...more });
-      // a single connection, so that after it is lost the next statement needs a new login
+      // a single connection, after whose loss the next statement needs a new login
       pool = openMysqlPool({ ...mysql, poolMax: 1 });
       return pool;
     };
@@ -99,9 +99,7 @@ describe('settings files that change while a program runs', () => {
     });
     after(() => secure?.remove());
 
-    /**
-     * Adds a second password, changes the file, then removes the first password, as an operator does on a live server.
-     */
+    /** Adds a second password, changes the file, and removes the first password, like an operator. */
     async function rotate(admins: readonly Redis[], path: string): Promise<void> {
       for (const admin of admins) await admin.call('ACL', 'SETUSER', 'seckill', '>new');
       writeFileSync(path, 'new\n');

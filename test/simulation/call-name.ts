@@ -19,8 +19,8 @@ import type { TransferStore } from '../../src/core/ports/transfer-store.js';
 import type { DeadLetterStore } from '../../src/operate/dead-letters/dead-letter-store.js';
 
 /**
- * The name of a call that a fault may hit or after which a promise is checked: a method of a port. Its type keeps the
- * lists of such names consistent with the ports: a name that no port has would never be hit, and no test would notice.
+ * The name of a call, a method of a port, that a fault may hit or after which a promise is checked. The type rejects
+ * names that no port has, which no fault would ever hit.
  */
 export type CallName = keyof (BatchStore &
   CompensationRepository &

@@ -15,20 +15,20 @@ import type { CallName } from './call-name.js';
 import { metadataOf, SALE_ID } from './shape.js';
 import type { SimulatedSystem } from './simulated-system.js';
 
-/** For a comparison at rest: nothing is too young to be judged, and no marker is old enough to be removed. */
+/** Options of a comparison at rest, which judges data of any age and removes no marker. */
 const AT_REST = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity, waitingMaxMs: 0, readsMax: 1000 };
 
 type MarkerWord = 'deducted' | 'aborted';
 
-/** Final refusals. An accepted buyer must never get one for the same key and quantity. */
+/** Final refusals, which an accepted buyer must never get for the same key and quantity. */
 const REFUSALS: readonly string[] = [
   ...['sold_out', 'not_enough_left', 'limit_reached', 'not_open', 'closed', 'paused', 'refused_by_store'],
 ];
 
-/** Reasons for which a purchase may fail although Redis lost nothing: an operator or the keeper gave it up. */
+/** Reasons for which an operator or the keeper gives a purchase up, even if Redis lost nothing. */
 const GIVEN_UP: readonly string[] = ['discarded', 'compensation_failed'];
 
-/** For this long, a purchase may still take units after its client has given up. */
+/** Time in which a purchase may take units after its client has given up. */
 const LATE_MAX_MS = 60_000;
 
 /** Checks the promises of docs/architecture.md after every call that acted, and once more at rest. */
@@ -57,14 +57,14 @@ export class InvariantMonitor {
     this.#checkRedis();
   }
 
-  /** A buyer begins an attempt. */
+  /** Notes that a buyer begins an attempt. */
   tryStarted({ userId, requestId, quantity }: Purchase): void {
     const key = purchaseKey({ userId, requestId });
     const most = Math.max(quantity, this.#tries.get(key)?.quantity ?? 0);
     this.#tries.set(key, { quantity: most, atMs: this.#system.scheduler.nowMs });
   }
 
-  /** A buyer got the answer to an attempt that began at `sinceMs`; null: no answer. */
+  /** Checks the answer to an attempt that began at `sinceMs`. Null: no answer. */
   answered({ userId, requestId, quantity }: Purchase, answer: PurchaseOutcome | null, sinceMs: number): void {
     const key = purchaseKey({ userId, requestId });
     const word = answer?.outcome ?? 'outcome_unknown';
@@ -78,7 +78,7 @@ export class InvariantMonitor {
     const wish = `${key}*${quantity}`;
     const acceptedAtMs = this.#acceptedAtMs.get(wish);
     if (outcome === 'ok') {
-      // says so, and promises nothing
+      // an ended purchase promises nothing
       const isOver = answer?.outcome === 'replayed' && answer.entry.state === 'released';
       if (!isOver && !this.#acceptedTrySinceMs.has(key)) this.#acceptedTrySinceMs.set(key, sinceMs);
       if (!this.#mayHaveLostData && !this.#hasEntry(userId, key))
@@ -96,8 +96,8 @@ export class InvariantMonitor {
   }
 
   /**
-   * Checks that nobody gets `sold_out` if there were units all the time since their attempt began: enough for them and
-   * for all others whose purchases may be under way. A sold-out flag may be used until its life is over.
+   * Checks that no buyer gets `sold_out` if, since the attempt began and for the life of a sold-out flag before, there
+   * were always enough units for this buyer and all purchases under way.
    */
   #checkSoldOut(key: string, quantity: number, sinceMs: number): void {
     if (this.#system.past.restarts > 0) return; // the units of a sale in repair cannot be counted
@@ -111,23 +111,20 @@ export class InvariantMonitor {
     if (units >= quantity + others) this.#system.fail('SOLD_OUT', `${key} got sold_out, and ${units} units are left`);
   }
 
-  /**
-   * A sold-out flag knows whose purchases were accepted before it was set. Units released since then may be sold during
-   * its life.
-   */
+  /** Excuses `sold_out` soon after a release of units, because a sold-out flag may be older than the release. */
   #isExcused(word: string, sinceMs: number): boolean {
-    // the units of an older batch may be gone, so its buyer may be refused until it is recorded
+    // an older batch may have lost its units, and its buyers may be refused until it is recorded
     if (this.#mayHaveLostData) return true;
     return word === 'sold_out' && this.#unitsReturnedMs >= sinceMs - this.#system.shape.soldOutLifeMs;
   }
 
-  /** A buyer read the status of a purchase. Buyers do so only after it was accepted. */
+  /** Checks the status of an accepted purchase. */
   statusRead(who: Omit<Purchase, 'quantity'>, { status }: PurchaseStatus): void {
     if (status === 'not_found' && !this.#mayHaveLostData)
       this.#system.fail('I3', `${purchaseKey(who)}: not found, and was accepted`);
   }
 
-  /** A buyer was told that their order is paid or cancelled. */
+  /** Notes that an answer confirmed a payment or a cancellation. */
   moveConfirmed(orderId: string, state: 'paid' | 'cancelled'): void {
     this.#confirmed.set(orderId, state);
   }
@@ -166,7 +163,7 @@ export class InvariantMonitor {
     }
   }
 
-  /** The first writer of a marker wins, and its word never changes. */
+  /** Checks that the word of a marker never changes. */
   #noteWord({ batchId }: { batchId: string }, word: string): void {
     if (word === 'outlived' || word === 'claimed') this.#outlived.add(batchId);
     const now: MarkerWord | null =
@@ -177,17 +174,17 @@ export class InvariantMonitor {
     this.#markerWords.set(batchId, now);
   }
 
-  /** A half message is committed if its batch is deducted, and rolled back if it never will be (rule 2). */
+  /** Checks that a commit belongs to a deducted batch, and a rollback to an aborted batch (rule 2). */
   checkEnd(end: 'commit' | 'rollback', { batchId }: { batchId: string }): void {
     const word = this.#markerWords.get(batchId);
-    if (end === 'commit' && this.#outlived.has(batchId)) return; // its marker may be lost (rule 13)
-    if (end === 'rollback' && word !== 'deducted' && this.#system.past.repairs > 0) return; // it has another epoch
+    if (end === 'commit' && this.#outlived.has(batchId)) return; // the marker may be lost (rule 13)
+    if (end === 'rollback' && word !== 'deducted' && this.#system.past.repairs > 0) return; // another epoch
     if (word !== (end === 'commit' ? 'deducted' : 'aborted')) {
       this.#system.fail('MARKER', `${end} of batch ${batchId.slice(0, 4)}, which is ${word ?? 'not resolved'}`);
     }
   }
 
-  /** I1 and I4 in Redis: at any moment every unit is left, in transit, held or ordered. */
+  /** Checks I1 and I4 in Redis: every unit is left, in transit, held or ordered. */
   #checkRedis(): void {
     const { redis, shape, repositories } = this.#system;
     const { stock, limitPerBuyer } = shape.sale;
@@ -203,7 +200,7 @@ export class InvariantMonitor {
         if (held > limitPerBuyer) this.#system.fail('I2', `${userId} holds ${held} units in Redis`);
       }
     }
-    // While one bucket is rebuilt and another is not, units may be counted in both or in neither.
+    // Between the rebuilds of two buckets, units may count twice or not at all.
     const [epoch = 0, ...others] = all.map(({ sale }) => sale?.epoch ?? 0);
     if (epoch === 0 || others.some((other) => other !== epoch)) return;
     if (this.#unitsLeft.at(-1)?.units !== left)
@@ -245,9 +242,7 @@ export class InvariantMonitor {
     }
   }
 
-  /**
-   * A row has the metadata of its own purchase. It may be lost with the body of its batch, if only an entry was left.
-   */
+  /** Checks that a row has the metadata of its purchase, unless the body of its batch is lost. */
   #checkMetadata(): void {
     const { repositories } = this.#system;
     for (const order of repositories.allOrders) {
@@ -282,7 +277,7 @@ export class InvariantMonitor {
     this.#checkEvents();
   }
 
-  /** A server that lost data must accept no buyer until its repair. Buyers whom it accepts later keep their units. */
+  /** Checks that a server that lost data accepts no buyer until its repair. Later buyers keep their units. */
   #checkAcceptedAfterLoss(): void {
     for (const order of this.#system.repositories.allOrders) {
       const sinceMs = this.#acceptedTrySinceMs.get(purchaseKey(order)) ?? -Infinity;
@@ -291,7 +286,7 @@ export class InvariantMonitor {
     }
   }
 
-  /** Reconcile, which compares in its own way, must find nothing either. */
+  /** Checks that reconcile, which compares in its own way, finds nothing. */
   async #reconcile(): Promise<void> {
     const { redis, repositories, deadLetters } = this.#system;
     const ports = {
@@ -304,7 +299,7 @@ export class InvariantMonitor {
     if (report.outcome !== 'match') this.#system.fail('RECONCILE', JSON.stringify(report));
   }
 
-  /** Every order, and every later state of it, must have been published as an event. */
+  /** Checks that an event was published for every order and each of its states. */
   #checkEvents(): void {
     const { broker, repositories } = this.#system;
     const published = new Set<string>();
@@ -324,7 +319,7 @@ export class InvariantMonitor {
     }
   }
 
-  /** Redis has lost data, so the batch of an accepted purchase may be recorded late, and find no units any more. */
+  /** Whether an accepted purchase may find no units, because Redis has lost data. */
   get #mayHaveLostData(): boolean {
     return this.#system.past.lostWrites > 0;
   }
@@ -334,7 +329,7 @@ export class InvariantMonitor {
     return reason === 'units_lost' && this.#system.past.repairs > 0;
   }
 
-  /** During a reshard, the entry may still be in the bucket that was the buyer's home before. */
+  /** Also looks in the earlier bucket of the buyer, because of reshards. */
   #hasEntry(userId: string, key: string): boolean {
     const { redis, repositories } = this.#system;
     const homes = homesEver(userId, (repositories.saleOf(SALE_ID) as Sale).buckets);

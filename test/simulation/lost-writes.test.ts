@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { MemoryRedis } from '../helpers/memory/memory-redis.js';
 import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
 
-/** The simulation makes the Redis in memory lose writes. This file shows that it really loses them. */
+// The simulation relies on a Redis in memory that really loses writes.
 describe('simulation: a Redis in memory after a restart', () => {
   const open = async () => {
     const store = new MemoryRedis();

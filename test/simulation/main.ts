@@ -7,7 +7,7 @@ import { JUDGED_FROM_RUNS, missingFrom } from './reached.js';
 import { firstBroken, hashOf, simulate } from './run.js';
 import { emptyTally, listed, merge, type Tally } from './tally.js';
 
-/** Number of seeds in one part: some seconds of work, so that progress is shown and the children end together. */
+/** Seeds per part: some seconds of work, to show progress and end all children together. */
 const PART_RUNS = 500;
 const CHILD = fileURLToPath(new URL('./run-part.ts', import.meta.url));
 
@@ -41,7 +41,7 @@ const flags = new Command('npm run simulate --')
 if (flags.seed !== undefined) process.exitCode = await one(flags.seed);
 else process.exitCode = flags.untilBroken ? await untilBroken() : await many();
 
-/** Does one run. Prints its trace with `--trace`, or if it broke a promise. */
+/** Does one run. Prints the trace with `--trace` or for a broken promise. */
 async function one(seed: number): Promise<number> {
   const { violation, lines } = await inSimulatedTime(() => simulate(seed, true));
   if (flags.trace || violation !== null) console.log(lines.join('\n'));
@@ -81,7 +81,7 @@ function partsOf(from: number, runs: number): Part[] {
   return parts;
 }
 
-/** Runs parts in one child process until none is left. */
+/** Runs parts in a child process until no part is left. */
 function work(parts: Part[], all: Tally, runs: number): Promise<void> {
   return new Promise((resolve) => {
     const child = fork(CHILD);

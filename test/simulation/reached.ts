@@ -2,10 +2,10 @@ import type { CallName } from './call-name.js';
 import { CALL_FAULTS, OTHER_FAULTS } from './engine/faults.js';
 import type { Tally } from './tally.js';
 
-/** With this number of runs, everything below must have happened. The last event was seen after 1,500 runs. */
+/** Number of runs in which everything below must happen. The last event took 1,500 runs. */
 export const JUDGED_FROM_RUNS = 2_000;
 
-/** Port calls that a fault must hit, because otherwise the runs prove nothing about them. */
+/** Port calls that a fault must hit at least once. */
 const CALLS_HIT: readonly CallName[] = [
   'precheck',
   'sendHalf',
@@ -161,7 +161,7 @@ const REACHED = [
   'process: worker stopped',
 ];
 
-/** Faults, calls and events that never happened, so that the runs prove nothing about them. */
+/** Returns faults, calls and events that never happened, and about which the runs prove nothing. */
 export function missingFrom({ faults, hits, counts }: Tally): string[] {
   const never = (words: readonly string[], seen: Readonly<Record<string, number>>): string[] =>
     words.filter((word) => (seen[word] ?? 0) === 0);

@@ -14,7 +14,7 @@ export interface Outcome {
 
 /** Does one run inside `inSimulatedTime`. @param traced whether to keep its trace */
 export async function simulate(seed: number, traced = false): Promise<Outcome> {
-  Error.stackTraceLimit = traced ? 20 : 0; // a fault is an error, and capturing its stack would cost more than the call
+  Error.stackTraceLimit = traced ? 20 : 0; // capturing the stack of a fault costs more than the call
   const world = new World(seed, traced);
   enter(world);
   await world.open();
@@ -26,7 +26,7 @@ export async function simulate(seed: number, traced = false): Promise<Outcome> {
   return { seed, violation: world.violation, lines: world.lines, world };
 }
 
-/** Equal traces have equal values. */
+/** Returns a hash of a trace. */
 export const hashOf = (lines: readonly string[]): string =>
   createHash('sha256').update(lines.join('\n')).digest('hex').slice(0, 16);
 

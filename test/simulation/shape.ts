@@ -29,15 +29,15 @@ export interface Shape {
   readonly jobEveryMs: number;
   /** Pause between two runs of reconcile and compensation while faults occur. Null: they do not run. */
   readonly reconcileEveryMs: number | null;
-  /** Reconcile does not judge anything younger. */
+  /** Reconcile judges no younger data. */
   readonly safeAgeMs: number;
   readonly compensateFirstMs: number;
   readonly outboxLeaseMs: number;
-  /** Retries of a batch before it becomes a dead letter. The real groups have 5. Fewer test dead letters too. */
+  /** Retries of a batch before it becomes a dead letter, often fewer than the real 5. */
   readonly retriesMax: number;
   readonly retryFirstMs: number;
   readonly invisibleMs: number;
-  /** Interval at which deliveries are renewed while they are written. Null: a slow transaction may outlast them. */
+  /** Interval for renewing deliveries during a write. Null: deliveries may expire during a slow transaction. */
   readonly renewMs: number | null;
   readonly slotLeaseMs: number;
   readonly soldOutLifeMs: number;
@@ -47,7 +47,7 @@ export interface Shape {
   /** Whether the owner pauses and closes the sale during the run. */
   readonly pauses: boolean;
   readonly closes: boolean;
-  /** How Redis dies and comes back, and how often. Null: it does not die. */
+  /** How and how often Redis dies and comes back. Null: never. */
   readonly restarts: { readonly kind: RestartKind; readonly times: number; readonly after: CallName } | null;
   readonly repairEveryMs: number;
   readonly quietMs: number;
@@ -66,8 +66,8 @@ const RESTART_KINDS = ['whole', 'tail', 'empty'] as const;
 export type RestartKind = (typeof RESTART_KINDS)[number];
 
 /**
- * Calls after which Redis may restart: the gaps between two steps of a purchase, of a transfer or of a repair. Calls
- * that leave a batch that survives the loss are listed several times.
+ * Calls after which Redis may restart, between two steps of a purchase, a transfer or a repair. Calls that leave a
+ * surviving batch are listed several times.
  */
 const RESTART_AFTER = [
   'precheck',
@@ -95,11 +95,11 @@ const RESTART_AFTER = [
 
 export const SALE_ID = '7';
 
-/** Every second buyer puts its own key into the metadata of a purchase, so that no other purchase can have it. */
+/** Every second purchase has unique metadata, its own key. */
 export const metadataOf = (purchase: { readonly userId: string; readonly requestId: string }): Metadata | null =>
   Number(purchase.userId.slice(1)) % 2 === 1 ? { of: purchaseKey(purchase) } : null;
 
-/** A batch that survives a loss returns with a check-back or a second delivery, so faults continue until then. */
+/** Faults continue until batches that survive a loss return by a check-back or a second delivery. */
 const AFTER_LOSS_MS = 30_000;
 
 /** Whether a restart of Redis may lose writes. */

@@ -21,13 +21,13 @@ import type { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js
 import type { ProcessWorld } from './engine/simulated-process.js';
 import type { Shape } from './shape.js';
 
-/** Calls of the programs that pass through faults. The names are those of the ports. */
+/** Servers whose calls pass through faults, by the names of the ports. */
 export interface Servers {
   readonly stock: StockStore;
   readonly transfers: TransferStore;
   readonly batches: BatchStore;
   readonly repair: RepairStore;
-  /** MySQL as the workers write it. All others use `repositories`. */
+  /** MySQL for the workers. All other programs use `repositories`. */
   readonly orders: OrderRepository;
   readonly transitions: OrderTransitions;
   readonly outbox: Outbox;
@@ -44,7 +44,7 @@ export interface RedisHistory {
   lostAtMs: number;
 }
 
-/** What the programs of one run share: the servers in memory, the faults, the clock and the trace. */
+/** The servers in memory, faults, clock and trace that all programs of a run share. */
 export interface SimulatedSystem extends ProcessWorld {
   readonly shape: Shape;
   readonly redis: MemoryRedis & SaleStore;
@@ -70,7 +70,7 @@ export interface SimulatedSystem extends ProcessWorld {
   readonly arrival: (topic: string, group: string) => Promise<void>;
 }
 
-/** Reports an error that is not a fault of a dependency. */
+/** Reports an error other than a fault of a dependency. */
 export function onBug(system: SimulatedSystem): (error: unknown) => void {
   return (error) => system.fail('BUG', error instanceof Error ? (error.stack ?? error.message) : String(error));
 }

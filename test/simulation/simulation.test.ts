@@ -6,7 +6,7 @@ import { emptyTally, type Tally } from './tally.js';
 
 /** A few seconds of work. `npm run simulate` runs 20,000 seeds and checks that every fault and event occurs. */
 const RUNS = 300;
-/** Most of them occur in the first 100 runs. */
+/** Kinds of faults that occur, mostly in the first 100 runs. */
 const KINDS_MIN = 10;
 
 describe('simulation of the programs with in-memory servers', () => {

@@ -50,9 +50,7 @@ interface Waiter {
   readonly resolve: () => void;
 }
 
-/**
- * Every n-th run has an intruder who sends forged messages. They are few, because a forged dead letter lengthens a run.
- */
+/** Every n-th run has an intruder who sends a few forged messages. Their dead letters lengthen a run. */
 const INTRUDER_EVERY = 16;
 /** Every n-th run has a purchase with which the scripts of Redis fail. */
 const POISON_EVERY = 8;
@@ -65,9 +63,9 @@ const CLOCK_JUMPS_MINUTES = [20, -20, 50, 120, -120] as const;
 const RESTART_RATE = 0.6;
 const ARRIVAL_WAIT_MS = 8_000;
 const REST_CHECK_EVERY_MS = 400;
-/** The longest time to recover from the faults: several retries of a minute, invisible times and leases. */
+/** Maximum time for recovery, with several retries of a minute, invisible times and leases. */
 const HEAL_MAX_MS = 30 * 60_000;
-/** Groups that have no message left when the run is at rest. */
+/** Groups that must have no message left at rest. */
 const DRAINED_GROUPS = [GROUPS.writer, GROUPS.redriveWriter].flatMap((group) => [
   { topic: GROUP_TOPICS[group] as string, group: group as string },
   { topic: DEAD_LETTERS[group].topic as string, group: DEAD_LETTERS[group].collector as string },
@@ -255,12 +253,12 @@ export class World implements SimulatedSystem {
     return null;
   }
 
-  /** @param rng a separate one, so that runs without a poison purchase stay the same */
+  /** @param rng separate, so that runs without a poison purchase stay the same */
   #poison(rng: Rng): void {
     this.redis.poisoned.add(purchaseKey({ userId: `u${rng.range(1, this.shape.buyers)}`, requestId: 'k1' }));
   }
 
-  /** Restarts Redis at once. A call that is still under way reaches the new server. */
+  /** Restarts Redis at once. Calls under way reach the new server. */
   #restart(kind: RestartKind): void {
     const lose = kind === 'tail' ? this.rng.range(1, 12) : 0;
     const lost = this.redis.restart({ lose, empty: kind === 'empty' });
@@ -293,7 +291,7 @@ export class World implements SimulatedSystem {
     this.trace?.('world', 'no more faults');
     const untilMs = this.scheduler.nowMs + HEAL_MAX_MS;
     const check = (): void => {
-      // Buyers ask for their purchases even in a closed sale, which is rebuilt only then.
+      // A closed sale is rebuilt only when a buyer asks for a purchase.
       if (!this.#isLoadedEverywhere() && this.#sale.state === 'closed') void this.redis.askForRepair(SALE_ID);
       const left = this.whatIsLeft();
       if (left === null) return void this.#end();

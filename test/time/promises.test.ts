@@ -11,7 +11,7 @@ const QUICK = { everyMs: 10 };
 /** Limit of [T13]. */
 const DRAIN_MAX_MS = 10_000;
 
-/** These tests run last and alone, because they prove nothing on a machine that does other work. */
+// These tests run last and alone, because a busy machine proves nothing about time.
 describe('promises about time', () => {
   let apis: readonly [Program, Program];
   let admin: string;
@@ -74,7 +74,7 @@ describe('promises about time', () => {
     });
   });
 
-  it('applies a switch that is set at one API at the other within a second, in both directions', async function () {
+  it('applies a switch of one API at the other API within a second', async function () {
     const { saleId } = await openSale(system.stack, { stock: 5 });
     for (const [level, status] of [['L4', 204] as const, ['L0', 200] as const]) {
       await expectPromise(this, 1000, async () => {

@@ -24,7 +24,7 @@ export interface Books {
 export const areRight = ({ outcome, salesFailed, salesTaken, undecided }: Books): boolean =>
   (outcome === 'match' || outcome === 'partly') && salesFailed === 0 && salesTaken === 0 && undecided === 0;
 
-/** Younger purchases are in transit and are not compared. Once no new purchases arrive, all of them are soon old enough. */
+/** Younger purchases are in transit and not compared. At the end, no purchase stays young for long. */
 const SAFE_AGE_MS = 1_000;
 /** Time to write the last orders and to return their units. */
 const MATCH_WITHIN_MS = 60_000;
@@ -37,7 +37,7 @@ const AGAIN_MS = 2_000;
  */
 export async function checkBooks(env: Environment, actor: string): Promise<Books> {
   const sections = ['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages', 'reconcile'] as const;
-  // old markers, which traffic removes sooner than usual, are not a difference
+  // traffic removes markers early, so old markers are not a difference
   const looked = { TEST_OVERRIDES: 'on', RECONCILE_SAFE_AGE_MS: String(SAFE_AGE_MS), MARKER_LIFE_MS: undefined };
   const config = loadConfig(sections, { ...env, ...looked });
   return withConnections(config, createLog('demo', 'error'), async (connections) => {

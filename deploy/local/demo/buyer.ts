@@ -35,7 +35,7 @@ const TRIES_MAX = 6;
 const ORDER_WITHIN_MS = 180_000;
 /** At the end no buyer is active, so even a busy machine answers within this time. */
 const LATE_ORDER_WITHIN_MS = 60_000;
-/** Duration of one long poll in seconds. */
+/** Duration of a long poll in seconds. */
 const WAIT_S = 10;
 /** Number of polls before a buyer gives up a place in the waiting room. */
 const QUESTIONS_MAX = 90;
@@ -173,7 +173,7 @@ export class Buyer {
       const { status, orderId } = await this.standing(WAIT_S);
       if (status === 'ordered') this.#orderId = String(orderId);
       if (status === 'ordered' || status === 'failed') return status;
-      if (status !== 'pending') await sleep(1_000); // the API is down or refuses temporarily
+      if (status !== 'pending') await sleep(1_000); // the API is down or refuses for now
     }
     return null;
   }

@@ -12,7 +12,7 @@ import { makeSale, type DemoSale, type Operators } from './sales.js';
 /** Reports a deliberate fault or its effect. */
 interface FaultNews {
   readonly fault: Fault;
-  /** Says in one line what happened and where to look. */
+  /** Names the event and where to look, in one line. */
   readonly sentence: string;
   readonly [fact: string]: string | number;
 }
@@ -100,7 +100,7 @@ export class Faults {
       for (const deadLetterId of await this.#parked().catch(() => [])) await this.#end(deadLetterId, 'replay');
       const standing = (await this.#victim?.standing())?.status;
       isEnded = standing === 'ordered' || standing === 'failed' || this.#victim === null;
-      if (!isEnded) await sleep(POLL_MS); // its last attempt is running and ends as an order or a dead letter
+      if (!isEnded) await sleep(POLL_MS); // the last attempt is running, and ends as an order or a dead letter
     }
   }
 

@@ -1,5 +1,4 @@
-// Defines what the simulated buyers of `npm start -- --traffic` do. This file only has data and pure functions, no
-// clock and no connection.
+// The plan of the simulated buyers of `npm start -- --traffic`: only data and pure functions.
 
 /** A kind of sale. One sale of each kind is always announced or open, and the next sale is made when it ends. */
 export interface SaleKind {
@@ -96,7 +95,7 @@ const HABITS = {
   is_greedy: 5,
   /** Sends no token. */
   has_no_token: 4,
-  /** Bypasses the waiting room, if there is one. Otherwise buys and pays. */
+  /** Bypasses the waiting room of the sale. Without a waiting room, buys and pays. */
   jumps_the_queue: 4,
 } as const;
 

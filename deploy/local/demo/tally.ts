@@ -1,8 +1,8 @@
 /**
- * Counts what simulated buyers saw, by word: `tries` to buy, then the code of each answer, or `accepted`, `replayed`
- * (the same key repeated) and `no_answer`; then the result: `ordered`, `failed`, or `late` if the buyer lost patience,
- * and for a late purchase at the end `ordered`, `failed` or `missing`; then `paid`, `cancelled`, `expired` and the
- * codes of refusals. The number of codes limits its size.
+ * Counts what simulated buyers saw, by word:
+ * - `tries` to buy, and their answers: `accepted`, `replayed` (same key), `no_answer` or the code of a refusal
+ * - results: `ordered`, `failed`, or `late` if the buyer lost patience; a late purchase may end as `missing`
+ * - ends of orders: `paid`, `cancelled`, `expired`
  */
 export class Tally {
   readonly #all = new Map<string, number>();

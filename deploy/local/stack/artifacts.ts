@@ -112,7 +112,7 @@ async function fill(cacheDir: string, home: string, options: FetchOptions): Prom
   });
 }
 
-/** Lets `work` fill a folder under a temporary name while no other process does so. Removes what is left of it. */
+/** Lets `work` fill a folder under a temporary name, one process at a time. Removes the temporary folder afterwards. */
 async function inDraft(
   cacheDir: string,
   home: string,

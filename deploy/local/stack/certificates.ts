@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 
 /** The certificate files of an instance, in PEM. */
 export interface CertificateFiles {
-  /** The certificate of the authority that signed the others. */
+  /** The certificate of the authority that signed the other certificates. */
   readonly ca: string;
   readonly server: string;
   readonly serverKey: string;

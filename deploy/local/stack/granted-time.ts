@@ -84,7 +84,7 @@ function readLoad(): string {
   }
 }
 
-/** The first process of a run measures the speed, and the others read it here. */
+/** The first process of a run measures the speed. Its children read the speed here. */
 const SPEED_ENV = 'SECKILL_MACHINE_SPEED';
 const SPEED_MIN = 0.25;
 /** Time for a chunk on the slow machine on which the limits were chosen. */

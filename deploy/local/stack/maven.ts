@@ -54,10 +54,7 @@ function countJars(folder: string | undefined): number {
   }
 }
 
-/**
- * SHA-256 of the tested files, as computed by `sumOf`. Maven checks downloads against sums in the same repository.
- * These sums prove that the files are the tested ones.
- */
+/** SHA-256 of the tested files, by `sumOf`. Maven compares files only with sums of the same repository. */
 const SUMS = {
   'RocketMQ 5.4.0': '67802d22b5f82fb5b3c92c67b71b5c10bd98ec2a89b919b9d094a92986e98676',
   'RocketMQ 5.3.3': '5151659f7db39fc8665dd80229ae52c89580de44e4ac19f714535477048a95be',

@@ -277,7 +277,7 @@ function commandOf(pid: number): string {
 /** Advice about a busy port of a server. The ports are chosen at the first start of a folder. */
 const SERVER_ADVICE = 'start an instance elsewhere: npm start -- --dir <folder> --free-ports --port 0';
 
-/** @param advice part of a sentence: what to do instead of stopping the holder */
+/** @param advice part of a sentence: an alternative to stopping the holder */
 function portInUseSentence(
   { port, label }: ClaimedPort,
   holder: PortHolder | null,
@@ -287,7 +287,7 @@ function portInUseSentence(
   return `Port ${port} (${label}) is in use by ${who}; stop it, or ${advice}.`;
 }
 
-/** @throws StackError with the first of these ports in use, its process, and what to do */
+/** @throws StackError that names the first of these ports in use, its process, and what to do */
 export function assertPortsFree(claimed: readonly ClaimedPort[], advice?: string): void {
   const listening = listeningPorts();
   for (const one of claimed) {

@@ -30,7 +30,7 @@ export function parseStat(stat: string): ProcessStat | null {
   return state === undefined || startTicks === undefined ? null : { state, startTicks };
 }
 
-/** @returns the current process with this pid, or null if there is none or only a zombie */
+/** @returns the current process with this pid, or null for no process or a zombie */
 export function identityOf(pid: number): ProcessIdentity | null {
   try {
     const stat = parseStat(readFileSync(`/proc/${pid}/stat`, 'utf8'));

@@ -139,7 +139,7 @@ export interface StackEnv extends Partial<SecureEnv> {
   readonly ROCKETMQ_ACCESS_KEY: string;
   readonly ROCKETMQ_ACCESS_SECRET: string;
   readonly JWT_SECRET: string;
-  /** Each of these has one key, `local`. */
+  /** This and the next two settings have one key, `local`. */
   readonly MESSAGE_KEYS: string;
   readonly ADMISSION_SIGN_KEYS: string;
   readonly ADMISSION_SEAL_KEYS: string;

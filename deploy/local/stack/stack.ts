@@ -259,7 +259,7 @@ async function startAll(
   const results = await Promise.allSettled(
     jobs.map((job) => job.catch((error: unknown) => (failure.abort(error), Promise.reject(error as Error)))),
   );
-  // the first error is the cause of the others
+  // the first error causes the later errors
   if (failure.signal.aborted) throw failure.signal.reason;
   const failed = results.find((result) => result.status === 'rejected');
   if (failed !== undefined) throw failed.reason;

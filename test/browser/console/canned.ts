@@ -51,7 +51,7 @@ export interface CannedOptions {
 const { body: _body, ...parked } = storedDeadLetter();
 const PARKED = summaryBody(parked);
 
-/** Wide characters, no spaces to break at, and right-to-left text: names that a layout must be able to show. */
+/** Names that are hard to lay out: wide characters, no spaces, and right-to-left text. */
 const LONG = 'A-very-long-name-without-any-blank-that-goes-on-and-on-'.repeat(3) + '超长的名称';
 const TITLES = [
   'Trail shoe, autumn run',

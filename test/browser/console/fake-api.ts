@@ -23,7 +23,7 @@ const ROWS: Readonly<Record<FakeMode, number>> = {
 const PAGE_ROWS = 100;
 const SNAPSHOT_EVERY_MS = 1_000;
 
-/** Serves the console with canned answers, for states of its screens that a real system does not show on request. */
+/** Serves the console with canned answers, for states that a real system does not show on request. */
 export class FakeApi {
   mode: FakeMode = 'data';
   role: CannedOptions['role'] = 'admin';
@@ -94,7 +94,7 @@ export class FakeApi {
     answer(res, text, pathname === '/readyz' && !canned.readiness.ready ? 503 : 200);
   }
 
-  /** Returns canned answers, made once for each mode and role: ten thousand rows of everything take time. */
+  /** Returns canned answers, made once for each mode and role, because ten thousand rows take time. */
   #canned(): { readonly canned: Canned; readonly nowMs: number } {
     const { mode, role } = this;
     const key = `${mode} ${role}`;
@@ -180,10 +180,7 @@ function answerOf(method: string, path: string, query: URLSearchParams, canned: 
   return fixed[path];
 }
 
-/**
- * Returns all rows of a list as one page, as if the caller had scrolled to the end, or only a few of the newest rows if
- * requested.
- */
+/** Returns all rows of a list as one page, or only the newest rows if requested. */
 function firstOf<T>(rows: readonly T[], query: URLSearchParams): readonly T[] {
   const limit = Number(query.get('limit'));
   return limit < PAGE_ROWS ? rows.slice(0, limit) : rows;

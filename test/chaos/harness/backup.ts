@@ -5,7 +5,7 @@ import { brokerStore, startBroker } from './broker.js';
 import type { StackControls } from './stack-controls.js';
 import { until } from './wait.js';
 
-// Copies MySQL, and replaces servers by empty ones. For scenarios that run alone.
+// Copies MySQL, and empties servers, for scenarios that run alone.
 
 type Servers = Pick<StackControls, 'servers'>;
 
@@ -15,7 +15,6 @@ export function dataOf({ servers }: Servers, server: 'mysql' | 'redis'): string 
   const isMariadb = server === 'mysql' && existsSync(data('mariadb')); // each server has a folder named after it
   return data(isMariadb ? 'mariadb' : server);
 }
-/** There is only one folder. */
 const copyOf = (stack: Servers): string => `${dataOf(stack, 'mysql')}-copy`;
 
 /** Copies the whole data folder of MySQL while it is stopped, because the bundled server cannot make dumps. */
@@ -42,7 +41,7 @@ async function startMysql({ servers, mysql }: StackControls): Promise<void> {
   const server = servers.server('mysql');
   await server.start();
   await server.waitReady();
-  // each of our open connections then fails once
+  // each open connection fails once
   await until('we are connected to MySQL again', () => mysql.probe().then(() => true));
 }
 

@@ -41,7 +41,7 @@ export async function deductBatch(
   return batch;
 }
 
-/** Does the same, but hides the batch from the re-drive too: a leak. */
+/** Takes a unit for each of these buyers in a batch that not even the re-drive finds: a leak. */
 export async function leakBatch(
   stack: Pick<StackControls, 'redis'>,
   saleId: string,
@@ -73,7 +73,7 @@ export interface RecordedBatch {
   readonly userIds: readonly string[];
 }
 
-/** Its units are held and its order ids known, but it has no rows yet. */
+/** A batch whose units are held and whose order ids are known, but without rows. */
 interface HeldBatch extends RecordedBatch {
   record(paymentWindowMs: number): Promise<void>;
   /** Marks it as recorded in Redis. */
@@ -90,7 +90,7 @@ export async function recordBatch(
   size: number,
   paymentWindowMs = 900_000,
 ): Promise<RecordedBatch> {
-  const tag = randomBytes(4).toString('hex'); // so that two batches of one millisecond differ
+  const tag = randomBytes(4).toString('hex'); // so that batches of the same millisecond differ
   const users = userIds(size, `${tag}-`);
   const batch = await deductBatch(stack, saleId, users);
   const nowMs = Date.now();

@@ -30,7 +30,7 @@ import { readMetric } from './programs.js';
 import type { StackControls } from './stack-controls.js';
 import { until } from './wait.js';
 
-// Here the broker runs in one process with its proxy. Only scenarios that run alone may break it.
+// The broker runs in one process with its proxy. Only scenarios that run alone may break it.
 
 type Broker = Pick<StackControls, 'servers'>;
 
@@ -110,7 +110,7 @@ export async function isGivenUp(broker: Broker, batchId: string): Promise<boolea
   return (await timesIn(broker, GIVEN_UP, batchId)).length > 0;
 }
 
-/** Returns how long the half message of a batch was open, ms on the broker's clock; null while it is not committed. */
+/** Returns how long the half message of a batch was open, ms on the broker's clock. Null if it is uncommitted. */
 export async function openForMs(broker: Broker, batchId: string): Promise<number | null> {
   const [halfAtMs] = await timesIn(broker, HALF, batchId);
   const [committedAtMs] = await timesIn(broker, TOPICS.purchase, batchId);
@@ -144,8 +144,8 @@ export async function leaveHalfMessagesOpen(stack: StackControls, saleId: string
 
 /**
  * Makes the broker give up half messages of finished scenarios. Redis no longer knows their sales, so the broker would
- * check back on each of them in every round, for an hour. A few dozen of them would use up an api's check slots, and
- * with an even number, each of two apis would always get the same ones.
+ * check back on each for an hour. A few dozen would use up the check slots of an api, and an even number would always
+ * go to the same api.
  */
 export async function drainHalfMessages(stack: StackControls): Promise<void> {
   const last = batchOf('0', ['nobody']); // earlier messages in the queue have had at least as many check-backs
@@ -190,8 +190,8 @@ const CALL_TIMEOUT_MS = 5_000;
 const LANGUAGE = 'HTTP';
 
 /**
- * Unregisters apis that were killed and could not do it themselves. The broker keeps each for two minutes and tries
- * three per check-back. So after scenarios that killed several, a live api might get no check-back for that time.
+ * Unregisters killed apis. The broker keeps a killed api for two minutes and tries three apis per check-back, so a live
+ * api might get no check-back for that time.
  * @param pids processes that have ended
  * @throws Error if broker or proxy does not answer, or refuses
  */
@@ -248,12 +248,12 @@ async function producersOf(broker: RemotingAddress, topic: string): Promise<stri
 /** The client builds its id from host, pid, a counter and the time. */
 const pidOf = (clientId: string): number => Number(clientId.split('@')[1]);
 
-/** Longer than a delivery to a dead worker stays hidden. */
+/** Outlasts the hidden time of a delivery to a dead worker. */
 const HIDDEN_MS = 12_000;
 
 /**
- * Waits until no message of a dead worker, and no message whose ack a killed broker lost, is redelivered any more. For
- * scenarios whose worker must die of their own message.
+ * Waits until the broker has redelivered all messages of dead workers and all messages whose ack was lost. For
+ * scenarios whose worker must die of its own message.
  */
 export async function drainDeliveries(context: ScenarioContext): Promise<void> {
   const worker = await context.start('worker');

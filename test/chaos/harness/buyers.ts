@@ -12,7 +12,7 @@ import { found, until } from './wait.js';
 export interface PurchaseParts {
   readonly requestId?: string;
   readonly quantity?: number;
-  /** Maximum attempts with the same key, until one is final (2xx or 4xx). Default 1. */
+  /** Maximum attempts with the same key, until an answer is final (2xx or 4xx). Default 1. */
   readonly tries?: number;
   /** Address of the api for this purchase. Default: each api in turn. */
   readonly url?: string;
@@ -24,14 +24,14 @@ export interface PurchaseParts {
 
 const HOUR_MS = 3_600_000;
 const TRY_TIMEOUT_MS = 30_000;
-/** Length of one long poll of a client that waits for the end of a purchase. */
+/** Length of a long poll for the end of a purchase. */
 const POLL_S = 10;
-/** Allowed in addition to the time of a long poll, because a busy machine answers late. */
+/** Additional time for a long poll, because a busy machine answers late. */
 const POLL_LATE_MS = 15_000;
 const RETRY_MS = 200;
 const RETRY_UNKNOWN_TRIES = 50;
 
-/** Ends every load of this process that is still running, because a failed test has not stopped its own. */
+/** Ends every running load of this process, because a failed test has not stopped its load. */
 export async function stopLoads(): Promise<void> {
   await Promise.all([...loads].map((load) => load.stop()));
 }
@@ -188,7 +188,7 @@ export class Buyers {
     });
   }
 
-  /** Does the same. @returns once more than `accepted` further purchases were accepted */
+  /** Starts a load. @returns once more than `accepted` further purchases were accepted */
   async startLoadUntil(options: LoadOptions, accepted: number): Promise<Load> {
     const load = this.startLoad(options);
     await this.untilAccepted(accepted, 'the load is on');
@@ -216,7 +216,7 @@ export class Buyers {
   #loadOf(work: (stopping: () => boolean) => Promise<void>): Load {
     let stopped = false;
     const end = work(() => stopped);
-    end.catch(() => undefined); // `stop` throws its error
+    end.catch(() => undefined); // `stop` throws the error
     const load: Load = {
       stop: async () => {
         stopped = true;

@@ -17,7 +17,7 @@ import { join, resolve, sep } from 'node:path';
 import type { ScenarioContext } from '../context.js';
 import { dataOf } from './backup.js';
 
-// Gives one folder its own volume in memory, so that a scenario can fill a disk without harm to the machine.
+// Gives a folder its own volume in memory, so that a scenario can fill a disk without harm to the machine.
 
 const FILLER = 'filler';
 const CHUNK = Buffer.alloc(1024 ** 2);
@@ -56,7 +56,7 @@ function usedPart(dir: string): number {
   return (blocks - bfree) / blocks;
 }
 
-/** Writes a file that fills the volume to this share; 1: no block is left. */
+/** Writes a file that fills the volume to this share. 1 leaves no block. */
 export function fillVolume(dir: string, part: number): void {
   const file = openSync(join(dir, FILLER), 'a');
   try {
@@ -68,7 +68,6 @@ export function fillVolume(dir: string, part: number): void {
   }
 }
 
-/** Removes the filling file. */
 export const freeVolume = (dir: string): void => rmSync(join(dir, FILLER), { force: true });
 
 function mountPoints(): string[] {
@@ -84,7 +83,7 @@ function run(command: string, args: readonly string[]): void {
   execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'], timeout: 10_000 });
 }
 
-/** The data of earlier scenarios in MySQL fits several times. */
+/** Several times the MySQL data of earlier scenarios. */
 export const VOLUME_BYTES = 1024 ** 3;
 
 /**

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 
-/** Assertions of scenarios: plain functions whose errors say what was compared. */
+// Assertions of scenarios, with errors that say what was compared.
 
 /** @throws AssertionError unless `actual` is deeply equal */
 export function expectEqual<T>(actual: T, expected: T, what: string): void {

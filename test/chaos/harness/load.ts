@@ -7,11 +7,11 @@ import { pendingCountOf } from './sale-state.js';
 import type { SaleParts } from './sales.js';
 import type { ProxiedServer } from './tcp-proxy.js';
 
-// Sends buyers during a fault, and checks what must hold for them afterwards.
+// Sends buyers during a fault, and checks their purchases afterwards.
 
 type Env = Readonly<Record<string, string>>;
 
-/** Environment of all programs, or of a single one. */
+/** Environment of all programs, or of a single program. */
 interface SystemEnv {
   readonly all?: Env;
   readonly api?: Env;
@@ -37,12 +37,11 @@ export async function startSystem(
   return { api, worker, keeper, saleId, buyers: context.buyers(saleId, [api]) };
 }
 
-/** How often a scenario may kill under load until it hits an open batch, because that depends on chance. */
+/** Maximum number of kills under load until a kill hits an open batch by chance. */
 export const KILLS_MAX = 3;
 
 /**
- * Makes new buyers arrive. Once `accepted` of them were accepted and a batch is open, `happens` affects those under
- * way.
+ * Makes new buyers arrive. Runs `happens` once `accepted` of them were accepted and a batch is open.
  * @param prefix starts their ids; must differ each time
  * @returns how many got no answer
  */
@@ -90,9 +89,9 @@ export async function expectOneOrderEach(
   expectFields(figures, expected, 'one order each');
 }
 
-/** How long half messages take when something must happen between precheck and deduct. */
+/** Delay of half messages, as time for events between precheck and deduct. */
 export const HALF_MS = 1000;
-/** On a slow machine an attempt may time out. The same key is then sent again. */
+/** On a slow machine an attempt may time out, and its key is sent again. */
 export const TRIES = { tries: 5 };
 /** Sends one batch at a time, so that waiting batches have time to fill. */
 const ONE_SLOT = { BATCH_IN_FLIGHT_MAX: '1', BATCH_WAIT_MAX_MS: '20000', ROCKETMQ_REQUEST_TIMEOUT_MS: '10000' };
@@ -137,13 +136,13 @@ export class HeldApis {
     await this.#context.until(`${purchases} purchases are queued`, isQueued);
   }
 
-  /** Lets the first batches pass. @returns once the next ones are at precheck; their deduct comes `halfMs` later */
+  /** Lets the first batches pass. @returns when the next batches, whose deduct takes `halfMs`, are at precheck */
   async proceed(halfMs = 0): Promise<void> {
     const { proxy } = this.#broker;
     proxy.requestDelayMs = halfMs;
     proxy.resume();
     const isEmpty = async (): Promise<boolean> => (await queuedPurchases(this.apis)) === 0;
     await this.#context.until('the batches are under way', isEmpty, { everyMs: 10 });
-    proxy.requestDelayMs = 0; // time for what follows the half messages
+    proxy.requestDelayMs = 0; // time for the steps after the half messages
   }
 }

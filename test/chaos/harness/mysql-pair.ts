@@ -12,7 +12,7 @@ import { openControls, type StackControls } from './stack-controls.js';
 import { TcpProxy, withHost } from './tcp-proxy.js';
 import { until } from './wait.js';
 
-/** Longer than a busy machine needs for one answer, so that commits never stop waiting for the replica. */
+/** So long that commits always wait for the replica, even on a busy machine. */
 const SEMI_SYNC_TIMEOUT_MS = 120_000;
 
 /** A MySQL with a replica on its own stack, and one address that leads to the primary. Ends with the scenario. */
@@ -94,7 +94,6 @@ export class MysqlPair {
     return rows.map(({ id }) => String(id));
   }
 
-  /** From now on the replica gets nothing more. */
   async stopReplication(): Promise<void> {
     await this.#replica.admin('STOP SLAVE IO_THREAD');
   }

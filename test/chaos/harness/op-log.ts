@@ -4,7 +4,7 @@ import type { ClientHistory, Move, SeenStatus } from '../../invariants/check-his
 import type { ClientOutcome } from '../../invariants/check-sale.js';
 import type { Answer } from './http.js';
 
-/** Lines are written together, because one write per line would be most of the work of a load. */
+/** Lines are written together, because a write per line would be most of the work of a load. */
 const LINES_AT_ONCE = 200;
 
 /** A line of the file, without its time. */

@@ -21,7 +21,7 @@ export interface ProgramOptions {
   readonly preload?: readonly string[];
   /** Options on its command line. */
   readonly args?: readonly string[];
-  /** Entry of another build than the rest of its scenario run uses, such as another release. */
+  /** Entry of another build than its scenario uses, such as another release. */
   readonly main?: string;
   /** `FAILPOINT` of test/chaos/fail-points.ts. */
   readonly failPoint?: string;
@@ -36,8 +36,8 @@ const HARNESS_ENV = {
   PORT: '0',
   OPERATORS_PORT: '0',
   METRICS_PORT: '0',
-  METRICS_CACHE_MS: '0', // so that a scenario can read at once what it has just caused
-  OPERATORS_REQUESTS_PER_SECOND: '10000', // all come from one address
+  METRICS_CACHE_MS: '0', // so that metrics are current
+  OPERATORS_REQUESTS_PER_SECOND: '10000', // for requests from one address
   LOG_LEVEL: 'info',
   WORKER_INVISIBLE_MS: '10000',
   MYSQL_QUERY_TIMEOUT_MS: '5000',
@@ -49,12 +49,12 @@ export const PATIENT_ENV = {
   ROCKETMQ_REQUEST_TIMEOUT_MS: '10000',
   BATCH_WAIT_MAX_MS: '20000',
 };
-/** For an api whose Redis falls silent: buyers get an answer while the scenario watches. */
+/** Lets an api with a silent Redis answer buyers while the scenario watches. */
 export const SHORT_TIMES = { REDIS_REPLY_TIMEOUT_MS: '500', BATCH_WAIT_MAX_MS: '2000' };
-/** Longer than any drain takes, in granted time. */
+/** Granted time for any drain. */
 const STOP_TIMEOUT_MS = 25_000;
 const LOG_LINES_SHOWN = 40;
-/** Number of characters; the rest is the stack of an error. */
+/** Characters of a log line, without the stack of an error. */
 const LOG_LINE_SHOWN = 400;
 
 /** A real process: api, worker or keeper. */
@@ -111,7 +111,7 @@ export class Program {
     return this.log.includes(`"failPoint":"${point.replace(/(:\d+)?(=throw)?$/, '')}"`);
   }
 
-  /** @throws if it ends or stays silent instead */
+  /** @throws if the program ends or stays silent */
   async ready(): Promise<this> {
     let cancel: (() => void) | undefined;
     this.#facts = await new Promise<Record<string, string | number>>((resolve, reject) => {
@@ -123,7 +123,6 @@ export class Program {
     return this;
   }
 
-  /** Only signals our own child. */
   signal(signal: NodeJS.Signals): void {
     if (this.running) this.#child.kill(signal);
   }
@@ -144,7 +143,7 @@ export class Program {
     return exit;
   }
 
-  /** @throws if it does not end by itself in time */
+  /** @throws if the program does not end by itself in time */
   async ended(): Promise<Exit> {
     await until(`the ${this.name} ends by itself`, () => !this.running);
     return this.exit;
@@ -154,7 +153,7 @@ export class Program {
 /** Programs started by this process, for names of log files. */
 let made = 0;
 
-/** The programs of one scenario, or of one test file. */
+/** The programs of a scenario or of a test file. */
 export class Programs {
   readonly #env: Environment;
   readonly #logDir: string;
@@ -244,7 +243,7 @@ export interface HealthyPrograms {
   readonly keeper: Program;
 }
 
-/** For keepers: turns off the re-drive, so that only a check-back or a delivery can repair. */
+/** Turns off the re-drive of keepers, so that only a check-back or a delivery can repair. */
 export const NO_REDRIVE = { REDRIVE_AFTER_MS: '3600000' };
 
 /** Quick retries. */
@@ -266,7 +265,7 @@ export class SharedPrograms {
     this.#main = main;
   }
 
-  /** @throws if a program has died, because a scenario broke what it must not break */
+  /** @throws if a scenario has broken a shared program */
   async healthyPrograms(): Promise<HealthyPrograms> {
     this.#starting ??= this.#start();
     const programs = await this.#starting;
@@ -275,7 +274,7 @@ export class SharedPrograms {
     return programs;
   }
 
-  /** Ends them; the next `healthyPrograms` starts new ones. */
+  /** Ends the programs. The next `healthyPrograms` starts new programs. */
   async close(): Promise<void> {
     await this.#starting?.catch(() => undefined);
     await this.#programs?.close();

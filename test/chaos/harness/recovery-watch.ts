@@ -8,7 +8,7 @@ import { bucketKeys } from '../../../src/redis/keys.js';
 import { expectAtMost } from './expect.js';
 import type { StackControls } from './stack-controls.js';
 
-/** Often enough to report tenths of a second. Each check is a few cheap reads. */
+/** Short enough to report tenths of a second, because each check is a few cheap reads. */
 const EVERY_MS = 250;
 /** Number of buyers in one statement. */
 const BUYERS_PER_QUERY = 500;
@@ -20,9 +20,9 @@ interface Watched {
 }
 
 /**
- * Measures when the sales of a scenario have recovered from its fault: no bucket is locked, no batch from before the
- * end of the fault is pending, no release is due, every accepted purchase has its row and, unless there is newer load,
- * Redis and MySQL agree. It does not wait for what buyers did after the end of the fault.
+ * Measures when the sales of a scenario have recovered from its fault: no bucket is locked, no older batch is pending,
+ * no release is due, every accepted purchase has its row and, without newer load, Redis and MySQL agree. Ignores
+ * purchases after the end of the fault.
  */
 export class RecoveryWatch {
   readonly endedMs = Date.now();

@@ -47,8 +47,8 @@ export async function loseWritesAfter(stack: StackControls, keepBytes: number): 
 }
 
 /**
- * Does the same and records the proof, as `context.observed` does. Stops the keepers of the scenario, which would
- * repair before the loss is observed.
+ * Calls `loseWritesAfter` and records the proof. Stops the keepers of the scenario, which would repair before the loss
+ * is observed.
  */
 export async function observeLostWrites(
   context: ScenarioContext,
@@ -93,7 +93,7 @@ function logFile(stackDir: string): string {
   return join(dir, file);
 }
 
-/** A second Redis next to that of the stack. Its scenario stops it. */
+/** A second Redis next to the Redis of the stack. Its scenario stops it. */
 export interface SpareRedis {
   readonly host: string;
   readonly port: number;
@@ -139,7 +139,7 @@ export async function startSpareRedis({ servers, env }: StackControls): Promise<
   };
 }
 
-/** Makes a server the replica of another one, and waits until it has caught up. */
+/** Makes a server a replica, and waits until the replica has caught up. */
 export async function replicate({ masters }: RedisConnection, host: string, port: number): Promise<void> {
   const [server] = masters();
   await server?.replicaof(host, port);

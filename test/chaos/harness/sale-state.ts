@@ -52,7 +52,7 @@ export async function abortedBatchesOf(stack: Pick<StackControls, 'redis'>, sale
   return [...(await markersOf(stack, saleId))].flatMap(([batchId, marker]) => (marker === 'aborted' ? [batchId] : []));
 }
 
-/** Reads the rows of a sale in the orders table, including failed ones. If buyers are given, only theirs. */
+/** Counts the rows of a sale, or of some of its buyers, including failed rows. */
 export async function rowsOf({ mysql }: Mysql, saleId: string, userIds?: readonly string[]): Promise<number> {
   const sql = 'SELECT COUNT(*) AS `rows` FROM orders WHERE sale_id = ?';
   const [row] = await (userIds === undefined
@@ -66,19 +66,17 @@ export async function batchesWithRows({ mysql }: Mysql, saleId: string): Promise
   return (await mysql.query<{ batch_id: string }>(sql, [saleId])).map(({ batch_id: batchId }) => batchId);
 }
 
-/** Counts the orders of a sale in each state. */
 export async function statesOf({ mysql }: Mysql, saleId: string): Promise<Record<string, number>> {
   const sql = 'SELECT state, COUNT(*) AS orders FROM orders WHERE sale_id = ? GROUP BY state';
   const rows = await mysql.query<{ state: string; orders: string }>(sql, [saleId]);
   return Object.fromEntries(rows.map(({ state, orders }) => [state, Number(orders)]));
 }
 
-/** Returns messages of a sale that used up their retries. */
 export async function deadLettersOf({ mysql }: Mysql, saleId: string): Promise<number> {
   return (await mysql.query('SELECT id FROM dead_letters WHERE sale_id = ?', [saleId])).length;
 }
 
-/** Returns the number of outbox rows of the batch that was recorded most often; 1 if each was recorded once. */
+/** Returns the maximum number of outbox rows of a batch. 1 means that each batch was recorded once. */
 export async function recordedTimes({ mysql }: Mysql, saleId: string): Promise<number> {
   const rows = await mysql.query<{ copies: string }>(
     "SELECT COUNT(*) AS copies FROM outbox WHERE kind = 'batch_recorded' AND payload LIKE ? GROUP BY `key`",
@@ -87,7 +85,7 @@ export async function recordedTimes({ mysql }: Mysql, saleId: string): Promise<n
   return Math.max(0, ...rows.map(({ copies }) => Number(copies)));
 }
 
-/** Returns the ids of orders whose units an outbox row gives back, one entry per promise; sorted. */
+/** Returns the sorted ids of orders whose units the outbox gives back, one entry per outbox row. */
 export async function promisedReleasesOf({ mysql }: Mysql, saleId: string): Promise<string[]> {
   const sql = "SELECT payload FROM outbox WHERE kind = 'release' AND payload LIKE ?";
   const rows = await mysql.query<{ payload: string }>(sql, [`%"saleId":"${saleId}"%`]);
@@ -119,7 +117,7 @@ export async function keeperWorkLeft({ mysql }: Mysql): Promise<number> {
 
 const PLANTED_BATCH = 'by-hand';
 
-/** Plants a live order of this buyer that Redis does not know; one per sale. Its unit is counted only in MySQL. */
+/** Plants a live order that only MySQL knows and counts. Use it once per sale. */
 export async function plantOrder({ mysql }: Mysql, saleId: string, userId: string): Promise<void> {
   await mysql.execute(
     'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer)' +

@@ -12,7 +12,7 @@ export const ACTOR = 'a-test';
 
 export type SaleParts = Partial<NewSale>;
 
-/** Creates a sale in MySQL, not warmed: ten units, one per buyer, open since a minute ago, for an hour. */
+/** Creates a sale that is not warmed: ten units, one per buyer, open since a minute ago, for an hour. */
 export async function draftSale(
   { admin }: { readonly admin: { create(sale: NewSale, actor: string): Promise<Sale | SaleCreated> } },
   parts: SaleParts = {},
@@ -38,7 +38,7 @@ export async function draftSale(
   return made.sale;
 }
 
-/** Does the same, and warms and opens the sale. */
+/** Creates, warms and opens a sale, by default like `draftSale`. */
 export async function openSale(stack: Pick<StackControls, 'admin'>, parts: SaleParts = {}): Promise<Sale> {
   const { saleId } = await draftSale(stack, parts);
   await stack.admin.warm(saleId, ACTOR);
@@ -47,7 +47,7 @@ export async function openSale(stack: Pick<StackControls, 'admin'>, parts: SaleP
   return opened.sale;
 }
 
-/** For programs, because the data that scenarios plant is only seconds old. */
+/** Lets programs reconcile data that a scenario has planted seconds ago. */
 export const RECONCILE_ENV = {
   RECONCILE_SAFE_AGE_MS: '1000',
   RECONCILE_MARKER_AGE_MS: '1000',
@@ -60,11 +60,10 @@ const TTL_MS = 3_600_000;
 const RECONCILE_TIMEOUT_MS = 100_000;
 const RETRY_MS = 200;
 
-/** The answer to one reconcile run of a sale. */
 export interface Reconciled {
   /** `match`, `findings`, `partly`, or the code of a problem. */
   readonly outcome: unknown;
-  /** `leak ann`, `drift -2`: the kind, and the buyer or the units; sorted. */
+  /** Sorted kinds with their buyer or units: `leak ann`, `drift -2`. */
   readonly found: readonly string[];
   /** `leak compensated`, sorted. */
   readonly jobs: readonly string[];
@@ -79,8 +78,7 @@ export async function reconcileSale(
 ): Promise<Reconciled> {
   const token = createTokenSigner(env.JWT_SECRET)({ userId: ACTOR, roles: ['admin'], ttlMs: TTL_MS });
   const url = `${api.operatorsUrl}/admin/v1/reconcile/sales/${saleId}${apply ? '?apply=true' : ''}`;
-  // a keeper reconciles every sale when it starts, and the lease of a killed keeper lasts a minute, even through a
-  // restore
+  // waits for a starting keeper, which reconciles every sale, and for the lease of a killed keeper
   const json = await found(
     `sale ${saleId} is reconciled`,
     async () => {

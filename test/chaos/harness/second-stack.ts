@@ -55,15 +55,15 @@ export async function checkSecondStack({ audit }: StackControls, buyers: Buyers)
   return figures;
 }
 
-/** Folder of a second stack: next to that of the first, so that git ignores it too. */
+/** Folder of a second stack. It is next to the first folder, so that git ignores both. */
 export const siblingFolder = ({ stack }: ScenarioContext, name: string): string => `${stack.servers.dir}-${name}`;
 
 /** Tables that even idle programs write: the leases of workers. */
 const LEASE_TABLE = 'worker_slots';
 
 /**
- * A fingerprint of a system: rows by table, keys without a time to live, messages by topic. It stays equal as long as
- * nothing is touched.
+ * A fingerprint of a system: rows by table, keys without a time to live, messages by topic. It changes with any of
+ * them.
  */
 export interface Fingerprint {
   /** Table → MySQL's checksum over all its rows. */
@@ -74,7 +74,7 @@ export interface Fingerprint {
   readonly messages: Readonly<Record<string, number>>;
 }
 
-/** Takes the fingerprint of a stack at rest, without a keeper. While it works, no two fingerprints are equal. */
+/** Takes the fingerprint of a stack without a keeper, at rest. A working stack changes its fingerprint all the time. */
 export async function fingerprintOf(stack: StackControls): Promise<Fingerprint> {
   const [tables, keys, messages] = await Promise.all([tablesOf(stack), keysOf(stack), messagesOf(stack)]);
   return { tables, keys, messages };
@@ -112,7 +112,7 @@ async function messagesOf({ servers }: StackControls): Promise<Record<string, nu
   const counts = topics.map(async ({ topicName }): Promise<[string, number]> => {
     const { code, remark, body } = await exchange(broker, REQUEST.topicStats, '', { topic: topicName });
     if (code !== 0) throw new Error(remark ?? `the broker refused with code ${code}`);
-    // its keys are objects, which is not valid JSON; queues start at 0
+    // not valid JSON, because objects are used as keys; queues start at 0
     const offsets = [...body.matchAll(/"maxOffset":(\d+)/g)].map(([, offset]) => Number(offset));
     return [topicName, offsets.reduce((sum, offset) => sum + offset, 0)];
   });
@@ -121,7 +121,7 @@ async function messagesOf({ servers }: StackControls): Promise<Record<string, nu
 
 const LOCAL_MAIN = join(REPO_DIR, 'deploy/local/main.mjs');
 
-/** Runs `npm run stack -- <verb>` on one folder. Its last line is its result. */
+/** Runs `npm run stack -- <verb>` on a folder. The last line is the result. */
 export class StackCommands {
   readonly paths: StackPaths;
   readonly #env: ScenarioContext['env'];

@@ -13,9 +13,9 @@ import type { CheckPorts } from '../../invariants/check-sale.js';
 import { createBucketAudit } from '../../invariants/redis-snapshot.js';
 
 const SNAPSHOT_CACHE_MS = 5000;
-/** The speed of our own connections proves nothing, and a machine that boots a broker is slow. */
+/** Long, because a machine that boots a broker is slow. */
 const REPLY_TIMEOUT_MS = 10_000;
-/** A slow answer is not the fault that a scenario looks for: a machine with a dozen programs is slow. */
+/** Long, because a machine with a dozen programs is slow. */
 const MYSQL_CONNECT_TIMEOUT_MS = 20_000;
 
 /** The servers of a run, with connections to break and to read them. */
@@ -37,7 +37,7 @@ export async function restoreServers(servers: Stack): Promise<void> {
 }
 
 /**
- * Opens a stack that was already started. Servers that were stopped run again afterwards.
+ * Opens a stack that was already started, and starts its stopped servers again.
  * @param dir folder of the instance
  */
 export async function openControls(dir: string, env: StackEnv): Promise<StackControls> {

@@ -27,9 +27,9 @@ export class TcpProxy {
   replyDelayMs = 0;
   /** Bytes that arrived late because of a delay. */
   delayedBytes = 0;
-  /** Sees each chunk of a request before it passes. While its promise is open, the requests of that connection wait. */
+  /** Sees each chunk of a request first. The connection waits for the returned promise. */
   onRequest: ((chunk: Buffer) => void | Promise<void>) | null = null;
-  /** Sees each chunk of either direction, and may lose it. Null: all pass. */
+  /** Sees, and may lose, each chunk of either direction. Null: all chunks pass. */
   intercept: Intercept | null = null;
   /** Where new connections lead. */
   target: { readonly host: string; readonly port: number };
@@ -104,9 +104,9 @@ export class TcpProxy {
   }
 
   #carry(from: Socket, to: Socket, what: 'requests' | 'replies'): void {
-    let dueMs = 0; // of the chunk before: none overtakes it
-    const late: Buffer[] = []; // each timer passes the oldest: two that are due together may fire in any order
-    let turn: Promise<void> | null = null; // set from the first hook on, so that no request overtakes a waiting one
+    let dueMs = 0; // the chunk before, which no chunk overtakes
+    const late: Buffer[] = []; // each timer passes the oldest chunk, because two timers may fire in any order
+    let turn: Promise<void> | null = null; // set from the first hook on, so that no request overtakes a waiting request
     from.on('data', (chunk) => {
       if (this.intercept?.(what, chunk) === false) {
         if (what === 'replies') this.droppedBytes += chunk.length;

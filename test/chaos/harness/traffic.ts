@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto';
 import { readScripts, type ScriptName } from '../../../src/redis/scripts.js';
 import type { TcpProxy } from './tcp-proxy.js';
 
-/** Length of a prefix that is unique to each script, in bytes. */
+/** Length of a prefix that differs between all scripts, in bytes. */
 const HEAD_BYTES = 40;
 
 const shaOf = (text: Buffer): string => createHash('sha1').update(text).digest('hex');
 
-/** Hashes by script: the hash of our file, and the hashes of other versions that a mutated build has sent as text. */
+/** Hashes by script: of our file, and of versions that a mutated build has sent as text. */
 const knownShas = new Map<ScriptName, Set<string>>();
 
 /**
@@ -68,11 +68,11 @@ export function countDeductReplies(proxy: TcpProxy, word: 'deducted' | 'already_
   return () => count;
 }
 
-// Reads what a program sends to the broker. Bodies and ids are sent as text. Headers are not, and are not read.
+// Reads bodies and ids that a program sends to the broker as text. Headers are binary, and are not read.
 
 const BATCH_ID = /"batchId":"([\w-]{22})"/g;
 
-/** Ids of batches in message bodies; more as they pass. */
+/** Ids of all batches that have passed in message bodies so far. */
 export function batchIdsOn(proxy: TcpProxy): ReadonlySet<string> {
   const found = new Set<string>();
   proxy.intercept = (what, chunk) => {

@@ -12,7 +12,7 @@ export const shortenWaits = (ms: number): void => void (usualMs = ms);
 export interface Polls {
   /** Default: 50. */
   readonly everyMs?: number | undefined;
-  /** For events that take longer than two minutes of granted time by design. */
+  /** Granted time for an event that takes longer than two minutes by design. */
   readonly grantedMs?: number | undefined;
 }
 
@@ -48,13 +48,13 @@ export async function found<T>(what: string, read: () => Promise<T | null | unde
   return value as T;
 }
 
-/** For waits on a given clock, whose time is granted time. */
+/** A clock of granted time for waits. */
 export function grantedClock(): { nowMs(): number; sleep(ms: number): Promise<void> } {
   const time = new GrantedTime();
   return { nowMs: () => time.readMs(), sleep: (ms) => sleep(ms) };
 }
 
-/** Lets time pass, for tests that are about time itself. Use `until` for everything else. */
+/** Lets time pass in tests about time itself. Use `until` everywhere else. */
 export const pause = (ms: number): Promise<void> => sleep(ms);
 
 /** @returns how long the work took, in granted time, for limits that a busy machine must not break */

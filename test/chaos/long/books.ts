@@ -30,22 +30,21 @@ function countOutcomes(outcomes: Uint8Array): Readonly<Record<keyof typeof OUTCO
   return counts;
 }
 
-/** The result of a check. */
 export interface CheckedSale {
   readonly figures: SaleFigures;
-  /** True if Redis was compared. It is not if it may have lost data of a closed sale, or has forgotten it. */
+  /** Whether Redis was compared. It is not if it may have lost or forgotten data of a closed sale. */
   readonly withRedis: boolean;
   readonly problems: readonly string[];
 }
 
-/** Returns the earliest deadline that is still open, in Unix ms. Every unpaid order with an earlier one has ended. */
+/** Returns the earliest open deadline, in Unix ms. Every unpaid order with an earlier deadline has ended. */
 export async function expiredUntilMs({ mysql }: StackControls): Promise<number> {
   const sql = "SELECT MIN(expires_at) AS first FROM orders WHERE state = 'pending_payment'";
   const [row] = await mysql.query<{ first: Date | null }>(sql);
   return row?.first?.getTime() ?? Number.POSITIVE_INFINITY;
 }
 
-/** Returns whether a closed sale is at rest. `expiredUntilMs` says up to when unpaid orders of all sales have ended. */
+/** Returns whether a closed sale is at rest, except for unpaid orders, which `expiredUntilMs` covers. */
 export async function isAtRest({ audit }: StackControls, saleId: string): Promise<boolean> {
   const sale = await audit.repository.findSale(saleId);
   if (sale?.state !== 'closed') return false;
@@ -65,7 +64,7 @@ export async function checkSold(
   const sale = await stack.audit.repository.findSale(saleId);
   const withRedis = sameServer && sale?.retiredAtMs === null;
   const mysql = createOrderAudit(stack.mysql, { searchAll: false });
-  // Redis may have lost data of this sale, so its Redis part is not compared
+  // Redis may have lost data of this sale, so Redis is not compared
   const repository = withRedis
     ? mysql
     : { ...mysql, findSale: () => Promise.resolve(sale === null ? null : { ...sale, retiredAtMs: Date.now() }) };
@@ -77,7 +76,7 @@ export async function checkSold(
   };
   const { figures, findings } = await checkSale(saleId, { repository, store }, opLog, {
     history,
-    mayFail: ['units_lost'], // killing Redis may lose everything after the last write of its log
+    mayFail: ['units_lost'], // a killed Redis may lose everything after the last write of its log
   });
   const problems = findings.map(({ invariant, detail }) => `${invariant} ${detail}`);
   const { ok, unknown } = countOutcomes(outcomes);

@@ -3,13 +3,13 @@ import { readRecords, purchaseKeyAt, type BuyerFile } from '../../../bench/load/
 import { requestFrame } from '../../../bench/load/load.js';
 import { AnswerReader } from '../../../bench/load/request-sender.js';
 
-// The buyers of a long run, in a separate process. They use raw sockets, as the bench does, because an HTTP client
-// costs more CPU than the api that it loads. Each connection has one request under way.
+// The buyers of a long run, in a separate process. They use raw sockets, as in the bench, because an HTTP client costs
+// more CPU than the api. Each connection has one request under way.
 
 /** The last outcome of a purchase that its buyer saw. `none` stands for a buyer who sent nothing. */
 export const OUTCOME = { none: 0, ok: 1, fail: 2, unknown: 3 } as const;
 
-/** An open sale, and the number of its buyers, who are the first ones in the file. */
+/** An open sale, and the number of its buyers, from the first buyer of the file on. */
 export interface LoadSale {
   readonly saleId: string;
   readonly buyers: number;
@@ -35,16 +35,15 @@ export interface LoadStats {
   readonly requests: number;
   readonly accepted: number;
   readonly refused: number;
-  /** Requests without an answer, or with an answer that leaves the outcome open. */
+  /** Requests whose outcome is open, with or without an answer. */
   readonly unanswered: number;
   /** Accepted purchases that were sent again with the same key. */
   readonly repeated: number;
   readonly paid: number;
   readonly cancelled: number;
-  /** The latest times at which a purchase was sent that has been accepted, and that has become an order, in Unix ms. */
+  /** When the latest accepted purchase, and the latest purchase that became an order, were sent, in Unix ms. */
   readonly lastAcceptedSentMs: number;
   readonly lastOrderedSentMs: number;
-  /** The first wrong answers. */
   readonly wrong: readonly string[];
   readonly cpuSeconds: number;
 }
@@ -57,12 +56,9 @@ export type ToLoad =
   | { readonly kind: 'end' };
 export type FromLoad = { readonly kind: 'ready' } | SoldSale | LoadStats;
 
-/**
- * A refused or unanswered purchase is sent again after this time. Retry-After has whole seconds, which is too long for
- * a short sale.
- */
+/** Wait before a purchase is sent again. The whole seconds of Retry-After are too long for a short sale. */
 const AGAIN_MS = 300;
-/** A purchase without an answer is retried until this long after the end of its sale. */
+/** Time after the end of a sale in which unanswered purchases are still retried. */
 const GIVE_UP_AFTER_MS = 5_000;
 /** Every 64th accepted purchase is followed: its buyer waits for the order, repeats the key, then pays or cancels. */
 const FOLLOW_EVERY = 64;
@@ -76,10 +72,10 @@ const TICK_MS = 10;
 const STATS_EVERY_MS = 1_000;
 const WRONG_MAX = 20;
 
-/** An api closes a connection that was opened but not used. It may not have read a request that arrived then. */
+/** An api closes an unused connection, and may leave a request that arrives at that moment unread. */
 const TOO_SLOW = 408;
 
-/** Final refusals: no later attempt can win. */
+/** After these refusals no later attempt can win. */
 const FINAL = ['sold_out', 'not_enough_left', 'limit_reached', 'closed'];
 /** Temporary refusals. The buyer tries again. */
 const COME_AGAIN = ['not_open', 'overloaded', 'loading', 'paused', 'unavailable', 'rate_limited'];
@@ -97,7 +93,7 @@ class SaleRun {
   readonly sale: LoadSale;
   /** The first buyer who has not bought yet. */
   next = 0;
-  /** Requests under way and requests that wait to be sent again. */
+  /** Requests that are under way or wait to be sent again. */
   open = 0;
 
   constructor(sale: LoadSale) {
@@ -125,7 +121,7 @@ class Load {
   readonly #file: BuyerFile;
   readonly #connections: number;
   readonly #salesAtOnce: number;
-  /** Sales with buyers who have not bought yet, in the order in which the sales arrived. */
+  /** Sales with buyers who have not bought yet, the oldest sale first. */
   readonly #waiting: SaleRun[] = [];
   readonly #again: Later[] = [];
   readonly #follows: Later[] = [];
@@ -153,7 +149,7 @@ class Load {
     this.#timers = [setInterval(() => this.#pump(), TICK_MS), setInterval(() => this.#report(), STATS_EVERY_MS)];
   }
 
-  /** Keeps a sale with one api while that api runs, because its batches are then larger. */
+  /** Keeps a sale with one api while that api runs, because batches are larger then. */
   useApis(ports: readonly number[]): void {
     this.#ports = ports;
     for (const [port, pool] of this.#pools) {
@@ -294,7 +290,7 @@ class Load {
     this.#follows.push({ dueMs: Date.now() + FOLLOW_AFTER_MS, run, request });
   }
 
-  /** Sends the same key again. The answer must be the same purchase, or an error while something is broken. */
+  /** Sends the same key again. The answer must be the same purchase, or an error during a fault. */
   #repeat(run: SaleRun, buyer: number, orderId: string): void {
     run.open++;
     const request = (port: number): Request => ({
@@ -392,7 +388,6 @@ function jsonOf(body: string): Record<string, unknown> {
   }
 }
 
-/** The connections to one api. */
 class Pool {
   readonly #port: number;
   readonly #pick: () => Request | null;
@@ -466,7 +461,7 @@ class Client {
       this.pump();
     });
     socket.on('data', (chunk: Buffer) => this.#read(chunk));
-    socket.on('error', () => undefined); // followed by close
+    socket.on('error', () => undefined); // `close` follows
     socket.once('close', () => {
       this.#socket = null;
       this.#ready = false;

@@ -21,9 +21,8 @@ const NOTHING: LoadStats = {
   cpuSeconds: 0,
 };
 
-/** The process of the buyers. */
 export class Buyers {
-  /** Counts up to the last full second. */
+  /** Counts without the current second. */
   stats: LoadStats = NOTHING;
   readonly #child: ChildProcess;
   readonly #selling = new Map<string, (sold: SoldSale) => void>();

@@ -16,7 +16,7 @@ export class CpuMeter {
     this.#see('harness', process.pid);
   }
 
-  /** Returns CPU seconds by name. If a program was killed and replaced, both of its processes count. */
+  /** Returns CPU seconds by name. A killed program and its replacement both count. */
   totals(): Record<string, number> {
     const totals: Record<string, number> = {};
     for (const { who, seconds } of this.#used.values()) {

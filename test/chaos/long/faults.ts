@@ -10,7 +10,7 @@ import type { Random } from '../random.js';
 import type { Buyers } from './buyers.js';
 import type { LongPrograms } from './samples.js';
 
-/** Each program or server is killed with kill -9 and started again. */
+/** Programs and servers that are killed with kill -9 and started again. */
 export const KILLS = [
   'api_killed',
   'worker_killed',
@@ -48,7 +48,7 @@ const STALLS: Partial<Record<FaultKind, readonly [minMs: number, maxMs: number]>
   redis_stalled: [5_000, 5_000],
   mysql_stalled: [5_000, 10_000],
 };
-/** The keeper is killed no later than at this share of the run, so that the memory of the last keeper can be judged. */
+/** The keeper is killed until this share of the run, so that the last keeper lives long enough to judge its memory. */
 const KEEPER_UNTIL = 0.4;
 
 /** Draws random faults. No kind occurs a second time before every other kind has occurred. */
@@ -78,14 +78,14 @@ export class FaultDraw {
   }
 }
 
-/** What faults break, and how their end is noticed. */
+/** The things that faults break, and a buyer who notices when a fault is over. */
 export interface FaultWorld {
   readonly stack: StackControls;
   readonly programs: LongPrograms;
   readonly buyers: Buyers;
   /** Empty if the programs reach their servers directly. */
   readonly proxies: Partial<Readonly<Record<ProxiedName, ProxiedServer>>>;
-  /** Buys in the sale that stays open. Other buyers may be between two sales at that moment. */
+  /** Buys in the sale that stays open, because other buyers may be between two sales. */
   readonly probe: Probe;
   readonly signal: AbortSignal;
 }
@@ -101,11 +101,11 @@ export interface Probe {
 export interface FaultReport extends Fault {
   /** Since the run began. */
   readonly atMs: number;
-  /** Time from the start of the fault until a purchase that was sent after the proof was accepted. */
+  /** Time from the start of the fault until a purchase was accepted that was sent after the proof. */
   readonly acceptedMs: number;
-  /** Time from the start of the fault until such a purchase was an order. */
+  /** Time from the start of the fault until this purchase was an order. */
   readonly orderedMs: number;
-  /** Open sales after a kill of Redis, and the time until the last one was rebuilt. Null after other faults. */
+  /** Open sales after a kill of Redis, and the time until all were rebuilt. Null after other faults. */
   readonly rebuilt: { readonly sales: number; readonly ms: number } | null;
 }
 
@@ -113,11 +113,11 @@ export interface FaultReport extends Fault {
 const HEAL_MAX_MS = 180_000;
 const HEAL_EVERY_MS = 250;
 
-/** Ends a fault. Resolves once everything that was broken runs again. */
+/** Ends a fault. Resolves once everything runs again. */
 type Undo = () => Promise<void>;
 
 /**
- * Breaks one thing, waits for the proof, repairs it and waits until buyers are served.
+ * Causes a fault, waits for its proof, ends the fault and waits until buyers are served.
  * @throws if the fault was not observed or does not heal
  */
 export async function breakOnce(world: FaultWorld, fault: Fault): Promise<Omit<FaultReport, 'atMs'>> {

@@ -5,12 +5,12 @@ export interface ProgramSample {
   /** Since it was started. */
   readonly ageMs: number;
   readonly rssBytes: number;
-  /** In use right after a garbage collection. Null if the program did not report it. */
+  /** Used right after a garbage collection. Null if the program reports none. */
   readonly heapBytes: number | null;
   /** Open file descriptors, including sockets that the program opened, but without inbound connections. */
   readonly handles: number;
   readonly sockets: number;
-  /** Connections that others opened to it. Their number depends on the number of waiting buyers. */
+  /** Connections from other processes. Their number depends on the number of waiting buyers. */
   readonly inbound: number;
 }
 
@@ -22,7 +22,7 @@ export interface ServerSample {
   readonly mysqlConnections: number;
 }
 
-/** A value has grown if it exceeds the ratio and has grown by more than the slack. */
+/** A value has grown if it exceeds both the ratio and the slack. */
 export interface Limit {
   readonly ratio: number;
   readonly slack: number;
@@ -39,11 +39,11 @@ export interface Verdict {
 
 const MIB = 1024 * 1024;
 
-/** A program is judged from this age on. A shorter time shows little more than its start. */
+/** Only programs of this age are judged, because a shorter life shows little more than the start. */
 const LIFE_MIN_MS = 180_000;
 /** The first minute is not compared, because code is compiled and pools and caches fill in it. */
 const WARM_UP_MS = 60_000;
-/** With fewer samples, thirds cannot be compared. */
+/** Minimum number of samples for a comparison of thirds. */
 const SAMPLES_MIN = 9;
 /**
  * The heap after a collection varies by 3 MiB. At fifty purchases a second, 8 MiB in ten minutes are a leak of 300
@@ -52,9 +52,9 @@ const SAMPLES_MIN = 9;
 const HEAP_LIMIT: Limit = { ratio: 1.1, slack: 8 * MIB };
 /** Leaves room for pages that the allocator keeps, and for buffers outside the heap. */
 export const MEMORY_LIMIT: Limit = { ratio: 1.25, slack: 32 * MIB };
-/** Shrinking pools move the count by a few. One handle lost per fault or per minute exceeds the limit. */
+/** Allows for pools that shrink. One lost handle per fault or minute exceeds the limit. */
 const HANDLE_LIMIT: Limit = { ratio: 1.25, slack: 16 };
-/** A restarted program has other connections than the killed one, and pools that fill later. */
+/** Allows for restarted programs, whose pools fill later. */
 const CONNECTION_LIMIT: Limit = { ratio: 1.25, slack: 8 };
 /** Compares the first third with the last. @returns null if there are too few values */
 export function compareThirds(

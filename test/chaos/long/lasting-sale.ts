@@ -13,7 +13,7 @@ const KEY = 'k1';
 export const LASTING_STOCK = 1_000;
 const OPEN_MS = 24 * 3_600_000;
 const TIMEOUT_MS = 5_000;
-/** An api closes at once what its peer has closed. A machine under load needs some time. */
+/** An api closes a connection once its peer has. A busy machine needs time. */
 const CLOSED_WITHIN_MS = 120_000;
 
 /** A request that must be refused. */
@@ -80,7 +80,7 @@ export class LastingSale {
     return `${what} got ${answer.status} ${answer.text.slice(0, 100)}`;
   }
 
-  /** Asks for a purchase of a retired sale, and for all that belongs to it. @returns what is wrong, in sentences */
+  /** Asks for a purchase of a retired sale and for its order. @returns what is wrong, in sentences */
   async askRetired(saleId: string, userId: string, key: string): Promise<string[]> {
     const [api] = this.#apis();
     if (api === undefined) return ['no api runs'];

@@ -25,16 +25,16 @@ import { LongPrograms, openOf, samplePrograms } from './samples.js';
 import { COLD_AFTER_MS, LIFE_AFTER_CLOSE_MS, RUN_ENV, SETTLED_AFTER_MS } from './settings.js';
 import { countAllRows, keysByKind, sampleStores, tooManyRows, type OpenSales, type StoreSample } from './sizes.js';
 
-/** The shortest window of a sale. An outage must fit into it, and a pause of all buyers. */
+/** The shortest window of a sale, with room for an outage and a pause of all buyers. */
 const WINDOW_MIN_MS = 150_000;
-/** Multiple of the time that the buyers of a sale need at the current pace, because other sales sell too. */
+/** Window of a sale as a multiple of its selling time at the current pace, because other sales sell too. */
 const WINDOW_SHARE = 4;
-/** Time between an import and the opening of its sales. The command starts in it, and the keeper warms and opens. */
+/** Time between an import and the opening, for the start of the command and for warming. */
 const LEAD_MS = 8_000;
 const WARM_BEFORE = '6s';
 /** Buyers of sales that are imported and not yet sold, in seconds of load. */
 const AHEAD_SECONDS = 30;
-/** The next import starts once only this share of these buyers is left, because each import starts a command. */
+/** Share of these buyers at which the next import starts. Few imports start few commands. */
 const AHEAD_LOW = 0.6;
 const IMPORTED_AT_ONCE = 80;
 /** Sales that one api sells at the same time. */
@@ -46,7 +46,7 @@ const PROGRESS_EVERY_MS = 5_000;
 const SAMPLE_EVERY_MS = 15_000;
 const INVALID_EVERY_MS = 1_000;
 const CHECKED_AT_ONCE = 2;
-/** A sale with a finding is read again after this time, because Redis may have been restarted while it was read. */
+/** A sale with a finding is read again after this time, because Redis may have restarted during the first read. */
 const SECOND_LOOK_MS = 10_000;
 /** Limit between the last purchase and the last archived order. */
 const TAIL_MAX_MS = 15 * 60_000;
@@ -55,12 +55,12 @@ const READY_AFTER_MAX_MS = 30_000;
 /** Maximum memory of Redis at the end, compared with the start. */
 const REDIS_GROWTH_MAX = 1.05;
 const NO_SALES: OpenSales = { sales: 0, orders: 0 };
-/** A run that sells for at least this time judges memory. Until then, the young generations of the programs fill. */
+/** Only a longer run judges memory, because the young generations of the programs have to fill first. */
 const JUDGED_FROM_MS = 10 * 60_000;
 const PROBLEMS_MAX = 50;
 const COUNT_MAX_MS = 300_000;
 const SPOT_CHECKS = 100;
-/** This number of failures of a timer in a row is a finding, because a killed server alone does not explain it. */
+/** Consecutive failures of a timer that a killed server alone does not explain. */
 const FAILURES_MAX = 60;
 const PROXIED: readonly ProxiedName[] = ['redis', 'mysql', 'broker'];
 
@@ -126,7 +126,7 @@ export interface LongRunResult {
   readonly problems: readonly string[];
 }
 
-/** Thrown if a promise is broken, because the rest of the run would then prove nothing. */
+/** Thrown if a promise is broken, which makes the rest of the run worthless. */
 class Violated extends Error {}
 
 /** Takes sales through their whole life on real servers, and breaks things in between. */
@@ -152,7 +152,7 @@ export class LongRun {
   readonly #cpu = new CpuMeter();
   readonly #pace: Pace;
   readonly #lasting: LastingSale;
-  /** Ends what is under way when the run is over, even after a failure. */
+  /** Aborted when the run is over, even after a failure. */
   readonly #over = new AbortController();
   #running!: LongPrograms;
   #buyers!: Buyers;
@@ -207,7 +207,7 @@ export class LongRun {
       return await this.#live();
     } finally {
       this.#over.abort();
-      await this.#fault; // it may be about to start a server
+      await this.#fault; // the fault may be about to start a server
       this.#import?.signal('SIGKILL');
       await this.#import?.end;
       await this.#buyers?.stop();
@@ -270,7 +270,7 @@ export class LongRun {
     return this.#conclude({ start, sellingMs, restart, verdicts });
   }
 
-  /** Imports and sells one sale after the other, and breaks things in between. */
+  /** Imports and sells one sale after another, and causes faults in between. */
   async #sellAll(): Promise<void> {
     const { sales, faultKinds, faultStep, faultsMin, sellsMaxMs, endsByTime, seed } = this.#plan;
     const draw = new FaultDraw(createRandom(`${seed} faults of a ${this.#plan.name}`), faultKinds, faultStep);
@@ -305,7 +305,7 @@ export class LongRun {
     }
   }
 
-  /** Waits until `isSo`, but no longer once a promise is broken or a person interrupts. */
+  /** Waits until `isSo` is true, a promise is broken or a person interrupts. */
   async #until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
     let failed = false;
     const check = async (): Promise<boolean> => {
@@ -330,7 +330,7 @@ export class LongRun {
     return this.#violated;
   }
 
-  /** Records that a promise is broken. Nothing that happens later can repair that. */
+  /** Records a broken promise for good. */
   #violate(problem: string): void {
     this.#note(problem);
     this.#violated = true;
@@ -417,7 +417,7 @@ export class LongRun {
     return new Map(left.map(({ id, sku }) => [sku, String(id)]));
   }
 
-  /** The last sales wait until all others have closed. On a slow machine a large sale stays open for long. */
+  /** Lets the last sales wait until all other sales have closed, which may be late on a slow machine. */
   #mayImport({ last }: PlannedSale): boolean {
     const firstEndsMs = Date.now() + LEAD_MS + WINDOW_MIN_MS;
     return !last || this.#all.every((sale) => sale.last || sale.closesAtMs <= firstEndsMs);
@@ -619,7 +619,7 @@ export class LongRun {
     }
   }
 
-  /** Counts the sales that may have rows in hot tables, including the lasting sale. */
+  /** Counts sales that may have rows in hot tables, including the lasting sale. */
   #openSales(): OpenSales {
     const nowMs = Date.now();
     const open = this.#all.filter(({ closesAtMs }) => nowMs < closesAtMs + COLD_AFTER_MS);
@@ -636,7 +636,7 @@ export class LongRun {
     this.#archived = await this.#salesWhere("retirement = 'archived'");
   }
 
-  /** Judges what must not grow while sales are sold. The load of a year varies, and its connections with it. */
+  /** Judges growth. The load of a year varies, so its connections are not judged. */
   #judge(): Verdict[] {
     const [first] = this.#stores;
     const servers = this.#stores.map((sample) => ({ ...sample, ageMs: sample.atMs - (first?.atMs ?? 0) }));
@@ -690,7 +690,7 @@ export class LongRun {
     return Promise.resolve();
   }
 
-  /** Samples Redis once it is as small as at the start, or when that did not happen in time. */
+  /** Samples the stores once Redis is as small as at the start, or after a time limit. */
   async #sampleAtRest(start: StoreSample): Promise<StoreSample> {
     let end = await sampleStores(this.#options.stack);
     const isSmall = async (): Promise<boolean> => {
@@ -710,7 +710,7 @@ export class LongRun {
   }): Promise<LongRunResult> {
     const { stack } = this.#options;
     const { start, restart, verdicts, sellingMs } = parts;
-    // a run that ended early is not at rest, so it does not wait
+    // a run that ended early never comes to rest
     const end = restart === null ? await sampleStores(stack) : await this.#sampleAtRest(start);
     const { requests, accepted, repeated, paid, cancelled } = this.#buyers.stats;
     if (restart === null) {

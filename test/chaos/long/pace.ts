@@ -4,23 +4,23 @@ import type { StackControls } from '../harness/stack-controls.js';
 import type { PlannedSale } from './plan.js';
 import { LIFE_AFTER_CLOSE_MS } from './settings.js';
 
-/** How far the system lags behind its buyers, in ms, and for the archive in orders. */
+/** The lag of the system behind its buyers, in ms, and of the archive in orders. */
 export interface Backlog {
-  /** Age of the oldest batch that holds units and is not known to be in MySQL. */
+  /** Age of the oldest unrecorded batch. */
   readonly pending: number;
-  /** Age of the oldest row of the outbox that is not done. */
+  /** Age of the oldest unfinished row of the outbox. */
   readonly outbox: number;
-  /** How long ago the oldest unpaid order should have ended. */
+  /** Delay of the oldest overdue order. */
   readonly expiry: number;
-  /** Orders of sales that should have been retired, forgotten and archived. A sale may wait for minutes after a fault. */
+  /** Orders of sales that are late to be retired, forgotten and archived, as after a fault. */
   readonly archive: number;
 }
 
-/** If any of these limits is exceeded, buyers wait, so that workers and keeper get the machine. */
+/** Beyond any of these limits, buyers wait for workers and keeper. */
 const BACKLOG_MAX: Backlog = { pending: 2_000, outbox: 8_000, expiry: 5_000, archive: 30_000 };
-/** A sale counts as late once it is this much past its time. A large sale takes a minute, and others wait behind it. */
+/** Allowed delay of a sale. A large sale takes a minute, and other sales wait behind it. */
 const ARCHIVE_LATE_MS = 60_000;
-/** Requests under way while something is late. Few make small batches, which cost nearly as much as large ones. */
+/** Requests under way while something is late. A few would make small batches at nearly the full cost. */
 const OPEN_MIN = 1;
 /** Requests that each step adds when nothing is late. */
 const UP = 128;
@@ -53,14 +53,14 @@ export async function readBacklog(
   };
 }
 
-/** Decides how many requests of buyers may be under way: almost none while something waits too long. */
+/** Limits the requests of buyers under way, to almost none while something is late. */
 export class Pace {
   open: number;
   readonly #max: number;
 
   constructor(max: number) {
     this.#max = max;
-    this.open = Math.ceil(max / 4); // programs that have just started are slow
+    this.open = Math.ceil(max / 4); // new programs are slow
   }
 
   /** @returns the names of everything that is late */

@@ -4,7 +4,6 @@ import { FAULT_KINDS, KILLS, type FaultKind } from './faults.js';
 
 /** The plan of one sale of a long run. */
 export interface PlannedSale {
-  /** Its position in the run, from 0. */
   readonly index: number;
   readonly sku: string;
   readonly stock: number;
@@ -20,7 +19,7 @@ export interface PlannedSale {
 interface Progress {
   readonly soldSales: number;
   readonly elapsedMs: number;
-  /** Number of faults that are over, and the time since the last one ended or since the run began. */
+  /** Number of past faults, and the time since the last fault or since the run began. */
   readonly faults: number;
   readonly quietMs: number;
 }
@@ -32,14 +31,11 @@ export interface RunPlan {
   readonly sales: readonly PlannedSale[];
   /** Maximum number of concurrent requests of buyers. */
   readonly connections: number;
-  /**
-   * Minimum number of buyers of sales that are imported and not yet sold. A tenth of it is the first guess of purchases
-   * per second.
-   */
+  /** Minimum number of buyers of imported, unsold sales. The first guess of purchases per second is a tenth. */
   readonly aheadMin: number;
   /** The run is red if fewer purchases are accepted. */
   readonly ordersMin: number;
-  /** Number of faults that happen even if every sale is sold before they are due. */
+  /** Number of faults that happen even after every sale is sold. */
   readonly faultsMin: number;
   readonly faultKinds: readonly FaultKind[];
   /** Interval between two faults as a share of the run. */
@@ -57,7 +53,7 @@ export interface RunPlan {
 /** Options of `chaos year`. */
 export interface YearFlags {
   readonly sales: number;
-  /** Units of all sales together. At least the same number of orders results. */
+  /** Units of all sales, and minimum number of orders. */
   readonly orders: number;
   readonly large: number;
   readonly faults: number;
@@ -125,23 +121,20 @@ export function soakPlan({ minutes, faultEveryS, seed }: SoakFlags): RunPlan {
   };
 }
 
-/** Units in addition to the wanted orders. On a busy machine some buyers come after the end of their sale. */
+/** Units per wanted order, because on a busy machine some buyers come after the end of their sale. */
 const SPARE = 1.02;
 /** Share of the orders that large sales have. */
 const LARGE_SHARE = 0.4;
 /** Some buyers find nothing left, unless units are returned in time. */
 const BUYERS_PER_UNIT = 1.03;
-/**
- * The last of the small sales, and their size relative to the mean. Many end at the same time shortly before the year
- * does, so that Redis still has many sales at the restart.
- */
+/** Share and relative size of the last small sales. They end together, so that Redis has many sales at the restart. */
 const LAST = { share: 0.1, size: 0.2 } as const;
 /** Every second large sale has two buckets. */
 const LARGE_BUCKETS = 2;
 /** The smallest and the largest of the small sales, relative to the mean. */
 const SMALL_SPREAD = [0.3, 1.7] as const;
 
-/** Returns sales in order of opening: small ones of many sizes, large ones at equal intervals, the smallest last. */
+/** Returns sales in order of opening: small sales, large sales at equal intervals, and the smallest sales last. */
 function planSales(
   { sales, orders: wanted, large }: Pick<YearFlags, 'sales' | 'orders' | 'large'>,
   random: Random,

@@ -15,7 +15,7 @@ export async function samplePrograms(programs: Pick<LongPrograms, 'running'>): P
 
 type Open = Pick<ProgramSample, 'rssBytes' | 'handles' | 'sockets' | 'inbound'>;
 
-/** Reads what a process has open. @returns null if the process is gone */
+/** Counts the open descriptors of a process. @returns null if the process is gone */
 export function openOf({ pid }: Pick<Program, 'pid'>): Open | null {
   try {
     const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
@@ -32,7 +32,7 @@ export function openOf({ pid }: Pick<Program, 'pid'>): Open | null {
 
 const LISTENS = '0A';
 
-/** Counts the sockets that others opened, whose local port is one on which the process listens. */
+/** Counts sockets that other processes opened to a listening port of this process. */
 function inboundAmong(inodes: ReadonlySet<string>, pid: number): number {
   const tables = ['tcp', 'tcp6'].map((name) => readFileSync(`/proc/${pid}/net/${name}`, 'utf8'));
   const own = tables
@@ -53,7 +53,7 @@ function targetOf(link: string): string {
   }
 }
 
-/** The place of one program. When a fault kills it, another takes this place. */
+/** The place of a program and, after a kill, of its replacement. */
 interface Place {
   readonly name: ProgramName;
   program: Program;

@@ -1,17 +1,14 @@
-/** Time to pay for an order. In production it is minutes, as are all times here. */
+/** Time to pay for an order. In production, all of these times are minutes or longer. */
 const PAYMENT_WINDOW_MS = 20_000;
 /** Time after the end of a sale until it is at rest: its orders have ended, and their units are returned. */
 export const SETTLED_AFTER_MS = PAYMENT_WINDOW_MS + 10_000;
 const RETIRE_AFTER_MS = 100_000;
 const MARKER_LIFE_MS = 120_000;
 const ARCHIVE_AFTER_MS = 5_000;
-/**
- * How long the keeper waits between retiring a sale and removing it from Redis: a minute, plus the life of the apis'
- * snapshots.
- */
+/** Wait of the keeper between retiring and forgetting a sale: a minute, plus the life of snapshots in apis. */
 const FORGET_AFTER_MS = 66_000;
 
-/** Shortens what takes minutes and days in production to seconds. Clocks stay real. */
+/** Shortens minutes and days of production to seconds. */
 export const RUN_ENV = {
   PAYMENT_PROVIDER: 'simulator',
   ORDER_PAYMENT_WINDOW_MS: String(PAYMENT_WINDOW_MS),
@@ -28,8 +25,7 @@ export const RUN_ENV = {
   CONSOLE_HISTORY_MS: '60000', // at the end Redis must be as at the start
   WORKER_INVISIBLE_MS: '30000',
   MYSQL_QUERY_TIMEOUT_MS: '10000',
-  // The same buyers come to every sale. A larger cache would fill during the whole run, and its 10 MiB would look like
-  // a leak.
+  // a larger cache would fill during the whole run, and its 10 MiB would look like a leak
   JWT_CACHE_MAX: '1000',
   LOG_LEVEL: 'warn',
   NODE_OPTIONS: '--max-semi-space-size=64', // as the supervisor sets it
@@ -37,7 +33,7 @@ export const RUN_ENV = {
 
 /** Time after the end of a sale until its orders are in the archive, if nothing is late. */
 export const LIFE_AFTER_CLOSE_MS = RETIRE_AFTER_MS + FORGET_AFTER_MS + ARCHIVE_AFTER_MS + 5_000;
-/** Delay that is allowed in addition, because each kill of a server costs tens of seconds. */
+/** Additional delay, because each kill of a server costs tens of seconds. */
 const LATE_MAX_MS = 240_000;
 /** A sale that closed this long ago no longer has rows in hot tables. */
 export const COLD_AFTER_MS = LIFE_AFTER_CLOSE_MS + LATE_MAX_MS;

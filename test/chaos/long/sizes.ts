@@ -1,6 +1,6 @@
 import type { StackControls } from '../harness/stack-controls.js';
 
-/** Sales that may have rows in hot tables, because they are open or closed recently. */
+/** Sales that may have rows in hot tables. */
 export interface OpenSales {
   readonly sales: number;
   /** Buyers of these sales. Each has at most one order. */
@@ -8,8 +8,8 @@ export interface OpenSales {
 }
 
 /**
- * Tables of open or recent data, with their maximum number of rows. They must not grow with closed sales. At the end of
- * a run, when no sale is open, each is empty or almost empty.
+ * Maximum number of rows in tables of open or recent data, which must not grow with closed sales. At the end of a run
+ * they are almost empty.
  */
 const ROWS_MAX = {
   orders: ({ orders }) => orders,

@@ -22,13 +22,13 @@ export interface OnCallFlags {
 }
 
 const EXIT_RED = 1;
-/** How long an alert may take to fire, and to end after its fault is over. */
+/** Limit for an alert to fire, and to end after its fault. */
 const ALERT_MAX_S = 600;
-/** After a fault without an alert, alerts are watched for this long. */
+/** Time to watch for alerts after a fault that must cause none. */
 const QUIET_S = 90;
 const HEADER = ['fault', 'alert', 'fired after s', 'ended after s', 'tries', 'refused', 'slowest ms'];
 
-/** A fault and how alerts reacted. Times in s, since its beginning and since its end. */
+/** A fault and its alerts. Times in s, since its beginning and since its end. */
 interface Row {
   readonly name: string;
   readonly alerts: string;
@@ -40,7 +40,6 @@ interface Row {
   readonly wrong: readonly string[];
 }
 
-/** The findings of a run. */
 interface Found {
   readonly rows: readonly Row[];
   /** Figures of the sale at the end. */
@@ -156,7 +155,7 @@ class Watch {
   }
 }
 
-/** Alerts over hours. They fire at once in a young Prometheus, and end half an hour after the fault. */
+/** Alerts over hours fire at once in a young Prometheus, and end half an hour after the fault. */
 const isSlow = (name: string): boolean => name.endsWith('Slowly');
 
 async function ordinary(shop: Shop, watch: Watch, minutes: number): Promise<Row> {

@@ -6,24 +6,24 @@ import type { Shop } from './shop.js';
 /** A fault of the on-call hour. */
 export interface OnCallFault {
   readonly name: string;
-  /** Alerts of which one must fire and then end. Empty: no alert may fire. */
+  /** At least one of these alerts must fire and end. Empty: no alert may fire. */
   readonly alerts: readonly string[];
   /** The first look that the runbook names. Absent if no alert fires. */
   readonly looks?: readonly Look[];
   begin(shop: Shop): Promise<void>;
   /** Absent if the fault is over when `begin` returns. */
   end?(shop: Shop): Promise<void>;
-  /** How many buyers may get no answer or a 5xx. Absent if not judged, because no api can sell. */
+  /** Maximum number of buyers without an answer or with a 5xx. Absent if no api can sell. */
   readonly refusedMax?: number;
   /** The longest wait of a buyer, in ms. */
   readonly waitMaxMs?: number;
 }
 
-/** Longer than any time-out of the proxy. */
+/** Exceeds every time-out of the proxy. */
 const HANGS_FOR_MS = 60_000;
 /** The longest wait for a hung api behind the proxy that the documentation promises. */
 const HUNG_WAIT_MAX_MS = 5_000;
-/** After a clean restart, a sale without buyers in progress sells again this soon. */
+/** Limit until a sale without load sells again after a clean restart. */
 const SELLS_AGAIN_MS = 2_000;
 
 const ALL_PROGRAMS = 'for port in 9103 9101 9102; do curl -sS -m 3 localhost:$port/readyz; echo; done';
@@ -53,7 +53,7 @@ export const FAULTS: readonly OnCallFault[] = [
     ],
     begin: (shop) => shop.kill('api-1'),
     end: (shop) => shop.start('api-1'),
-    refusedMax: 20, // the purchases that were under way in it
+    refusedMax: 20, // the purchases under way
   },
   {
     name: 'all apis die',
@@ -218,7 +218,7 @@ export const FAULTS: readonly OnCallFault[] = [
       console.error(
         `after all programs were ready, the idle sale sold again in ${idleMs} ms, the busy one in ${busyMs} ms`,
       );
-      // the busy one first waits until the workers have written what was bought before
+      // the busy sale waits until the workers have written earlier purchases
       if (idleMs > SELLS_AGAIN_MS)
         throw new Error(`the idle sale sold again ${idleMs} ms after all programs were ready`);
     },

@@ -9,9 +9,8 @@ import { PLACES, type Shop } from './shop.js';
 
 /** A command of the runbook that only reads. */
 export interface Look {
-  /** The command as the runbook has it. */
   readonly run: string;
-  /** Text that its output must contain to be of use. */
+  /** Text that a useful output contains. */
   readonly says: RegExp;
 }
 
@@ -22,8 +21,8 @@ const LINE_SHOWN = 160;
 const readRunbook = (): string => readFileSync(join(REPO_DIR, 'docs/runbook.md'), 'utf8');
 
 /**
- * Imitates the machine that the runbook describes, around the programs of this run, which have no systemd and other
- * ports. `logs` is that of the runbook.
+ * Imitates the machine of the runbook, although the programs of this run have other ports and no systemd. `logs` is
+ * copied from the runbook.
  */
 const MACHINE = `
 exec 2>&1
@@ -78,7 +77,7 @@ export class Looks {
     }
   }
 
-  /** The same command with the ports of this run. */
+  /** Replaces ports by the ports of this run. */
   #here(command: string): string {
     const portsOf = this.#shop.portsOf.bind(this.#shop);
     const [[apiPort, api], [worker], [keeper]] = [portsOf('api-1'), portsOf('worker-1'), portsOf('keeper-1')];
@@ -107,7 +106,7 @@ export class Looks {
       LIBRARIES: ['x86_64', 'aarch64'].map((machine) => join(this.#tools, `lib/${machine}-linux-gnu`)).join(':'),
       MYSQL_SOCKET: servers.mysqlSocket,
       REDIS_PORT: redis.port,
-      REDISCLI_AUTH: decodeURIComponent(redis.password), // with a URL, redis-cli would log in as a user without a name
+      REDISCLI_AUTH: decodeURIComponent(redis.password), // a URL would make redis-cli log in as a user without a name
       LOGS: join(servers.dir, 'log', 'programs'),
       UNITS: units.join('\n'),
     };

@@ -16,9 +16,9 @@ type Ports = ReadonlyMap<Place, readonly [port: number, operatorsPort: number]>;
 const STOCK = 1_000_000;
 const BUYERS_PER_SECOND = 20;
 const WARM_PURCHASES = 200;
-/** Half of the orders expire after this, so that the ordinary minutes have ordinary expiries. */
+/** Short, so that half of the orders expire during the run. */
 const PAYMENT_WINDOW_MS = 60_000;
-/** Restores the times that the harness shortens, where an operator would notice the difference. */
+/** Undoes shortened times of the harness that an operator would notice. */
 const ENV = {
   PAYMENT_PROVIDER: 'simulator',
   ORDER_PAYMENT_WINDOW_MS: String(PAYMENT_WINDOW_MS),
@@ -31,7 +31,7 @@ const ENV = {
 /** The answers and waits of buyers since the last `take`. */
 export interface Tally {
   readonly tries: number;
-  /** Answers that say neither yes nor no to a purchase: 5xx, or no answer. */
+  /** Purchases with a 5xx or without an answer. */
   readonly refused: number;
   readonly slowestMs: number;
 }
@@ -47,13 +47,13 @@ interface SaleIds {
 export class Shop {
   readonly stack: StackControls;
   readonly nginx: Nginx;
-  /** The figures of `closeBooks`, of the busy sale. */
+  /** The figures of the busy sale, from `closeBooks`. */
   books = '';
   readonly #programs: Programs;
   readonly #ports: Ports;
   readonly #running = new Map<Place, Program>();
   readonly #buyers: Buyers;
-  /** Of a sale without load. Only `buyOne` buys there. */
+  /** The sale without load, in which only `buyOne` buys. */
   readonly #idle: Buyers;
   #tally = NOTHING;
   #made = 0;
@@ -125,8 +125,8 @@ export class Shop {
   }
 
   /**
-   * Makes buyers arrive at a steady rate, whether or not they are answered. @returns once both apis have sold for a
-   * while, because an api reads the sale from MySQL at its first purchase
+   * Makes buyers arrive at a steady rate, even without answers. @returns once both apis have sold for a while, because
+   * an api reads the sale from MySQL at its first purchase
    */
   async sell(): Promise<void> {
     const sellOne = (): void => {

@@ -13,13 +13,13 @@ import { abortBeforeDeduct } from './check-backs.js';
 // T12: the clock of an api is wrong, and the client of the broker dates half messages with it.
 
 const STOCK = 20;
-/** `transactionTimeOut` of the broker: a younger half message gets no check-back. */
+/** `transactionTimeOut` of the broker. A younger half message gets no check-back. */
 const CHECKED_AFTER_MS = 10_000;
 const AHEAD_MS = 60_000;
 const BEHIND_MS = -10_000;
-/** Longer than the 72 h for which the broker keeps messages. */
+/** Beyond the 72 h for which the broker keeps messages. */
 const LONG_AGO_MS = -80 * 3_600_000;
-/** The broker may first ask an api that has just ended, and the next one five seconds later. */
+/** The broker may ask an api that has just ended, and five seconds later the next api. */
 const TRIES_MAX = 3;
 /** Tokens were issued before the time that the wrong clock shows, so that only the dates of messages are wrong. */
 const ISSUED_AGO_MS = 81 * 3_600_000;
@@ -59,7 +59,7 @@ const CHECKED_EARLY = (
   ] as const
 ).map(([variant, stepMs, what]): Scenario => ({
   name: `T12/${variant}`,
-  title: `the clock of an api is ${what}: /readyz says so, early check-backs abort, what they abort takes nothing`,
+  title: `the clock of an api is ${what}: /readyz reports it, and batches that early check-backs abort take nothing`,
   alone: true,
   drainFirst: true,
   async run(context) {
@@ -80,7 +80,7 @@ const CHECKED_EARLY = (
     buyers.issuedAgoMs = ISSUED_AGO_MS;
     const early: string[] = [];
     await context.observedInTries(`a check-back came within ${CHECKED_AFTER_MS} ms`, TRIES_MAX, async (tries) => {
-      if (tries > 1) wrong = await wrong.stop().then(startWrong); // each loses one commit
+      if (tries > 1) wrong = await wrong.stop().then(startWrong); // each attempt loses a commit
       const userId = `early-${tries}`;
       early.push(userId);
       await setWrong(context, wrong, stepMs);
@@ -96,7 +96,7 @@ const CHECKED_EARLY = (
 
 const LONG_AGO: Scenario = {
   name: 'T12/long_ago',
-  title: 'the clock of an api is 80 h behind: the broker drops a half message for its age, the batch is re-driven',
+  title: 'the clock of an api is 80 h behind: a batch whose half message the broker drops is re-driven',
   alone: true,
   async run(context) {
     const { stack } = context;

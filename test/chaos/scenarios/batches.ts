@@ -28,7 +28,7 @@ const sum = (sizes: readonly number[]): number => sizes.reduce((total, size) => 
 const COMPETING: Scenario = {
   name: 'G1',
   title:
-    'two apis compete for the units of one full batch: a batch that does not fit takes nothing, survivors go again',
+    'two apis compete for too few units: a batch that does not fit takes nothing, and its survivors are sent again',
   async run(context) {
     const UNITS = 40;
     const [{ saleId }, held] = await Promise.all([
@@ -60,7 +60,7 @@ const COMPETING: Scenario = {
 
 const REFUSED_LATE: Scenario = {
   name: 'G2',
-  title: 'a key or a limit is used up at another api after precheck: that buyer learns why, the others are sent again',
+  title: 'a key or a limit is used up at another api after precheck: only that buyer is refused',
   async run(context) {
     const [{ saleId }, held] = await Promise.all([
       context.openSale({ stock: 200, limitPerBuyer: 2 }),
@@ -98,15 +98,13 @@ const REFUSED_LATE: Scenario = {
   },
 };
 
-/**
- * Time between the socket of a buyer and the queue of the api. If it is too short, only the second batch is smaller.
- */
+/** Time from the socket of a buyer to the queue of the api. If too short, the second batch is smaller. */
 const QUEUED_MS = 300;
 
 const BEFORE_RESUBMIT: Scenario = {
   name: 'G3',
   title:
-    'the api dies before it sends the survivors of a refused batch again: they hold nothing, a retry is a first try',
+    'the api dies before it sends the survivors of a refused batch again: a retry counts as a first try',
   async run(context) {
     const STOCK = 20;
     const [{ api: other }, { saleId }, redis] = await Promise.all([
@@ -114,7 +112,7 @@ const BEFORE_RESUBMIT: Scenario = {
       context.openSale({ stock: STOCK }),
       context.proxy('redis'),
     ]);
-    // one slot: while the first batch is under way, the others form the second
+    // one slot, so that later purchases form the second batch
     const env = { ...redis.env, REDIS_REPLY_TIMEOUT_MS: '10000', BATCH_IN_FLIGHT_MAX: '1' };
     const victim = await context.start('api', { env, failPoint: 'before_resubmit' });
     let api = victim;
@@ -124,7 +122,7 @@ const BEFORE_RESUBMIT: Scenario = {
     const others: Promise<unknown>[] = [];
     atScriptCall(redis.proxy, 'deduct', async () => {
       others.push(buyers.rush(users, users.length));
-      // between precheck and deduct of the second batch, one of its buyers uses up the limit elsewhere
+      // after precheck of the second batch, one of its buyers uses up the limit elsewhere
       atScriptCall(redis.proxy, 'deduct', async () => {
         await rivals.buy(users[0] as string, { requestId: 'k2', tries: 5 });
       });
@@ -147,13 +145,13 @@ const BEFORE_RESUBMIT: Scenario = {
 };
 
 const REPLY_TIMEOUT_MS = 2000;
-/** After the time-out, but in time for the reply of resolve, which comes behind it. */
+/** After the time-out of deduct, but in time for the later reply of resolve. */
 const LATE_REPLY_MS = 2500;
 
 const LOST_REFUSAL: Scenario = {
   name: 'G4',
   title:
-    'the reply to a refused deduct is lost: resolve says aborted, survivors go again once, a late deduct is refused',
+    'the reply to a refused deduct is lost: survivors are sent again once, and a late deduct is refused',
   async run(context) {
     const { stack, random } = context;
     const { proxy, env } = await context.proxy('redis');
@@ -174,7 +172,7 @@ const LOST_REFUSAL: Scenario = {
       usedUp.push(outcomeOf(await buyers.buy('late', { requestId: 'k1', url: other.url, ...TRIES })));
       proxy.replyDelayMs = LATE_REPLY_MS; // the deduct itself passes now
     };
-    atScriptCall(proxy, 'deduct', useUp, 2); // the first one belongs to the buyer ahead
+    atScriptCall(proxy, 'deduct', useUp, 2); // the first deduct belongs to the buyer ahead
     await held.proceed();
     await context.observed('the reply of deduct comes too late', () => proxy.delayedBytes > 0);
     proxy.replyDelayMs = 0; // later replies keep their order
@@ -194,7 +192,7 @@ const LOST_REFUSAL: Scenario = {
   },
 };
 
-/** @returns two apis; their batches leave one after the other, so that some are under way at any moment */
+/** @returns two apis whose batches leave in turn, so that a batch is always under way */
 async function startAll(context: ScenarioContext): Promise<Program[]> {
   const env = { BATCH_GATHER_MS: '0' };
   const [first, second] = await Promise.all([
@@ -208,7 +206,7 @@ async function startAll(context: ScenarioContext): Promise<Program[]> {
 
 const ALL_PROGRAMS_KILLED: Scenario = {
   name: 'G6',
-  title: 'kill -9 of every program at once under load, then a restart: every batch ends by its own marker',
+  title: 'every program is killed at once under load and restarts: every batch ends by its own marker',
   fast: true,
   alone: true,
   async run(context) {
@@ -238,7 +236,7 @@ const ALL_PROGRAMS_KILLED: Scenario = {
 const DISCONNECTED: Scenario = {
   name: 'G7',
   title:
-    'clients disconnect while queued and in a batch: the batch is carried to its end, other purchases are unharmed',
+    'clients disconnect in the queue and in a batch: every purchase of the batch ends as usual',
   async run(context) {
     const { random } = context;
     const [{ saleId }, held, { api: other }] = await Promise.all([
@@ -275,7 +273,7 @@ const DISCONNECTED: Scenario = {
 
 const REFUSED_BY_MYSQL: Scenario = {
   name: 'G10',
-  title: 'MySQL refuses one purchase of a batch: it fails and is released, the other 63 are orders in the same COMMIT',
+  title: 'MySQL refuses one purchase of a batch: it fails alone, and the other 63 become orders in one COMMIT',
   fast: true,
   mayFail: ['refused_by_database'],
   async run(context) {
@@ -330,7 +328,7 @@ const REFUSED_BY_MYSQL: Scenario = {
 
 const REFUSED_BY_REDIS: Scenario = {
   name: 'G14',
-  title: 'the script fails with some purchases of a batch, every time: each is refused alone, the others are orders',
+  title: 'the script always fails with some purchases of a batch: only these purchases are refused',
   fast: true,
   async run(context) {
     const { random } = context;
@@ -362,7 +360,7 @@ const REFUSED_BY_REDIS: Scenario = {
       'half messages: of the batch ahead, of the whole one, of its parts',
     );
 
-    // One account sends many requests alongside honest buyers.
+    // One account sends many requests beside honest buyers.
     const BESIDE = 100;
     const attack = Array.from({ length: 4 }, async (_, lane) => {
       for (let nth = 0; nth < BESIDE / 4; nth++) await buyers.buy('mallory', { requestId: `poison-${lane}-${nth}` });

@@ -17,7 +17,7 @@ const PROXIES = ['proxy-a', 'proxy-b'];
 /** After a failed send, a proxy avoids the broker for some seconds. docs/servers.md recommends it. */
 const PROXY_SETTINGS = { sendLatencyEnable: true, transactionDataExpireMillis: 120_000 };
 
-/** As the protocol requires. */
+/** The protocol requires these settings. */
 const BROKER_SETTINGS = { transactionTimeOut: 10_000, transactionCheckInterval: 5_000, transactionCheckMax: 720 };
 
 async function startCluster(context: ScenarioContext, brokers = BROKERS) {
@@ -41,7 +41,7 @@ const HEALED_AFTER_MS = 3_000;
 const ACCEPTED_MIN = 0.95;
 const SECONDS_WATCHED = 15;
 
-/** Counts the answers of each second after a fault, and asserts the promise. */
+/** Counts the answers per second after a fault, and asserts the promise. */
 async function expectSoldAgain(context: ScenarioContext, { opLog }: Buyers, fault: string): Promise<void> {
   const count = () => ({ ok: opLog.count('ok'), fail: opLog.count('fail'), unknown: opLog.count('unknown') });
   const startedMs = performance.now();
@@ -70,10 +70,10 @@ const COMMITS = 'seckill_check_backs_total{answer="commit"}';
 const BROKER_KILLED: Scenario = {
   name: 'M14/broker',
   title:
-    'one of two brokers is killed under load: sales continue at the other broker, and the first checks its half messages when it is back',
+    'one of two brokers is killed under load: sales continue, and its half messages are checked after its return',
   alone: true,
   timeoutMs: 400_000,
-  healMaxMs: 120_000, // a killed broker forgets what it has just handed out, and the re-drive waits a minute
+  healMaxMs: 120_000, // a killed broker forgets its last deliveries, and the re-drive waits a minute
   async run(context) {
     const { stack, random } = context;
     const { cluster, env } = await startCluster(context);
@@ -101,7 +101,7 @@ const BROKER_KILLED: Scenario = {
 
 const BROKER_REDRIVEN: Scenario = {
   name: 'M14/redriven',
-  title: 'one of two brokers is killed and stays away: its batches are published again at the other one, once each',
+  title: 'one of two brokers is killed and stays away: its batches are published once at the other broker',
   alone: true,
   timeoutMs: 400_000,
   async run(context) {
@@ -138,7 +138,7 @@ const ROUTES_RENEWED_MS = 35_000;
 
 const BROKER_JOINS: Scenario = {
   name: 'M14/joined',
-  title: 'a second broker joins and the first one is killed: the same programs sell and record at the new one',
+  title: 'a second broker joins and the first is killed: the same programs sell and record at the new broker',
   alone: true,
   timeoutMs: 400_000,
   healMaxMs: 120_000, // as above
@@ -164,7 +164,7 @@ const BROKER_JOINS: Scenario = {
 
 const PROXY_KILLED: Scenario = {
   name: 'M14/proxy',
-  title: 'one of two proxies is killed under load: its clients use the other one, and every batch is recorded',
+  title: 'one of two proxies is killed under load: its clients use the other proxy, and every batch is recorded',
   alone: true,
   timeoutMs: 400_000,
   async run(context) {

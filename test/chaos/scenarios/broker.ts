@@ -27,7 +27,7 @@ const FAST_KEEPER = { KEEPER_EVERY_MS: '200' };
 
 const KILLED: Scenario = {
   name: 'M1/sales',
-  title: 'kill -9 of broker and proxy under load: nothing is deducted meanwhile, afterwards rows = units deducted',
+  title: 'broker and proxy are killed under load: nothing is deducted until they are back',
   fast: true,
   alone: true,
   async run(context) {
@@ -54,7 +54,7 @@ const KILLED: Scenario = {
 
 const OUTBOX: Scenario = {
   name: 'M1/outbox',
-  title: 'the broker is down: outbox rows wait and are counted, and are published when it is back',
+  title: 'the broker is down: waiting outbox rows are counted, and published when the broker is back',
   fast: true,
   alone: true,
   async run(context) {
@@ -95,7 +95,7 @@ const OUTBOX: Scenario = {
   },
 };
 
-/** The broker runs and has its topics, for the next scenarios too. */
+/** Starts the broker and creates its topics, for the next scenarios too. */
 async function startEmptyBroker(stack: StackControls): Promise<void> {
   await startBroker(stack);
   await createTopics(stack.servers);
@@ -103,11 +103,11 @@ async function startEmptyBroker(stack: StackControls): Promise<void> {
 
 const DISK_LOST: Scenario = {
   name: 'M2',
-  title: 'the broker loses its disk under load: its batches are published again from Redis, the same programs go on',
+  title: 'the broker loses its disk under load: the same programs publish its batches again from Redis',
   alone: true,
   timeoutMs: 300_000,
   async run(context) {
-    // one message at a time, so that all others are known only to the broker
+    // one message at a time, so that only the broker knows the other messages
     const ONE_MESSAGE = { WORKER_LOOPS: '1', WORKER_RECEIVE_MAX: '1', WORKER_RETRY_FIRST_MS: '10' };
     const WAITING = 20;
     const { stack, random } = context;
@@ -148,7 +148,7 @@ const DISK_LOST: Scenario = {
 
 /** Starts an api that must not become ready. @returns its log */
 async function logOfRefusedApi(context: ScenarioContext): Promise<string> {
-  // for each of three attempts, because a proxy that does not know a topic lets the client wait
+  // limits each of three attempts, because a proxy without the topic lets the client wait
   const refused = await context.startRefused('api', { env: { ROCKETMQ_START_TIMEOUT_MS: '3000' } });
   expectEqual(refused, true, 'a new api refuses to start');
   return context.programs.all.at(-1)?.log ?? '';
@@ -156,7 +156,7 @@ async function logOfRefusedApi(context: ScenarioContext): Promise<string> {
 
 const PROXY_KILLED: Scenario = {
   name: 'M4/proxy_killed',
-  title: 'the proxy is killed between half message and commit: the check-back commits; a new api says why it fails',
+  title: 'the proxy is killed between half message and commit: the check-back commits the batch',
   alone: true,
   timeoutMs: 300_000,
   async run(context) {
@@ -199,7 +199,7 @@ const ROUTES_RENEWED_MS = 35_000;
 
 const NAME_SERVER_DOWN: Scenario = {
   name: 'M4/namesrv_down',
-  title: 'the name server is down: running programs go on; behind a proxy without routes a new api says why it fails',
+  title: 'the name server is down: running programs continue, and a new api says why it cannot start',
   alone: true,
   timeoutMs: 300_000,
   async run(context) {
@@ -241,7 +241,7 @@ const NAME_SERVER_DOWN: Scenario = {
     context.expectRunning('api', 'worker', 'keeper');
     await context.expectInvariants(saleId);
     await expectRowPerAccepted(context, buyers);
-    // the broker registers its topics every 10 s; before that, a new api refuses to start
+    // the broker registers its topics every 10 s, and no api can start earlier
     const canStart = (): Promise<boolean> => withUnresponsiveProducer(stack, () => Promise.resolve(true));
     await context.until('a new producer can start', canStart);
     const newApi = await context.start('api');
@@ -250,16 +250,16 @@ const NAME_SERVER_DOWN: Scenario = {
 };
 
 const HALVES = 10_000;
-/** Limit of one api. Far more check-backs arrive at once. */
+/** Far fewer than the check-backs that arrive at once. */
 const FEW_CHECKS = { ROCKETMQ_CHECKS_IN_PARALLEL: '4' };
-/** A check-back is half a kilobyte or more; HTTP/2 sends at most 64 kB to a client that acknowledges nothing. */
+/** About ten check-backs. HTTP/2 sends at most 64 kB to a client that acknowledges nothing. */
 const LOST_BYTES = 5_000;
 const COMMITS = 'seckill_check_backs_total{answer="commit"}';
 const ALL_ENDED_MS = 480_000;
 
 const MANY_HALF_MESSAGES: Scenario = {
   name: 'M12',
-  title: 'a broker restarts with 10,000 open half messages and one api is cut off: the other api ends all of them',
+  title: 'a broker restarts with 10,000 open half messages and one api is cut off: the other api ends all batches',
   alone: true,
   timeoutMs: 900_000,
   async run(context) {

@@ -11,17 +11,14 @@ const ALL_SOLD = { unitsLeft: 0, inTransit: 0, failedRows: 0, oversold: 0, lost:
 
 const BUCKETS = 8;
 const STOCK = 10_000;
-/**
- * Each round has one victim. The first victims sell units from their buyers' own buckets, and later victims from other
- * buckets.
- */
+/** Each round kills an api: first one that sells units of its buyers' own buckets, later of other buckets. */
 const ROUNDS = 10;
 const LATE_BUYERS = 200;
 const DEATHS_MIN = 3;
 /** Steps of a transfer after which a process may die. */
 const TRANSFER_POINTS = ['after_transfer_out', 'after_transfer_in'] as const;
 
-/** Three out of four belong to one bucket, so that its units soon run out. */
+/** Three out of four buyers belong to one bucket, so that its units soon run out. */
 function unevenBuyers(count: number): string[] {
   const hot = userIds(count * BUCKETS, 'hot').filter((userId) => homeBucket(userId, BUCKETS) === 3);
   return userIds(count).map((userId, nth) => (nth % 4 === 0 ? userId : (hot[nth] ?? userId)));
@@ -29,7 +26,7 @@ function unevenBuyers(count: number): string[] {
 
 const TRANSFERS: Scenario = {
   name: 'G12',
-  title: 'an api is killed between the steps of a transfer, ten times over: 8 buckets sell every unit exactly once',
+  title: 'ten apis are killed between the steps of a transfer: 8 buckets sell every unit exactly once',
   alone: true, // the broker would ask dead apis about half messages of parallel scenarios
   timeoutMs: 420_000, // 10,000 purchases, and an api started for each of ten rounds
   healMaxMs: 120_000, // 10,000 orders are written at the same time
@@ -88,8 +85,8 @@ const reshard = (buyers: Buyers, { operatorsUrl }: Program, buckets: number): Pr
 
 const RESHARDED: Scenario = {
   name: 'G13',
-  title: 'a sale is resharded while it sells, and each api that does it is killed: every unit is sold exactly once',
-  timeoutMs: 420_000, // five rounds, in four of which a sale waits for its repair
+  title: 'each api that reshards a selling sale is killed: every unit is sold exactly once',
+  timeoutMs: 420_000, // in four of five rounds, a sale waits for its repair
   healMaxMs: 120_000,
   async run(context) {
     const [{ api }, { saleId }] = await Promise.all([

@@ -23,7 +23,7 @@ const DRAIN_MS = 10_000;
 /** The maximum that can be set, so that a slow deduct does not time out. */
 const PATIENT = { REDIS_REPLY_TIMEOUT_MS: '30000' };
 
-/** An api dies with a batch that is deducted and not committed, and then no api runs. @returns its buyers */
+/** Kills the only api between deduct and commit of a batch. @returns the buyers of the batch */
 async function leaveOneOpen(context: ScenarioContext): Promise<Buyers> {
   const [{ saleId }] = await Promise.all([context.openSale({ stock: STOCK }), context.start('worker')]);
   await context.start('keeper', { env: NO_REDRIVE });
@@ -56,8 +56,8 @@ async function expectOrders(context: ScenarioContext, buyers: Buyers): Promise<v
 }
 
 /**
- * Holds the deducts of these buyers back from Redis until a check-back, which another api must answer, has aborted a
- * batch. Then the deducts arrive, and that of the aborted batch takes nothing.
+ * Delays the deducts of these buyers until a check-back at another api has aborted a batch. Then the deduct of that
+ * batch must take nothing.
  * @param proxy between the api of the buyers and Redis
  */
 export async function abortBeforeDeduct(
@@ -89,7 +89,7 @@ export async function abortBeforeDeduct(
 
 const DEATHS: Scenario = {
   name: 'T10/deaths',
-  title: 'the api that answers a check-back dies before and after resolve: no rollback, another api is asked',
+  title: 'the api that answers a check-back dies before and after resolve: another api is asked and commits',
   alone: true,
   drainFirst: true,
   async run(context) {
@@ -109,7 +109,7 @@ const DEATHS: Scenario = {
 
 const THROWS: Scenario = {
   name: 'T10/throws',
-  title: 'a check-back throws: the broker gets no answer and asks the same api again, orders follow',
+  title: 'a check-back throws: the broker asks the same api again, and the batch becomes orders',
   alone: true,
   drainFirst: true,
   async run(context) {
@@ -124,13 +124,13 @@ const THROWS: Scenario = {
   },
 };
 
-/** Instead of 720, an hour: the broker gives up half a minute after the half message. */
+/** The broker gives up half a minute after the half message, instead of an hour (720). */
 const CHECKS_MAX = 3;
 
 const NO_API: Scenario = {
   name: 'T11',
   title:
-    'no api runs until the broker gives up its half messages: what holds units is re-driven, the rest leaves nothing',
+    'no api runs until the broker gives up its half messages: only batches that hold units are re-driven',
   alone: true,
   async run(context) {
     const { stack } = context;
@@ -177,7 +177,7 @@ const NO_API: Scenario = {
 
 const TERM: Scenario = {
   name: 'T13/term',
-  title: 'SIGTERM with batches in flight: every batch is answered, the api exits within 10 s',
+  title: 'SIGTERM comes with batches in flight: every batch is answered, and the api exits within 10 s',
   async run(context) {
     const [{ api: other }, { saleId }, leaving] = await Promise.all([
       context.healthyPrograms(),
@@ -190,7 +190,7 @@ const TERM: Scenario = {
     const load = await buyers.startLoadUntil(options, context.random.whole(100, 400));
     const startedMs = Date.now();
     leaving.signal('SIGTERM');
-    api = other; // as a load balancer would
+    api = other; // like a load balancer
     await context.observed('the api has gone', () => !leaving.running);
     const tookMs = Date.now() - startedMs;
     context.faultEnded();
@@ -205,7 +205,7 @@ const TERM: Scenario = {
 
 const STALL: Scenario = {
   name: 'T13/stall',
-  title: 'an api stalls between half message and deduct until its batch is aborted: the late deduct takes nothing',
+  title: 'an api stalls after a half message until its batch is aborted: the late deduct takes nothing',
   alone: true,
   drainFirst: true,
   async run(context) {

@@ -24,12 +24,12 @@ import { silentLog } from '../../helpers/silent-log.js';
 
 // M3 and L3: the disk of the broker, Redis or MariaDB is full.
 
-// The broker deletes old messages above 85 %, and refuses new ones above 90 %.
+// The broker deletes old messages above 85 %, and refuses new messages above 90 %.
 const DELETES_AT = 0.87;
 const REFUSES_AT = 0.93;
 const FAST_KEEPER = { KEEPER_EVERY_MS: '200' };
 
-/** The broker starts empty on a small volume, which disappears with the scenario. Then it has its old store. */
+/** Starts an empty broker on a small volume, until the end of the scenario. */
 async function startOnSmallVolume(context: ScenarioContext): Promise<string> {
   const { stack } = context;
   const store = brokerStore(stack);
@@ -47,7 +47,7 @@ async function startOnSmallVolume(context: ScenarioContext): Promise<string> {
 
 const BROKER_FULL: Scenario = {
   name: 'M3/full',
-  title: 'the disk of the broker is full: 503 before deduct, /readyz says why; with space again it sells again',
+  title: 'the disk of the broker is full: buyers get 503 before deduct, and /readyz says why, until there is space',
   alone: true,
   timeoutMs: 300_000,
   skip: mountRefusal,
@@ -88,7 +88,7 @@ const LOG_FILE_BYTES = 134_217_728;
 const BALLAST_TOPIC = 'seckill-chaos-ballast';
 const BALLAST_BYTES = 3 * 1024 ** 2;
 
-/** Sends messages that no consumer receives until the broker's log starts another file. Then the first may go. */
+/** Sends messages without a consumer until the log has a second file, so that the broker may delete the first. */
 async function rollTheLog({ stack }: ScenarioContext): Promise<void> {
   const topic = {
     topicName: BALLAST_TOPIC,
@@ -111,7 +111,7 @@ async function rollTheLog({ stack }: ScenarioContext): Promise<void> {
 
 const MESSAGES_DELETED: Scenario = {
   name: 'M3/deleted',
-  title: 'the broker deletes messages that nobody has received, for want of space: they are published again',
+  title: 'a full broker deletes messages that no consumer has received: their batches are published again',
   alone: true,
   timeoutMs: 300_000,
   skip: mountRefusal,
@@ -180,7 +180,7 @@ async function expectHealed(
 
 const REDIS_FULL: Scenario = {
   name: 'L3/redis',
-  title: 'the disk under Redis is full: 503, /readyz says why, a program can start; with space again all heals',
+  title: 'the disk under Redis is full: buyers get 503, and /readyz says why, until there is space',
   alone: true,
   timeoutMs: 300_000,
   skip: mountRefusal,
@@ -216,7 +216,7 @@ const REDIS_FULL: Scenario = {
 const MYSQL_FULL: Scenario = {
   name: 'L3/mysql',
   title:
-    'the disk under MySQL is full: 202, orders wait, /readyz says why; with space again each is written, no dead letter',
+    'the disk under MySQL is full: accepted orders wait, and each is written once there is space',
   alone: true,
   timeoutMs: 300_000,
   skip: mountRefusal,

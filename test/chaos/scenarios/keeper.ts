@@ -19,8 +19,7 @@ import {
 import type { StackControls } from '../harness/stack-controls.js';
 import type { Scenario } from '../scenario.js';
 
-// C3, C4, C6: a keeper dies between an act and its mark. An order ends while it is paid, or before its batch is
-// delivered again.
+// C3, C4, C6: a keeper dies before it marks its work, or an order ends while it is paid or redelivered.
 
 const ENV = { ...NO_REDRIVE, KEEPER_EVERY_MS: '200', OUTBOX_EVERY_MS: '100', OUTBOX_LEASE_MS: '4000' };
 const SIZE = 3;
@@ -61,7 +60,7 @@ async function withRecordedBatch(context: ScenarioContext, work: (recorded: Reco
 const areExpired = async ({ stack }: ScenarioContext, saleId: string): Promise<boolean> =>
   (await statesOf(stack, saleId)).expired === SIZE;
 
-/** A killed keeper may have published an event without marking it. It is then published again with the same id. */
+/** A killed keeper may have published an event without marking it, so that the event is published again. */
 async function expectExpiredOnce(context: ScenarioContext, { listener, saleId, orderIds }: Recorded): Promise<void> {
   const ended = (): readonly string[] => listener.ordersOf(saleId, 'order.expired');
   await context.until('it is published', () => ended().length >= SIZE);
@@ -72,7 +71,7 @@ async function expectExpiredOnce(context: ScenarioContext, { listener, saleId, o
 
 const AFTER_PUBLISH: Scenario = {
   name: 'C3/outbox_after_publish',
-  title: 'the keeper dies between publish and mark: published again under one id, with one effect',
+  title: 'the keeper dies between publish and mark: the event is published again under one id, with one effect',
   fast: true,
   alone: true,
   run: (context) =>
@@ -94,13 +93,13 @@ const AFTER_PUBLISH: Scenario = {
 
       await context.until('the orders end', () => areExpired(context, saleId));
       await context.expectFigures(saleId, { rows: SIZE, sold: 0, unitsLeft: 10 }, 'one effect');
-      await expectExpiredOnce(context, recorded); // of two deadlines
+      await expectExpiredOnce(context, recorded); // although there were two deadlines
     }),
 };
 
 const RELEASE: Scenario = {
   name: 'C3/release',
-  title: 'keepers die after an expiry and before a release is marked: each order ends once and is released once',
+  title: 'keepers die after an expiry and before a release is marked: each order ends and is released once',
   fast: true,
   alone: true,
   run: (context) =>
@@ -126,7 +125,7 @@ const PAIRS = 500;
 const LONG_WINDOW_MS = 900_000;
 /** Longer than a busy machine takes to sell these units. */
 const SHORT_WINDOW_MS = 15_000;
-/** Payments are spread around the deadline, from this long before it: a busy machine makes a few hundred a second. */
+/** Payments begin this long before the deadline, because a busy machine makes a few hundred a second. */
 const EARLY_MS = 2000;
 const EVERY_MS = (2 * EARLY_MS) / PAIRS;
 const PARALLEL = 16;
@@ -218,12 +217,12 @@ const ONE_END: Scenario = {
   },
 };
 
-/** Releases are sent as usual, but batches that a dead worker left stay as it left them. */
+/** Lets the keeper send releases, but leave batches of a dead worker alone. */
 const RECORDS_NOTHING = { ...NO_REDRIVE, KEEPER_EVERY_MS: '600000' };
-/** Number of workers that die, because the first one may have had only a batch of another scenario. */
+/** Maximum number of killed workers, because the first may have had a batch of another scenario. */
 const DEATHS_MAX = 4;
 
-/** Kills workers after a COMMIT until one has left orders of these buyers that Redis still holds. */
+/** Kills workers after a COMMIT until a worker leaves orders of these buyers whose units Redis still holds. */
 async function killAfterCommit(
   context: ScenarioContext,
   saleId: string,
@@ -243,7 +242,7 @@ async function killAfterCommit(
 
 const ENDED_BEFORE: Scenario = {
   name: 'C6',
-  title: 'a worker dies before mark-recorded, an order is cancelled, its batch is delivered again: it stays released',
+  title: 'a batch returns after its worker has died and an order was cancelled: the order stays released',
   alone: true,
   timeoutMs: 400_000,
   mayFail: ['limit_reached'],
@@ -269,9 +268,9 @@ const ENDED_BEFORE: Scenario = {
 
     expectEqual(await isPending(), true, 'its batch is pending');
     await context.start('worker');
-    // only a worker that received it ends this wait
+    // ends only when a worker has received the batch
     await context.observed('the batch came again', async () => (await isPending()) === false);
-    // the refused purchase may be in another batch, and its planted order must stay until then
+    // the planted order must stay until then, because the refused purchase may be in another batch
     await context.until('the refused one is released', () => isReleased(refused));
     await cancelPlanted(stack, saleId);
     context.faultEnded();

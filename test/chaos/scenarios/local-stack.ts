@@ -39,7 +39,7 @@ function stackIn(context: ScenarioContext, name: string): StackCommands {
   return new StackCommands(context, dir);
 }
 
-/** Processes whose command line names the folder: servers, and what prepares their data. */
+/** Returns the servers of the folder and the processes that prepare their data, by command line. */
 function processesOf(dir: string): number[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return pids.map(Number).filter((pid) => {
@@ -53,7 +53,7 @@ function processesOf(dir: string): number[] {
 
 const INTERRUPTED: Scenario = {
   name: 'L2/first_start',
-  title: 'Ctrl-C during the first start of a stack: nothing of it stays running, the next start works',
+  title: 'Ctrl-C interrupts the first start of a stack: no server stays running, and the next start works',
   alone: true,
   noSale: true,
   timeoutMs: LONG_MS,
@@ -81,7 +81,7 @@ const INTERRUPTED: Scenario = {
   },
 };
 
-/** @returns an api that sends one batch after another, so that some batches are always under way */
+/** @returns an api that sends batches in turn, so that a batch is always under way */
 async function startAll(context: ScenarioContext): Promise<Program> {
   const env = { BATCH_GATHER_MS: '0' };
   const [api] = await Promise.all([context.start('api', { env }), context.start('worker'), context.start('keeper')]);
@@ -105,7 +105,7 @@ async function killEverything(context: ScenarioContext): Promise<void> {
 
 const EVERYTHING: Scenario = {
   name: 'L2',
-  title: 'kill -9 of every program and every server at once under load, then a restart: every open batch ends',
+  title: 'every program and server is killed at once under load and restarts: every open batch ends',
   alone: true,
   async run(context) {
     const { stack, random } = context;
@@ -161,7 +161,7 @@ async function sellOnSecondStack(
 
 const SECOND_STACK: Scenario = {
   name: 'L4',
-  title: 'a second stack boots, sells and ends beside the first: no row, key or message of the first is touched',
+  title: 'a second stack boots, sells and ends: no row, key or message of the first stack changes',
   alone: true,
   timeoutMs: LONG_MS,
   async run(context) {
@@ -171,7 +171,7 @@ const SECOND_STACK: Scenario = {
     await buyers.rush(users, 8, { tries: 20 });
     await context.expectInvariants(saleId);
     await context.until('all events are published', async () => (await keeperWorkLeft(stack)) === 0);
-    await keeper.stop(); // it would end unpaid orders, including those of earlier scenarios
+    await keeper.stop(); // the keeper would end unpaid orders of earlier scenarios, too
     const [before, pids] = [await fingerprintOf(stack), pidsOf(stack)];
     const polling = buyers.pollStatus(users);
 
@@ -179,7 +179,7 @@ const SECOND_STACK: Scenario = {
     const taken = new Set(portsOf(stack));
     const shared = portsOf(second).filter((port) => taken.has(port));
     expectEqual(shared, [], 'ports of both');
-    const others = userIds(random.whole(40, 80)); // the same names, which the first system would find
+    const others = userIds(random.whole(40, 80)); // the same names as in the first system
     const sold = await sellOnSecondStack(context, second, others);
     await context.observed(`a second system sold ${sold} units beside the first`, () => sold === others.length);
     await second.servers.down();

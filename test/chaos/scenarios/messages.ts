@@ -29,7 +29,7 @@ const COPIES = 5;
 
 const COPIED: Scenario = {
   name: 'M5',
-  title: 'one batch delivered five times at once, to two workers, is recorded once',
+  title: 'one batch is delivered five times at once to two workers: it is recorded once',
   fast: true,
   async run(context) {
     const { stack } = context;
@@ -65,7 +65,7 @@ async function whileRefused<T>({ stack }: ScenarioContext, saleId: string, work:
 
 const ALWAYS_REFUSED: Scenario = {
   name: 'M8',
-  title: 'a batch that MySQL always refuses is parked once, its unit stays held until a replay, other sales go on',
+  title: 'MySQL always refuses a batch: it is parked once, and its unit stays held until a replay',
   fast: true,
   async run(context) {
     const { stack } = context;
@@ -100,7 +100,7 @@ const ALWAYS_REFUSED: Scenario = {
     expectEqual(replay.lines.length, 1, `lines of the replay (${replay.stderr})`);
     const [line = {}] = replay.lines as { readonly outcome?: unknown }[];
     const byUs = { outcome: 'replayed', note: 'recorded: 1 live, 0 ended' };
-    const byKeeper = { outcome: 'already_closed', note: 'it is replayed' }; // it saw the order first
+    const byKeeper = { outcome: 'already_closed', note: 'it is replayed' }; // if the keeper saw the order first
     expectFields(line, line.outcome === byUs.outcome ? byUs : byKeeper, 'the replay');
     expectEqual((await unlucky.status('ann')).json.status, 'ordered', 'its status then');
     await context.expectFigures(refused.saleId, { rows: 1, sold: 1, unitsLeft: 9 }, 'one order');

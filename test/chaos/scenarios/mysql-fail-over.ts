@@ -80,7 +80,7 @@ function watchPrimary(pair: MysqlPair, saleId: string) {
     for (; !stopped; await pause(5)) seen = await pair.ordersOn('primary', saleId);
   })().catch(() => undefined);
   return {
-    /** The orders that any client can have seen so far. */
+    /** Returns the orders that any client may have seen. */
     seen: (): readonly string[] => seen,
     async stop(): Promise<readonly string[]> {
       stopped = true;
@@ -90,7 +90,7 @@ function watchPrimary(pair: MysqlPair, saleId: string) {
   };
 }
 
-/** Under load a replica takes over by `takesOver`. It must have every order that any client saw. */
+/** Sells while a replica takes over, which must have every order that any client saw. */
 async function sellThrough(context: ScenarioContext, pair: MysqlPair, takesOver: () => Promise<void>): Promise<void> {
   const { api } = await startPrograms(context, pair);
   const { saleId } = await openSale(pair.stack, { stock: STOCK });
@@ -125,7 +125,7 @@ async function sellThrough(context: ScenarioContext, pair: MysqlPair, takesOver:
 
 const PLANNED: Scenario = {
   name: 'D12/planned',
-  title: 'a replica takes over while MySQL is alive and read-only: orders land again by themselves, none is lost',
+  title: 'a replica takes over from a read-only MySQL: orders land again by themselves, and no order is lost',
   alone: true,
   noSale: true, // runs in the second stack
   skip: mysqlIsOther,
@@ -140,7 +140,7 @@ const PLANNED: Scenario = {
 
 const SEMI_SYNC: Scenario = {
   name: 'D12/semi_sync',
-  title: 'MySQL is killed and a semi-synchronous replica takes over: orders land again by themselves, none is lost',
+  title: 'a semi-synchronous replica takes over from a killed MySQL: orders land again, and no order is lost',
   alone: true,
   noSale: true, // runs in the second stack
   skip: mysqlIsOther,
@@ -158,7 +158,7 @@ const SEMI_SYNC: Scenario = {
 const LAGGING: Scenario = {
   name: 'D11',
   title:
-    'MySQL is killed and a replica without its last writes takes over: nothing uses it until `restored` has run, then each lost order is reported and written again',
+    'a replica without the last writes takes over from MySQL: no program uses it until `restored` has run',
   alone: true,
   noSale: true, // runs in the second stack
   skip: mysqlIsOther,

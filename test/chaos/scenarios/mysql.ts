@@ -19,7 +19,7 @@ const HEAL_MS = 30_000;
 
 const STALLED: Scenario = {
   name: 'D1',
-  title: 'MySQL stalls under load: sales go on, nothing is parked, every row is there within 30 s',
+  title: 'MySQL stalls under load: sales continue, and every row is written within 30 s',
   fast: true,
   alone: true,
   async run(context) {

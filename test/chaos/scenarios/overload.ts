@@ -11,7 +11,7 @@ const rssMib = (pid: number): number =>
 
 const QUEUE_FULL: Scenario = {
   name: 'G8',
-  title: 'the broker stalls for 5 s at ten times the load: 503 overloaded before any half message, memory is bounded',
+  title: 'the broker stalls for 5 s at ten times the load: buyers get 503 overloaded, and memory is bounded',
   alone: true,
   async run(context) {
     const QUEUE_MAX = 64;
@@ -57,8 +57,8 @@ const QUEUE_FULL: Scenario = {
 
 const SLOTS_STALLED: Scenario = {
   name: 'G9',
-  title: 'the broker connection stalls with a batch in every slot: time-outs free the slots, the next buyer is served',
-  alone: true, // its api would swallow check-backs of parallel scenarios
+  title: 'the broker connection stalls with a batch in every slot: time-outs free the slots for the next buyer',
+  alone: true, // the api would swallow check-backs of parallel scenarios
   async run(context) {
     const SLOTS = 3;
     const { proxy, env } = await context.proxy('broker');

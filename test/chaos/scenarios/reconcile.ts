@@ -4,13 +4,13 @@ import { expectEqual } from '../harness/expect.js';
 import { ACTOR, reconcileSale } from '../harness/sales.js';
 import type { Scenario } from '../scenario.js';
 
-// D6: Redis and MySQL are set apart by hand, and reconcile reports or repairs exactly that.
+// D6: Redis and MySQL differ by a manual change, which reconcile must report or repair.
 
 const keysOf = (saleId: string) => bucketKeys({ saleId, bucket: 0 });
 
 const UNITS_ADDED: Scenario = {
   name: 'D6',
-  title: 'units are added to Redis by hand: exactly the surplus fails at the last guard; the stock is corrected',
+  title: 'units are added to Redis by hand: exactly the surplus fails, and the stock is corrected',
   fast: true,
   mayFail: ['oversold_guard'],
   async run(context) {

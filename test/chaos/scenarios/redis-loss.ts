@@ -23,7 +23,7 @@ import type { Scenario } from '../scenario.js';
 
 // R2 to R5, R7: Redis comes back without its last writes, or without anything.
 
-/** The workers that a repair waits for do not run, or have nothing to do. */
+/** Shortens the wait of a repair for workers, because they do not run or have no work. */
 const FAST_REPAIR = { REPAIR_QUIET_MS: '300' };
 
 async function expectAllAccepted(buyers: Buyers, users: readonly string[]): Promise<void> {
@@ -33,7 +33,7 @@ async function expectAllAccepted(buyers: Buyers, users: readonly string[]): Prom
 
 const TAIL: Scenario = {
   name: 'R2',
-  title: 'Redis loses the tail of its log: the sale is locked, rebuilt under a new epoch, and sells out to the unit',
+  title: 'Redis loses the tail of its log: the sale is locked and rebuilt, and sells out to the unit',
   alone: true,
   mayFail: ['units_lost'],
   async run(context) {
@@ -69,7 +69,7 @@ const TAIL: Scenario = {
 
 const LATE_BATCHES: Scenario = {
   name: 'R3',
-  title: 'Redis loses purchases that no worker has seen: their late batches claim what is left, or fail with a reason',
+  title: 'Redis loses purchases that no worker has seen: their late batches claim free units or fail with a reason',
   alone: true,
   mayFail: ['units_lost'],
   async run(context) {
@@ -91,7 +91,7 @@ const LATE_BATCHES: Scenario = {
     await context.start('worker');
     const rows = early.length + 14;
     await context.until('each has a row', async () => (await rowsOf(stack, saleId)) === rows);
-    const lost = early.length - 6; // 16 units are held in the new epoch, by 14 late buyers and two who retried
+    const lost = early.length - 6; // 14 late buyers and two buyers who retried hold units in the new epoch
     await context.expectFigures(
       saleId,
       { liveRows: 20, unitsLeft: 0, failedRows: lost },
@@ -100,7 +100,7 @@ const LATE_BATCHES: Scenario = {
   },
 };
 
-/** The last unit has a 202. Its commit is lost, and then its marker together with all that Redis knew about it. */
+/** Sells the last unit with a 202, loses its commit, and then everything that Redis knew about it. */
 async function loseAnswered(context: ScenarioContext): Promise<{ readonly saleId: string; readonly buyers: Buyers }> {
   const { stack } = context;
   const [api] = await Promise.all([
@@ -123,7 +123,7 @@ async function loseAnswered(context: ScenarioContext): Promise<{ readonly saleId
 
 const ANSWERED_RECORDED: Scenario = {
   name: 'R4/recorded',
-  title: 'the commit and the marker of a 202 are lost: the check-back commits, the worker claims, the order exists',
+  title: 'the commit and the marker of a 202 are lost: the check-back commits, and the worker claims the unit',
   alone: true,
   async run(context) {
     const { stack } = context;
@@ -137,7 +137,7 @@ const ANSWERED_RECORDED: Scenario = {
 const ANSWERED_LOST: Scenario = {
   name: 'R4/units_lost',
   title:
-    'the commit and the marker of a 202 are lost, another buyer takes the unit: failed/units_lost, it is sold once',
+    'the commit and the marker of a 202 are lost and another buyer takes the unit: the purchase fails with units_lost',
   alone: true,
   mayFail: ['units_lost'],
   async run(context) {
@@ -157,7 +157,7 @@ const ANSWERED_LOST: Scenario = {
   },
 };
 
-/** Everything that Redis has of a sale is lost under load; the rest is the same for each way to lose it. */
+/** Returns a scenario in which Redis loses everything of a sale under load, by `lose`. */
 function emptied(
   variant: string,
   what: string,
@@ -165,7 +165,7 @@ function emptied(
 ): Scenario {
   return {
     name: `R5/${variant}`,
-    title: `${what} under load: 503, no answer to check-backs, rebuilt from MySQL`,
+    title: `${what} under load: buyers get 503 until the sale is rebuilt from MySQL`,
     alone: true,
     async run(context) {
       const { stack, random } = context;
@@ -203,7 +203,7 @@ async function deleteKeys({ stack }: ScenarioContext, saleId: string): Promise<v
 
 const FAILOVER: Scenario = {
   name: 'R7',
-  title: 'a replica that fell behind is promoted: locked before any deduct, rebuilt, no unit sold twice',
+  title: 'a replica that fell behind is promoted: the sale is rebuilt before any deduct',
   alone: true,
   mayFail: ['units_lost'],
   async run(context) {
@@ -237,7 +237,7 @@ const FAILOVER: Scenario = {
       const soldOut = async (): Promise<boolean> => (await spare.redis.redis.get(`sk:{${saleId}:0}:stock`)) === '0';
       await context.until('the same programs sell it out', soldOut);
 
-      await primary.start(); // as a replica, so that the invariant checker reads the data there
+      await primary.start(); // a replica, so that the invariant checker finds the data there
       await primary.waitReady();
       await context.until('it is connected', () => stack.redis.redis.status === 'ready');
       await endOfAof(stack);
@@ -247,7 +247,7 @@ const FAILOVER: Scenario = {
       await context.expectFigures(saleId, { sold: stock, unitsLeft: 0, oversold: 0 }, 'sold to the unit');
       await context.programs.close(); // writers end before the spare Redis does
     } finally {
-      await promote(stack.redis).catch(() => undefined); // if it does not run, the runner starts it again
+      await promote(stack.redis).catch(() => undefined); // the runner starts a server that does not run
       await link.close();
       await spare.stop();
     }

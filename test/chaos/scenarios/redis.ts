@@ -11,14 +11,14 @@ import type { Scenario } from '../scenario.js';
 // R1, R8: Redis is killed, silent or cut off, and loses nothing.
 
 const REPLY_TIMEOUT_MS = Number(SHORT_TIMES.REDIS_REPLY_TIMEOUT_MS);
-/** Precheck, deduct and resolve may each wait for a reply. The rest is a margin for a shared machine. */
+/** Precheck, deduct and resolve may each wait for a reply, with a margin for a shared machine. */
 const ANSWER_MAX_MS = 4 * REPLY_TIMEOUT_MS + 1500;
-/** Far above the delay of a live event loop, even on a shared machine. */
+/** Exceeds the delay of a live event loop, even on a shared machine. */
 const ALIVE_MAX_MS = 500;
 
 const KILLED: Scenario = {
   name: 'R1',
-  title: 'kill -9 of Redis under load and a restart with its log: nothing is lost, the same programs go on',
+  title: 'Redis is killed under load and restarts with its log: the same programs continue and lose nothing',
   fast: true,
   alone: true,
   async run(context) {
@@ -66,7 +66,7 @@ async function startUnderLoad(context: ScenarioContext): Promise<Loaded> {
 }
 
 /**
- * The same programs must sell again, and each accepted purchase must have its order.
+ * Asserts that the same programs sell again, and that each accepted purchase has its order.
  * @param epoch 1: no loss was suspected; 2: the sale was repaired once
  */
 async function expectServedAgain(
@@ -105,7 +105,7 @@ const SILENCES: readonly Silence[] = [
 
 const SILENT = SILENCES.map(({ variant, what, start, end }): Scenario => ({
   name: `R8/${variant}`,
-  title: `${what}: a quick 503, the api serves again afterwards, open batches end`,
+  title: `${what}: buyers get a quick 503, open batches end, and the api serves again`,
   alone: true,
   async run(context) {
     const loaded = await startUnderLoad(context);
@@ -132,7 +132,7 @@ const SILENT = SILENCES.map(({ variant, what, start, end }): Scenario => ({
 
 const RESETS: Scenario = {
   name: 'R8/reset',
-  title: 'every connection to Redis is reset five times: the same programs go on, no unit is taken twice',
+  title: 'every connection to Redis is reset five times: the same programs continue and take no unit twice',
   alone: true,
   async run(context) {
     const loaded = await startUnderLoad(context);

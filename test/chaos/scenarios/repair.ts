@@ -14,7 +14,7 @@ import { found } from '../harness/wait.js';
 import { startSystem } from '../harness/load.js';
 import type { Scenario } from '../scenario.js';
 
-// R6, R10, R12: repairs that die, and what a repair keeps.
+// R6, R10, R12: repairs that die, and data that a repair must keep.
 
 /** Another keeper takes over after two seconds. A lease must be longer than one statement of MySQL. */
 const REPAIR = {
@@ -48,12 +48,12 @@ async function expectUnchanged(context: ScenarioContext, { saleId, buyers }: Sol
   await context.expectFigures(saleId, { rows, liveRows: rows, failedRows: 0 }, 'it sells again');
 }
 
-/** A keeper may die in the repair of an older sale that another scenario left, while this sale is merely locked. */
+/** A keeper may die in the repair of another scenario's sale, while this sale is merely locked. */
 const VICTIMS_MAX = 5;
 
 const DEATHS = (['repair_after_lock', 'repair_after_epoch', 'repair_after_stock'] as const).map((point): Scenario => ({
   name: `R10/${point}`,
-  title: `a keeper dies at ${point}: the sale stays locked, the next repair ends with the same numbers`,
+  title: `a keeper dies at ${point}: the sale stays locked until another repair ends with the same numbers`,
   alone: true,
   async run(context) {
     const { stack } = context;
@@ -77,7 +77,7 @@ const DEATHS = (['repair_after_lock', 'repair_after_epoch', 'repair_after_stock'
       await context.diedAt(victim, point);
       return isLocked();
     });
-    // the connection of the api to Redis may come back later than ours
+    // the api may reconnect to Redis later than we do
     const buyTooEarly = async () => {
       const answer = await buyers.buy('too-early');
       return answer?.json.code === 'unavailable' ? null : answer;
@@ -92,9 +92,7 @@ const DEATHS = (['repair_after_lock', 'repair_after_epoch', 'repair_after_stock'
   },
 }));
 
-/**
- * Parks a purchase as the keeper parks a dead letter: it has a row, it is not in `pending`, and its units stay held.
- */
+/** Parks a purchase like a dead letter: it has a row, is not in `pending`, and keeps its units. */
 async function park({ stack }: ScenarioContext, batch: Batch): Promise<void> {
   await createDeadLetterParking(stack.mysql).park({
     messageId: `chaos-${batch.batchId}`,
@@ -112,7 +110,7 @@ async function park({ stack }: ScenarioContext, batch: Batch): Promise<void> {
 
 const KEEPS_HELD: Scenario = {
   name: 'R6/held_and_parked',
-  title: 'a repair keeps the units of a pending batch and of parked ones, even of one whose marker is lost',
+  title: 'a repair keeps the units of pending and parked batches, even of a batch whose marker is lost',
   alone: true,
   async run(context) {
     const { stack, random } = context;
@@ -152,7 +150,7 @@ const PER_BUCKET = 4;
 
 const SEVERAL_BUCKETS: Scenario = {
   name: 'R12',
-  title: 'three buckets, one of them sold out, lose the tail: limits and keys hold, units are shared out anew',
+  title: 'three buckets lose their last writes: limits and keys hold, and the units are shared out anew',
   alone: true,
   async run(context) {
     const { stack, random } = context;
@@ -197,7 +195,7 @@ const SEVERAL_BUCKETS: Scenario = {
     const { json } = await buyers.status(winner);
     await buyers.move('cancel', winner, String(json.orderId));
     await context.until('the unit is back', async () => (await unitsLeft()) === leftBefore + 1);
-    // all from one bucket, so that the last purchases need units of the others
+    // buyers of one bucket, so that the last purchases need units of other buckets
     await buyers.rush(home.slice(PER_BUCKET + 1, PER_BUCKET + 2 + leftBefore), 2, { tries: 20 });
     const last = await buyers.buy(home[PER_BUCKET + 2 + leftBefore] as string);
     expectEqual(last?.json.code, 'sold_out', 'the answer when all buckets are empty');

@@ -27,11 +27,11 @@ const PRICE = { priceCents: 1999, currency: 'EUR' };
 
 const keysOf = (saleId: string, users: readonly string[]): string[] => users.map((user) => `${saleId}/${user}`);
 
-/** Buyers whose answers no invariant can cover once MySQL went back. The scenario compares them itself. */
+/** Buyers whose answers the scenario compares itself, because no invariant covers them after a restore. */
 const outside = ({ stack }: ScenarioContext, saleId: string, apis: () => readonly Program[]): Buyers =>
   new Buyers(saleId, stack.env.JWT_SECRET, () => apis().map(({ url }) => url));
 
-/** Each buyer has a 202. */
+/** Buys once for each buyer, and asserts a 202. */
 async function accepted(buyers: Buyers, users: readonly string[]): Promise<void> {
   const answers = await buyers.rush(users, 4, TRIES);
   expectEqual(new Set(answers.map(outcomeOf)), new Set(['accepted']), `answers of ${users[0]} and others`);
@@ -59,7 +59,7 @@ async function ordersIn({ mysql }: StackControls, sales: readonly string[]): Pro
   return new Map(rows.map(({ id, sale, user, state }) => [`${sale}/${user}`, `${id} ${state}`]));
 }
 
-/** The highest id of the outbox, after which events are named; 0 if it is empty. */
+/** Returns the highest id of the outbox, which names events. 0 if the outbox is empty. */
 async function lastEventId({ mysql }: StackControls): Promise<bigint> {
   const [row] = await mysql.query<{ last: string | null }>('SELECT MAX(id) AS last FROM outbox');
   return BigInt(row?.last ?? 0);
@@ -88,7 +88,7 @@ function report({ stack }: ScenarioContext, api: Program, orderId: string): Prom
 const EVERYTHING: Scenario = {
   name: 'D9/everything',
   title:
-    'MySQL goes back to an earlier moment, Redis and the broker are empty: what came after it is gone, nothing else; each sale opens again and sells to the unit',
+    'MySQL is restored, with Redis and the broker empty: only later data is lost, and each sale sells out to the unit',
   fast: true,
   alone: true,
   timeoutMs: 300_000,
@@ -128,7 +128,7 @@ const EVERYTHING: Scenario = {
     expectEqual((await kept.move('cancel', cancelled, orderIdOf(cancelled)))?.status, 200, 'a cancellation before it');
     await context.expectInvariants(selling.saleId); // its unit is back
 
-    // Units that are held and purchases that were answered, but not written yet. Only Redis and the broker have these.
+    // Only Redis and the broker have the next purchases and their units.
     worker.signal('SIGSTOP');
     const gone = outside(context, selling.saleId, apis);
     const waiting = userIds(3, 'waiting-');
@@ -139,7 +139,7 @@ const EVERYTHING: Scenario = {
     await copyMysql(stack);
     worker.signal('SIGCONT');
 
-    // After the copy. All of this is lost.
+    // After the copy, all of this is lost.
     await context.until('what waited is written', () => isRecorded(stack, selling.saleId));
     const later = userIds(random.whole(4, 8), 'later-');
     const lostOrders = await ordered(gone, later);
@@ -237,7 +237,7 @@ const EVERYTHING: Scenario = {
     expectEqual(Number(events?.n), 0, 'new events with ids that were given before');
     expectTrue((await lastEventId(stack)) > lastEvent, 'there are new events');
 
-    // To the unit.
+    // The sale sells out to the unit.
     await again.rush(userIds(50, 'crowd-'), 8, TRIES);
     await context.expectFigures(selling.saleId, { liveRows: 40, unitsLeft: 0, oversold: 0 }, 'sold to the unit');
     for (const saleId of [...ofCopy, draft.saleId]) {
@@ -250,7 +250,7 @@ const EVERYTHING: Scenario = {
 const BROKER_KEPT: Scenario = {
   name: 'D9/broker_kept',
   title:
-    'MySQL goes back behind a rebuild of a sale, Redis is empty, the broker is not: what waited there becomes an order, and its units are taken again',
+    'MySQL is restored to before a rebuild, with Redis empty: batches that wait at the broker become orders',
   alone: true,
   timeoutMs: 300_000,
   async run(context) {
@@ -303,7 +303,7 @@ const BROKER_KEPT: Scenario = {
 const REDIS_KEPT: Scenario = {
   name: 'D9/redis_kept',
   title:
-    'MySQL goes back to an earlier moment, Redis and the broker do not: each lost order is written again or fails, their payments find them, and every sale matches',
+    'MySQL is restored, but not Redis and the broker: each lost order is written again or fails, and every sale matches',
   fast: true,
   alone: true,
   timeoutMs: 300_000,
@@ -355,8 +355,7 @@ const REDIS_KEPT: Scenario = {
     expectEqual((await reconcileSale(stack, api, selling.saleId, { apply: true })).found, lost, 'found before');
     expectEqual((await buyers.status(paid)).json.status, 'pending', 'the status before');
 
-    // The lost orders of one sale are written again, and those of another fail. The third sale has no lost orders, and
-    // is rebuilt only for the comparison.
+    // Lost orders of the first sale are written again, and of the second sale fail. The third sale has no lost orders.
     const resolve = async (saleId: string, ...flags: readonly string[]): Promise<readonly unknown[]> => {
       const { code, stderr, lines } = await runCommand(
         ['reconcile', 'resolve', '--sale', saleId, ...flags, '--json'],

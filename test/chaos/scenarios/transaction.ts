@@ -36,7 +36,7 @@ interface Death {
   readonly markers: Markers;
 }
 
-/** Some buyers use an api that dies at the point, and after its death another api. */
+/** Lets buyers use an api that dies at the point, and then another api. */
 async function killAt(context: ScenarioContext, point: string): Promise<Death> {
   const users = userIds(context.random.whole(3, 8));
   const [{ api: healthy }, { saleId }, victim] = await Promise.all([
@@ -67,7 +67,7 @@ const expectNothingTaken = (death: Death): void =>
 export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
   {
     name: 'T1',
-    title: 'the api dies after precheck: nothing is sent or taken, a retry is a first try',
+    title: 'the api dies after precheck: nothing is taken, and a retry counts as a first try',
     fast: true,
     async run(context) {
       const death = await killAt(context, 'after_precheck');
@@ -78,7 +78,7 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'T2',
-    title: 'the api dies after the half message: the check-back aborts the batch, the same key is then accepted',
+    title: 'the api dies after the half message: the check-back aborts the batch, and the key can be used again',
     fast: true,
     async run(context) {
       const death = await killAt(context, 'after_half');
@@ -91,9 +91,9 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'T3/after_deduct',
-    title: 'the api dies after deduct: the check-back commits the batch, nothing is deducted twice',
+    title: 'the api dies after deduct: the check-back commits the batch, and nothing is deducted twice',
     fast: true,
-    alone: true, // parallel apis that die would get its check-backs
+    alone: true, // dying apis of parallel scenarios would get its check-backs
     async run(context) {
       const death = await killAt(context, 'after_deduct');
       const { saleId, buyers, users, unitsLeft, markers } = death;
@@ -120,7 +120,7 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'T6',
-    title: 'the reply to a half message is lost: outcome_unknown, no deduct follows, the check-back aborts the batch',
+    title: 'the reply to a half message is lost: no deduct follows, and the check-back aborts the batch',
     async run(context) {
       const users = userIds(context.random.whole(1, 6));
       const [{ api: other }, { saleId }, lossy] = await Promise.all([
@@ -143,7 +143,7 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'T8',
-    title: 'the reply to the deduct of the last unit is lost: resolve finds it deducted, 202, one deduct, no sold_out',
+    title: 'the reply to the deduct of the last unit is lost: resolve finds the batch deducted, and its buyer gets 202',
     fast: true,
     async run(context) {
       const [{ api: other }, { saleId }, { proxy, env }] = await Promise.all([
@@ -151,7 +151,7 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
         context.openSale({ stock: 1 }),
         context.proxy('redis'),
       ]);
-      // on a busy machine the loss is noticed later than a reply may take
+      // so that the loss is noticed before the time-out, even on a busy machine
       const lossy = await context.start('api', { env: { ...env, REDIS_REPLY_TIMEOUT_MS: '15000' } });
       const buyers = context.buyers(saleId, [lossy]);
       atScriptCall(proxy, 'deduct', () => void (proxy.dropReplies = true));

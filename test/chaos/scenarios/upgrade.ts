@@ -14,8 +14,7 @@ import { bootSecondStack, checkSecondStack } from '../harness/second-stack.js';
 import type { StackControls } from '../harness/stack-controls.js';
 import type { Scenario } from '../scenario.js';
 
-// L5: programs of the previous release run beside those of this one. docs/upgrades.md has the rule that makes this
-// possible.
+// L5: programs of two releases run beside each other, by the rule in docs/upgrades.md.
 
 /** The builds of both releases. */
 interface Releases {
@@ -29,8 +28,8 @@ const LEASES = { ...NO_REDRIVE, KEEPER_EVERY_MS: '200', OUTBOX_EVERY_MS: '100', 
 const TRIES = { tries: 20 };
 
 /**
- * Programs of one release die between two steps, and programs of the other release find the rest: a message without its
- * mark, a half message without its commit, a release without its end.
+ * Programs of one release die between two steps, and programs of the other release end their work: a message without
+ * its mark, a half message without its commit, a release without its end.
  */
 async function handOver(context: ScenarioContext, dies: string, lives: string): Promise<void> {
   const { stack, random } = context;
@@ -80,7 +79,7 @@ async function handOver(context: ScenarioContext, dies: string, lives: string): 
 const BEFORE_DIES: Scenario = {
   name: 'L5/before_dies',
   title:
-    'worker, api and keeper of the release before die between two steps: those of this release end what they began, once',
+    'programs of the previous release die between two steps: programs of this release end their work once',
   fast: true,
   alone: true,
   skip: releaseBeforeMissing,
@@ -91,7 +90,7 @@ const BEFORE_DIES: Scenario = {
 const THIS_DIES: Scenario = {
   name: 'L5/this_dies',
   title:
-    'worker, api and keeper of this release die between two steps: those of the release before end what they began, once',
+    'programs of this release die between two steps: programs of the previous release end their work once',
   fast: true,
   alone: true,
   skip: releaseBeforeMissing,
@@ -120,14 +119,14 @@ interface Phase {
   readonly accepted: number;
   /** Unexpected answers by status and code, with their number. Usually empty. */
   readonly refusals: readonly string[];
-  /** Buyers whose connection broke. The same key gets the answer. */
+  /** Buyers whose connection broke, and who get their answer with the same key. */
   readonly unanswered: number;
   /** Payments, cancellations and polls that got a wrong answer. */
   readonly otherFaults: readonly string[];
   readonly p99Ms: number;
 }
 
-/** Buyers who keep coming to the apis in service. They buy, wait for their order, and pay it, cancel it or leave it. */
+/** New buyers who keep coming to the apis in service, and pay, cancel or leave their orders. */
 class Shoppers {
   readonly #buyers: Buyers;
   readonly #load: Load;
@@ -201,11 +200,11 @@ const PAUSE_MS = 20;
 const FOLLOWED = 8;
 /** Messages of a killed worker return after ten seconds. */
 const FOLLOW_S = 25;
-/** How long a load balancer sends an api nothing before it is stopped. By then, requests under way are answered. */
+/** Time between taking an api out of service and stopping it, in which it answers requests under way. */
 const OUT_OF_SERVICE_MS = 500;
 const STEADY_MS = 5_000;
 
-/** Asserts that the logs contain no bug and no operational error for a person. The other release must cause neither. */
+/** Asserts that the other release causes no bug and no operational error in the log. */
 function expectNoErrors({ name, log, logFile }: Program): void {
   const errors = log.split('\n').filter((line) => /"level":[56]0/.test(line));
   expectEqual(errors, [], `errors that a ${name} logged (${logFile})`);
@@ -275,7 +274,7 @@ class Fleet {
   }
 }
 
-/** Readers change first, so that they can read what writers will write. On the way back they change last. */
+/** Readers change before writers, because new readers understand old data. On the way back they change last. */
 const FORWARD: readonly ProgramName[] = ['worker', 'keeper', 'api'];
 const BACK: readonly ProgramName[] = [...FORWARD].reverse();
 const KILLED: readonly ProgramName[] = ['api', 'worker'];
@@ -286,7 +285,7 @@ const seckill = async (main: string, env: ScenarioContext['env'], ...args: reado
   return stdout;
 };
 
-/** Creates and opens a sale with the commands of a release, because its tables may lack the columns of this one. */
+/** Creates and opens a sale with the commands of its release, because its tables may lack new columns. */
 async function openWith(main: string, env: ScenarioContext['env'], ...flags: readonly string[]): Promise<string> {
   const what = ['--sku', `upgrade-${randomUUID()}`, '--title', 'A thing in a test', '--price-cents', '1999'];
   const made = await seckill(main, env, 'sale', 'create', '--json', '--currency', 'EUR', ...what, ...flags);
@@ -314,9 +313,9 @@ function bootBefore(context: ScenarioContext, before: string): Promise<StackCont
 const ROLLING: Scenario = {
   name: 'L5/rolling',
   title:
-    'the release before sells; migrate, then every program is replaced by this release and back, with kills in between: no refusal, the books are right',
+    'every program is replaced by this release and back under load: no buyer is refused, and the books are right',
   alone: true,
-  noSale: true, // its sales are in the second system
+  noSale: true,
   skip: releaseBeforeMissing,
   timeoutMs: 600_000,
   async run(context) {

@@ -10,10 +10,7 @@ import type { Scenario } from '../scenario.js';
 
 const STOCK = 20;
 const BUYERS = userIds(5);
-/**
- * Workers die one after another, each with the batch of its own sale. The last one can die of a message that an earlier
- * worker left.
- */
+/** Workers die in turn, each with a batch of its own sale. The last worker can die of an earlier worker's message. */
 const POINTS = [
   'worker_after_mark_recorded',
   'worker_after_commit',
@@ -23,7 +20,7 @@ const POINTS = [
 ] as const;
 /** Points after the COMMIT. */
 const LEAVES_ROWS: readonly string[] = ['worker_after_commit', 'worker_after_mark_recorded'];
-/** Each death leaves messages, and the next worker may die of them. They are drained at the end. */
+/** Each death leaves messages of which the next worker may die, until they are drained. */
 const WORKERS_UNTIL_DRAIN = 4;
 const WORKERS_MAX = 12;
 
@@ -59,12 +56,12 @@ class WorkerTraffic {
     return traffic;
   }
 
-  /** Before the next worker starts. */
+  /** Must be called before the next worker starts. */
   clear(): void {
     [this.#received, this.#inserted] = ['', ''];
   }
 
-  /** Tells whether the worker that died before its COMMIT had one of these batches at that point. */
+  /** Whether a worker that died before its COMMIT had one of these batches at that point. */
   has(batchIds: readonly string[], point: string): boolean {
     const text = point === 'worker_after_receive' ? this.#received : this.#inserted;
     return batchIds.some((batchId) => text.includes(batchId));
@@ -86,7 +83,7 @@ async function killAt(context: ScenarioContext, api: Program, traffic: WorkerTra
     await context.diedAt(worker, point);
     const rows = await rowsOf(stack, saleId);
     const pending = await pendingCountOf(stack, saleId);
-    // it may have died of a message of an earlier scenario, so that ours is left for the next worker
+    // the worker may have died of a message of an earlier scenario, and left ours to the next worker
     const ours = LEAVES_ROWS.includes(point) ? rows > 0 : traffic.has(batchIds, point);
     if (ours) return { point, saleId, rows, pending };
     expectBelow(workers, WORKERS_MAX, `workers that died at ${point} of other messages`);
@@ -97,7 +94,7 @@ async function killAt(context: ScenarioContext, api: Program, traffic: WorkerTra
   }
 }
 
-/** The traces that each death must leave. The message must be delivered again and recorded once. */
+/** Asserts the traces of a death, and that its message is delivered again and recorded once. */
 async function expectRedelivered(context: ScenarioContext, { point, saleId, rows, pending }: Death): Promise<void> {
   if (LEAVES_ROWS.includes(point)) expectAtLeast(rows, 1, `rows after ${point}`);
   else expectEqual(rows, 0, `rows after ${point}: no half-recorded batch`);
@@ -110,7 +107,7 @@ async function expectRedelivered(context: ScenarioContext, { point, saleId, rows
 const DEATHS: Scenario = {
   name: 'M9',
   also: ['G11'],
-  title: 'a worker dies between any two steps: no row or all rows, the message is delivered again, recorded once',
+  title: 'a worker dies between any two steps: its message is delivered again, and its batch recorded once',
   fast: true,
   alone: true,
   async run(context) {

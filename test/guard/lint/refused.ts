@@ -1,4 +1,4 @@
-// Code that lint must refuse. If a rule stops working, its comment becomes unused and `npm run lint` fails.
+// Code that lint must refuse. If a rule stops working, its comment is unused and `npm run lint` fails.
 /* oxlint-disable-next-line typescript/consistent-type-imports */
 import { Stats } from 'node:fs';
 /* oxlint-disable-next-line import/no-cycle */

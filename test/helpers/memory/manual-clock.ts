@@ -1,8 +1,8 @@
 import type { Clock } from '../../../src/core/ports/clock.js';
 
 /**
- * A clock that a test moves. A sleep also moves it and ends at once, so nothing really waits. Its monotonic time has a
- * different origin from its wall time, so code that mixes the two fails.
+ * A clock that a test moves. A sleep moves it, too, and ends at once. Wall time and monotonic time have different
+ * origins, so that code that mixes them fails.
  */
 export class ManualClock implements Clock {
   #nowMs: number;

@@ -50,10 +50,9 @@ interface Half extends OpenHalf {
 }
 
 /**
- * A broker in memory, for tests of the use cases. It keeps only the rules that our code may rely on: half messages are
- * not delivered, the proxy forgets a half message at its first commit or rollback, a delivery that is not acked in
- * time is repeated, and after its last retry a message becomes a dead letter. Nothing happens by itself: time moves
- * with the clock, and `runChecks()` makes check-backs.
+ * A broker in memory with the rules that our code may rely on: half messages are not delivered, the proxy forgets a
+ * half message at its first commit or rollback, a delivery without an ack in time is repeated, and after its last retry
+ * a message becomes a dead letter. Time moves only with the clock, and only `runChecks()` makes check-backs.
  */
 export class MemoryBroker {
   readonly clock: Clock;
@@ -84,7 +83,7 @@ export class MemoryBroker {
     return [...this.#halves.values()].map(({ body }) => body);
   }
 
-  /** Returns the bodies of everything ever made visible on a topic. */
+  /** Returns all bodies ever made visible on a topic. */
   published(topic: string): readonly string[] {
     return this.#topic(topic).map((message) => message.body);
   }

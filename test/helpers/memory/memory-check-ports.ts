@@ -3,8 +3,8 @@ import type { MemoryRedis } from './memory-redis.js';
 import type { CheckPorts } from '../../invariants/check-sale.js';
 
 /**
- * Adapts the stores in memory for `checkSale`. MemoryRedis has no count per buyer but sums up the buyer's requests, so
- * these two always agree.
+ * Adapts the stores in memory for `checkSale`. MemoryRedis sums up the requests of a buyer instead of counting, so the
+ * sum and the count always agree.
  */
 export function memoryCheckPorts(redis: MemoryRedis, repositories: MemoryRepositories): CheckPorts {
   return {

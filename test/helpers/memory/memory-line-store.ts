@@ -20,7 +20,7 @@ interface Place {
 /** Replaces the end of a pass, so that an old ticket no longer counts. */
 const WAITS_AGAIN = 1;
 
-/** The line of one room. These fields hold what Redis keeps in the text of the line. */
+/** The line of a room, with the fields that Redis keeps in the text of the line. */
 class Room {
   opened = false;
   joined: Figures = [0, 0, 0];
@@ -165,7 +165,7 @@ export class MemoryLineStore implements LineStore {
     return { word: 'admitted', buyers };
   }
 
-  /** Opens the room, and restores from `known` what the store has lost. */
+  /** Opens the room, and restores lost numbers from `known`. */
   #open({ saleId, byLot, opensAtMs }: LineTerms, known: Line | null): Room {
     let room = this.#rooms.get(saleId) ?? new Room(known?.epoch ?? 1, known?.byLot ?? byLot);
     if (known !== null && known.epoch > room.epoch) room = new Room(known.epoch, known.byLot);

@@ -145,7 +145,7 @@ export class MemoryReconcileRepository implements ReconcileRepository {
     if (rows.length > 0) yield rows;
   }
 
-  /** Removes the writer's note of this order. */
+  /** Removes the note of this order that its writer left. */
   unlist(orderId: string): void {
     this.#unlisted.add(orderId);
   }

@@ -44,8 +44,7 @@ const HISTORY_MAX = 64;
 const HALF_A_PAIR = /\p{Surrogate}/u;
 
 /**
- * Whether cjson, with which the scripts decode a body, accepts this JSON. Unlike JavaScript, it refuses half a
- * surrogate pair.
+ * Whether cjson, the decoder of the scripts, accepts this JSON. Unlike JavaScript, cjson refuses half a surrogate pair.
  */
 function isCjson(body: string): boolean {
   if (!body.includes('\\u')) return true; // JavaScript escapes half a pair
@@ -117,7 +116,7 @@ export class MemoryRedisServer {
     return this.cutOff.has(saleId) ? new OperationalError('redis', `${saleId} is cut off`, { retryable: true }) : null;
   }
 
-  /** Returns a bucket. Tests also use it to read stored data, and to store what only a disaster would leave behind. */
+  /** Returns a bucket, also for tests that read stored data or store the remains of a disaster. */
   bucket({ saleId, bucket }: BucketRef): MemoryBucket {
     const name = `${saleId}:${bucket}`;
     let found = this.#buckets.get(name);

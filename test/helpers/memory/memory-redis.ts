@@ -180,7 +180,7 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
       });
   }
 
-  /** Checks all of them in one call. */
+  /** Takes from all batches in one call. */
   async takeDue(
     ref: BucketRef,
     { olderThanMs, leaseMs, max, fromMs }: Parameters<BatchStore['takeDue']>[1],

@@ -101,7 +101,7 @@ export class MemoryRefundRepository implements RefundRepository, Pick<RefundStor
   tries(paymentId: string): Tries {
     const known = this.#tries.get(paymentId);
     const availableAtMs = this.#clock.nowMs();
-    const isOwed = this.#transitions.payments.get(paymentId)?.amountCents !== 0; // nothing is refunded at once
+    const isOwed = this.#transitions.payments.get(paymentId)?.amountCents !== 0; // an amount of 0 is refunded at once
     const state = isOwed ? 'due' : 'refunded';
     const tries: Tries = known ?? { state, attempts: 0, availableAtMs, leasedUntilMs: 0, lastError: null };
     this.#tries.set(paymentId, tries);

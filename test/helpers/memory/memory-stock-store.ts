@@ -218,7 +218,7 @@ function closedBy(sale: LoadedSale, nowMs: number): 'paused' | 'closed' | 'not_o
 }
 
 /**
- * Judges purchases in order: units that an earlier purchase takes are not left for a later one.
+ * Judges purchases in order. An earlier purchase takes units from later purchases.
  * @returns one answer per purchase, null if it is not refused, and the units left after all of them
  */
 function judgePurchases(

@@ -21,12 +21,12 @@ type CallFault = (typeof CALL_FAULTS)[number];
 /** Faults of a message or of a transaction. */
 export const OTHER_FAULTS = [
   'message_repeated', // delivered once more, now or much later
-  'message_lost', // only from the writer groups, whose messages a re-drive publishes again
-  'delivery_lost', // never reaches its worker: its invisible time ends, and an attempt is used up
+  'message_lost', // only messages of the writer groups, which a re-drive publishes again
+  'delivery_lost', // uses up an attempt without reaching its worker
   'messages_reordered',
-  'half_never_checked', // the broker has given up the check-backs, and no commit has arrived
+  'half_never_checked', // the broker has given up check-backs, and no commit has arrived
   'check_back_answer_lost', // the answer of the api never arrives
-  'deadlocked', // the writer transaction is rolled back, again and again
+  'deadlocked', // the writer transaction is rolled back several times
 ] as const;
 export type OtherFault = (typeof OTHER_FAULTS)[number];
 
@@ -42,7 +42,7 @@ interface Outage {
   readonly toMs: number;
 }
 
-/** Calls of which a run may choose one as its target: half of those calls fail. */
+/** Calls of which a run may choose a target, which then fails half of the time. */
 const TARGETS = [
   'sendHalf',
   'commit',
@@ -71,7 +71,7 @@ const TARGETS = [
   'add',
   'done',
 ] as const satisfies readonly CallName[];
-/** Calls at which Redis loses data. Rare calls that follow a loss are chosen as often as all others. */
+/** Targets of runs in which Redis loses data. Rare calls after a loss are chosen as often as all others. */
 const TARGETS_AFTER_LOSS = [
   'reacquire',
   'reacquire',
@@ -83,7 +83,7 @@ const TARGETS_AFTER_LOSS = [
 const TARGET_FATES = ['failed', 'reply_lost', 'late', 'crashed_before', 'crashed_after', 'stalled'] as const;
 const TARGET_RATE = 0.5;
 
-/** Calls right after which a dependency may go down: the gaps between two steps that belong together. */
+/** Calls after which a dependency may go down, in the middle of related steps. */
 const TRIGGERS = [
   'sendHalf',
   'deduct',
@@ -106,7 +106,7 @@ const TRIGGERED_MAX = 3;
 
 /** The faults of one run, all drawn from its seed. */
 export class Faults {
-  /** Counts each fault, and how often each call was hit by a fault other than a delay. */
+  /** Counts each fault, and for each call the faults other than delays. */
   readonly observed = new Map<Fault, number>();
   readonly hit = new Map<string, number>();
   readonly #rng: Rng;
@@ -116,9 +116,7 @@ export class Faults {
   readonly #target: { readonly call: CallName; readonly fate: NonNullable<Fate> } | null;
   #healed = false;
 
-  /**
-   * @param redisLosesData if true, the broker loses nothing, because a batch that both have lost would be in no store
-   */
+  /** @param redisLosesData if true, the broker loses nothing, so that no batch is lost in both */
   constructor(rng: Rng, fromMs: number, chaosMs: number, redisLosesData = false) {
     this.#rng = rng;
     const rate = (usedIn: number, ...rates: [number, ...number[]]): number =>
@@ -172,7 +170,7 @@ export class Faults {
     return this.#outages.some((one) => one.dependency === dependency && one.fromMs <= nowMs && nowMs < one.toMs);
   }
 
-  /** Must be called when a call has acted: it may bring a dependency down. */
+  /** Must be called when a call has acted, and may bring a dependency down. */
   acted(call: string, nowMs: number): void {
     const trigger = this.#trigger;
     if (this.#healed || trigger?.call !== call || this.#outages.length >= TRIGGERED_MAX) return;
@@ -185,7 +183,7 @@ export class Faults {
     if (this.#healed) return null;
     const target = this.#target;
     if (target !== null && target.call === call && this.#rng.chance(TARGET_RATE)) {
-      // a process that died at half of its calls would never finish anything
+      // fewer crashes, so that processes finish some work
       if (!target.fate.startsWith('crashed') || this.#rng.chance(0.4)) return target.fate;
     }
     let dice = this.#rng.next();
@@ -196,7 +194,7 @@ export class Faults {
     return null;
   }
 
-  /** Returns how long a call takes in one direction, ms. Most are short, some longer than a delivery is hidden. */
+  /** Returns the delay of a call in one direction, ms. Most are short, some outlast the hidden time of a delivery. */
   delayMs(): number {
     if (this.#healed || !this.#rng.chance(this.#rates.delayed)) return 0;
     const kind = this.#rng.next();

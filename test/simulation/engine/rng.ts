@@ -15,7 +15,7 @@ export class Rng {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
   }
 
-  /** A whole number, both ends included. */
+  /** Returns a whole number of the inclusive range. */
   range(from: number, to: number): number {
     return from + Math.floor(this.next() * (to - from + 1));
   }

@@ -1,6 +1,6 @@
 import type { Rng } from './rng.js';
 
-/** An event that will happen unless it is cancelled before. */
+/** An event that happens unless it is cancelled. */
 export interface Timer {
   /** Virtual Unix ms. */
   readonly atMs: number;
@@ -8,7 +8,7 @@ export interface Timer {
 }
 
 interface Event extends Timer {
-  /** Drawn from the seed. It decides which event of the same millisecond comes first. */
+  /** Drawn from the seed, for the order of events of the same millisecond. */
   readonly tie: number;
   readonly act: () => void;
 }
@@ -42,7 +42,7 @@ export class Scheduler {
   }
 
   after(delayMs: number, act: () => void): Timer {
-    const atMs = this.#nowMs + Math.ceil(Math.max(0, delayMs)); // a clock with whole milliseconds, like that of Node
+    const atMs = this.#nowMs + Math.ceil(Math.max(0, delayMs)); // in whole milliseconds, like the timers of Node
     const event = { atMs, tie: this.#rng.next(), act, cancelled: false };
     this.#push(event);
     return event;

@@ -9,22 +9,22 @@ export interface ProcessWorld {
   readonly scheduler: Scheduler;
   readonly faults: Faults;
   readonly rng: Rng;
-  /** Calls that will still act although their caller has given up. */
+  /** Calls that will act although their caller has given up. */
   readonly late: { requests: number };
-  /** Null if no trace is wanted, so that no line is formatted. */
+  /** Null to format no lines. */
   readonly trace: ((who: string, line: string) => void) | null;
-  /** Must be called when a call has acted, which is the moment to check the promises. */
+  /** Checks the promises. Must be called when a call has acted. */
   readonly acted: (call: string, args: readonly unknown[], value: unknown) => void;
 }
 
 /** Returns the error that the caller gets instead of an answer. @param neverActs the call did not act and never will */
 export type LostAnswer = (neverActs: boolean) => unknown;
 
-/** For work that continues until its process dies. */
+/** The signal of work that continues until its process dies. */
 export const NEVER_ABORTED = new AbortController().signal;
 
 const never = (): Promise<never> => new Promise(() => undefined);
-/** Delay after which a call acts whose caller has given up. Mostly short, or until a hung server continues. */
+/** Maximum delay of a call whose caller has given up: mostly short, or long, as at a hung server. */
 const LATE_MAX_MS = [3_000, 3_000, 3_000, 30_000] as const;
 
 /**
@@ -124,7 +124,7 @@ export class SimulatedProcess {
     this.#world.acted(name, args, value);
   }
 
-  /** The way to a server or back: it may take time, and a stalled process neither sends nor receives. */
+  /** Takes the time of the way to a server or back. A stalled process neither sends nor receives. */
   #way(name: string): Promise<void> | null {
     const { faults, scheduler } = this.#world;
     const delayMs = faults.delayMs();

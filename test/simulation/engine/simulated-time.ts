@@ -14,17 +14,16 @@ export interface Surroundings {
 
 const realImmediate = setImmediate;
 /**
- * Number of events per turn of the event loop. Node settles all promises between two of them, and polling the sockets
- * costs ten times as much as one event.
+ * Events per turn of the event loop. Node settles all promises between two events. Polling the sockets costs as much as
+ * ten events.
  */
 const EVENTS_PER_TURN = 64;
 
 let surroundings: Surroundings | null = null;
 
 /**
- * While `run` runs, replaces timers, `Date.now`, `Math.random` and `randomBytes` of this process by those of the
- * simulated run. The clock port alone is not enough, because the batcher, the circuit breaker, the jitter and the batch
- * ids use these.
+ * Simulates timers, `Date.now`, `Math.random` and `randomBytes` of this process during `run`. The clock port alone is
+ * not enough for the batcher, the circuit breaker, the jitter and the batch ids.
  */
 export async function inSimulatedTime<T>(run: () => Promise<T>): Promise<T> {
   const fakes = sinon.createSandbox();

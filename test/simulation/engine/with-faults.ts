@@ -2,8 +2,7 @@ import type { Dependency } from '../../../src/core/errors.js';
 import type { LostAnswer, SimulatedProcess } from './simulated-process.js';
 
 /**
- * Returns the named methods of a port as a simulated process calls them, so that each call may meet a fault. A call to
- * another method throws.
+ * Returns the named methods of a port with the faults of a simulated process. A call to another method throws.
  * @param lost the answer of a method whose port promises not to throw if its reply is lost
  */
 export function withFaults<T extends object, K extends keyof T & string>(
@@ -22,7 +21,7 @@ export function withFaults<T extends object, K extends keyof T & string>(
   return reached as T;
 }
 
-/** Does the same for a method that yields pages: all are read in one call. */
+/** Returns a method that yields pages with faults. All pages are read in one call. */
 export function pagesWithFaults<A extends unknown[], T>(
   proc: SimulatedProcess,
   dependency: Dependency,

@@ -34,9 +34,9 @@ import { partial } from '../../helpers/partial.js';
 const HTTP_TIMEOUT_MS = 20_000;
 const RESTART_MAX_MS = 6_000;
 const CLOCK_SKEW_MAX_MS = 60_000;
-/** A run has a dozen buyers. Room for the 20,000 answers of a real api would cost a quarter of its time. */
+/** Enough for a dozen buyers. The 20,000 of a real api would cost a quarter of the time. */
 const CLOSED_ROWS_MAX = 100;
-/** Room for one sale. The room of a real api would cost a seventh of the time. */
+/** Enough for one sale. The number of a real api would cost a seventh of the time. */
 const SNAPSHOTS_MAX = 4;
 
 /** The requests that one api process serves. */
@@ -77,7 +77,7 @@ export class Api {
     });
   }
 
-  /** Sends one request over HTTP. Null if the connection was refused or broke, or no answer came in time. */
+  /** Sends a request over HTTP. Null if no answer comes in time. */
   ask<T>(request: (endpoints: Endpoints) => Promise<T>): Promise<T | 'unavailable' | null> {
     const running = this.#running;
     if (running === null) return Promise.resolve(null);
@@ -154,7 +154,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
   const gate = new PurchaseGate({ snapshots, flags: partial(flags), batcher, clock, closedRows, store });
   const { notifications } = system;
   const metrics = { changeFound: (by: FoundBy) => system.count(`change found: ${by}`) };
-  const { signal } = new AbortController(); // never aborted, because a client that left is not noticed here
+  const { signal } = new AbortController(); // never aborted, because the simulation does not notice clients that leave
   setMaxListeners(0, signal);
   const random = (): number => system.rng.range(0, 999) / 1000;
   const statuses = new GetPurchase(
@@ -181,7 +181,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
   };
 }
 
-/** The flags allocate memory for a thousand sales, which costs a whole run, so they are created at the first zero. */
+/** Creates the flags at the first zero, because their memory for a thousand sales costs as much as a run. */
 function lazyFlags(make: () => SoldOutFlags): Pick<SoldOutFlags, 'refuses' | 'observe'> {
   let flags: SoldOutFlags | null = null;
   return {
@@ -241,5 +241,5 @@ function channelOf(proc: SimulatedProcess, system: SimulatedSystem): PurchaseCha
   };
 }
 
-/** The memory broker checks back with the first channel, which belongs to `CheckBacks`. That picks a process. */
+/** Never called, because the memory broker asks the first channel, and its `CheckBacks` picks a process. */
 const neverAsked: CheckBack = async () => 'no_answer';

@@ -5,7 +5,7 @@ import type { InvariantMonitor } from '../invariant-monitor.js';
 import type { SimulatedSystem } from '../simulated-system.js';
 import type { Api } from './api.js';
 
-/** A purchase that a buyer wants: it is sent, retried with the same key, polled, and its order paid or cancelled. */
+/** A wanted purchase, which is sent, retried and polled, and whose order is paid or cancelled. */
 interface Wish {
   readonly userId: string;
   readonly requestId: string;

@@ -5,7 +5,7 @@ import type { Api } from './api.js';
 
 const EVERY_MIN_MS = 250;
 const EVERY_MAX_MS = 500;
-/** The broker drops an answer that comes later. */
+/** The broker drops later answers. */
 const TIMEOUT_MS = 5_000;
 
 export interface CheckBackParts {
@@ -18,7 +18,7 @@ export interface CheckBackParts {
   readonly onEnd: () => void;
 }
 
-/** The check-backs of the broker: it asks any api about each open half message, until it gives up for good. */
+/** Asks any api about each open half message, like the broker, and finally gives up. */
 export class CheckBacks {
   readonly #parts: CheckBackParts;
   readonly #asked = new Set<string>();

@@ -9,12 +9,12 @@ import type { Rng } from '../engine/rng.js';
 import { SALE_ID } from '../shape.js';
 import type { SimulatedSystem } from '../simulated-system.js';
 
-/** Buys only by messages that no api has sent. */
+/** The buyer in forged messages. */
 const BUYER = 'mallory';
 const FOREIGN = new MessageSignatures(readKeyring('test:a-key-of-somebody-else-of-forty-bytes'));
 const MESSAGES_MAX = 6;
 
-/** The topic to which messages go, and the topic to which the programs believe they were published. */
+/** The real topics of messages, and the topics in their signatures. */
 const WAYS: readonly { readonly to: string; readonly topic: Topic }[] = [
   ...Object.values(TOPICS).map((topic) => ({ to: topic, topic })),
   ...([GROUPS.writer, GROUPS.redriveWriter] as const).map((group) => ({
@@ -23,15 +23,12 @@ const WAYS: readonly { readonly to: string; readonly topic: Topic }[] = [
   })),
 ];
 
-/**
- * An intruder who reaches the broker without a key. The messages are unsigned, tampered with, or signed for another
- * topic.
- */
+/** An intruder who publishes messages that are unsigned, tampered with, or signed for another topic. */
 export class Intruder {
   readonly #system: SimulatedSystem;
   readonly #rng: Rng;
 
-  /** @param rng a separate one, so that runs without an intruder stay the same */
+  /** @param rng separate, so that runs without an intruder stay the same */
   constructor(system: SimulatedSystem, rng: Rng) {
     this.#system = system;
     this.#rng = rng;

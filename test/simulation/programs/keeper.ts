@@ -36,10 +36,10 @@ import { partial } from '../../helpers/partial.js';
 type KeeperMetrics = ReturnType<typeof metricsOf>;
 
 const RESTART_MAX_MS = 6_000;
-/** Buyers who look later do not matter for a simulation. */
+/** Stores no notifications, which no simulated buyer reads. */
 const NOTHING_STORED = { store: () => Promise.resolve() };
 
-/** Short, because a receive itself waits for messages. */
+/** Short, because a receive waits for messages. */
 const RECEIVE_EVERY_MS = 200;
 const REFUND_LEASE_MS = 10_000;
 const BATCHES_PER_RUN = 100;
@@ -101,7 +101,7 @@ function periodicJobs(proc: SimulatedProcess, system: SimulatedSystem, metrics: 
   ]);
   const channel = withFaults(proc, 'rocketmq', broker.redriveChannel(), ['publish']);
   const refunds = withFaults(proc, 'mysql', system.refunds, ['lease', 'markRefunded', 'postpone']);
-  const cases = { note: () => Promise.resolve() }; // it is harmless if two keepers return the same refund
+  const cases = { note: () => Promise.resolve() }; // two keepers may safely return the same refund
   const attempts = withFaults(proc, 'mysql', system.attempts, ['lease', 'close', 'postpone']);
   return [
     markRecorded(
@@ -122,7 +122,7 @@ function periodicJobs(proc: SimulatedProcess, system: SimulatedSystem, metrics: 
   ];
 }
 
-/** Clock reads meet no fault, because they would only be retried. */
+/** Reads clocks without faults, which would only cause retries. */
 const clocksOf = ({ clock }: SimulatedProcess, { repositories }: SimulatedSystem, metrics: KeeperMetrics): ClockWatch =>
   new ClockWatch({
     servers: { mysql: async () => repositories.clock.nowMs(), redis: () => [Promise.resolve(clock.nowMs())] },

@@ -13,10 +13,7 @@ import { reshard } from './repairer.js';
 const RESTART_MAX_MS = 6_000;
 const DEAD_LETTERS_EVERY_MS = 3_000;
 const FOLLOW_MS = 2_000;
-/**
- * Raises the chance of faults here. Dead letters and calls of an operator are rare, so it died in only one of 5,000
- * runs.
- */
+/** Chance of a death here. Without it, the operator died in only one of 5,000 runs. */
 const DIES_OVER_ONE = 0.2;
 const ACTOR = 'operator';
 
@@ -46,7 +43,7 @@ export class Operator {
     void workOnDeadLetters(proc, this.#system, `operator-${++this.#starts}`).catch(onBug(this.#system));
   }
 
-  /** Makes one attempt. If it dies or a dependency fails, the keeper finishes the work. */
+  /** Makes one attempt, which the keeper finishes if necessary. */
   async #reshard(afterMs: number): Promise<void> {
     const system = this.#system;
     const proc = new SimulatedProcess(system, 'owner');
@@ -55,7 +52,6 @@ export class Operator {
     await tolerant(async () => system.count(`reshard: ${await reshard(proc, system, times)}`));
   }
 
-  /** Retried until it is done. */
   async #move(afterMs: number, verbs: readonly ('pause' | 'open' | 'close')[]): Promise<void> {
     const system = this.#system;
     const proc = new SimulatedProcess(system, 'owner');
@@ -89,7 +85,7 @@ async function workOnDeadLetters(proc: SimulatedProcess, system: SimulatedSystem
   const repository = withFaults(proc, 'mysql', system.repositories, ['termsOf', 'findByPurchases', 'write']);
   const channel = withFaults(proc, 'rocketmq', system.broker.redriveChannel(), ['publish']);
   const minter = createOrderIdMinter({ slots, clock, log }, { owner, leaseMs: shape.slotLeaseMs });
-  const { deadlines, events } = system.broker.orderChannels(); // dead letters of batches need neither, nor coupons
+  const { deadlines, events } = system.broker.orderChannels(); // dead letters of batches use none of these ports
   const coupons = { withoutCoupon: async () => [] };
   const states = orderStatesOf(proc, system);
   const ports = { deadLetters, store, repository, channel, minter, clock, deadlines, events, states, coupons };
@@ -108,7 +104,7 @@ async function workOnDeadLetters(proc: SimulatedProcess, system: SimulatedSystem
   }
 }
 
-/** False if a dependency failed, so that it must be repeated. */
+/** @returns false if a dependency failed and the work must be repeated */
 async function tolerant(work: () => Promise<void>): Promise<boolean> {
   try {
     await work();

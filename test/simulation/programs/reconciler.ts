@@ -13,7 +13,7 @@ import { pagesWithFaults, withFaults } from '../engine/with-faults.js';
 import type { SimulatedSystem } from '../simulated-system.js';
 import { noRecoveryMetrics } from '../../helpers/no-metrics.js';
 
-/** Findings that only a loss of data can cause. Without a loss, each is a false alarm. */
+/** Findings that are false alarms unless data was lost. */
 const IMPOSSIBLE = [
   'leak',
   'not_loaded',
@@ -108,7 +108,7 @@ function metricsOf(system: SimulatedSystem): RecoveryMetrics {
     ...noRecoveryMetrics,
     reconciled: (findings) => {
       for (const kind of Object.keys(findings)) system.count(`finding: ${kind}`);
-      // while the sale is rebuilt it cannot be judged, and reconcile reports `not_loaded`
+      // during a rebuild, reconcile can only report `not_loaded`
       const isLocked = system.past.repairs > 0;
       const impossible = IMPOSSIBLE.find((kind) => (findings[kind] ?? 0) > 0 && !(isLocked && kind === 'not_loaded'));
       if (impossible !== undefined && system.past.restarts === 0)

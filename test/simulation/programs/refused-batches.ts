@@ -2,13 +2,10 @@ import { purchaseKey, type Purchase } from '../../../src/core/purchase.js';
 import type { StockStore } from '../../../src/core/ports/stock-store.js';
 import type { Deliver } from '../../../src/purchase/place-batch.js';
 
-/**
- * Watches one api: a batch with which a script fails must never be sent again unchanged, neither at once nor in the
- * next batch.
- */
+/** Checks that an api never sends a batch again unchanged after a script has failed with it. */
 export class RefusedBatches {
   readonly #fail: (what: string) => void;
-  /** The keys of batches whose purchases have neither been separated nor got a result. */
+  /** Keys of failed batches whose purchases have not been separated yet. */
   readonly #refused = new Set<ReadonlySet<string>>();
 
   constructor(fail: (what: string) => void) {

@@ -34,7 +34,7 @@ export async function reshard(
   const sale = await withFaults(proc, 'mysql', system.repositories, ['find']).find(SALE_ID);
   const forgetSnapshot = withFaults(proc, 'redis', system.cache, ['forget']).forget;
   const order = { actor: 'owner', buckets: (sale?.buckets ?? 1) * times };
-  system.past.repairs++; // counted beforehand, because it may die at any point
+  system.past.repairs++; // before the reshard, which may die at any point
   return (await reshardSale(SALE_ID, order, { ...portsOf(proc, system), forgetSnapshot }, optionsOf(system))).outcome;
 }
 

@@ -9,11 +9,11 @@ export interface SourceOptions {
   readonly invisibleMs: number;
 }
 
-/** Topics whose messages may get lost in the broker, because a re-drive publishes those batches again from Redis. */
+/** Topics whose messages may get lost, because a re-drive publishes their batches again. */
 const WRITER_TOPICS: readonly string[] = [TOPICS.purchase, TOPICS.redrive];
 const REPEAT_MAX_MS = 30_000;
 
-/** The messages of a topic as one process receives them: late, twice, in any order, or not at all. */
+/** Receives the messages of a topic late, twice, in any order, or not at all. */
 export function sourceOf(
   proc: SimulatedProcess,
   system: SimulatedSystem,
@@ -22,7 +22,7 @@ export function sourceOf(
   const source = system.broker.source(topic, group, invisibleMs, 0);
   const take = async (max: number): Promise<Delivery[]> => {
     await system.arrival(topic, group);
-    if (!proc.alive) return []; // it died while it waited
+    if (!proc.alive) return []; // the process died during its wait
     const deliveries = await source.receive(max);
     for (const { body, properties } of deliveries) {
       if (system.faults.happens('message_repeated')) repeat(system, topic, body, properties);

@@ -17,7 +17,7 @@ const RESTART_MAX_MS = 6_000;
 const LEASE_MS = 10_000;
 const KEEPERS = 2;
 
-/** Operators who refund paid orders, keepers who make the refunds, and a provider that may refuse or stay silent. */
+/** Operators and keepers who refund paid orders at a provider that may refuse or stay silent. */
 export class Till {
   readonly #system: SimulatedSystem;
   readonly #rng: Rng;
@@ -26,7 +26,7 @@ export class Till {
   readonly #given = new Map<string, { readonly refundId: string; readonly cents: number }>();
   readonly #refused = new Set<string>();
 
-  /** @param rng a separate one, so that runs without refunds stay the same */
+  /** @param rng separate, so that runs without refunds stay the same */
   constructor(system: SimulatedSystem, rng: Rng) {
     this.#system = system;
     this.#rng = rng;
@@ -68,7 +68,7 @@ export class Till {
     }
   }
 
-  /** The provider reports a payment. */
+  /** Reports a payment as the provider. */
   async #pay(transitions: Pick<OrderTransitions, 'pay'>): Promise<void> {
     const order = this.#rng.pick(this.#system.repositories.allOrders.filter(({ state }) => isUnpaid(state)));
     if (order === undefined) return;
@@ -108,7 +108,7 @@ export class Till {
     keepRunning(job, shape.jobEveryMs, NEVER_ABORTED, { clock: proc.clock, log, metrics }).catch(onBug(this.#system));
   }
 
-  /** One key is one refund, whatever the answer. */
+  /** Gives money back once per key, whatever the answer. */
   #give(cents: number, key: string, refundId: string): RefundOutcome {
     const isNew = !this.#given.has(key) && !this.#refused.has(key);
     if (isNew && this.#rng.chance(0.2)) this.#refused.add(key);

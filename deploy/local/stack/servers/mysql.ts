@@ -49,7 +49,7 @@ async function isMariadbProgram(mysqld: string): Promise<boolean> {
   throw new StackError(`${mysqld} does not print its version; correct SECKILL_MYSQLD.`);
 }
 
-/** Message files. MySQL 8.0 and later has one or the other. */
+/** MySQL 8.0 and later has one of these message files. */
 const MESSAGES = ['english/errmsg.sys', 'messages_to_clients.txt'];
 
 async function prepareMysql(
