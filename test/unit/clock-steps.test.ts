@@ -21,10 +21,7 @@ const turns = async (): Promise<void> => {
   for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-/**
- * Sets the clock of the machine back by an hour in the middle of every wait. Each wait must still last as long as it
- * should [T12]. Some parts have such a test in their own file.
- */
+/** Sets the clock back during a wait, which must still end on time. Some parts have such a test in their own file. */
 describe('a clock that is set back by an hour [T12]', () => {
   it('lets no purchase wait longer in the batcher', async () => {
     const clock = new SteppedClock();
@@ -74,7 +71,7 @@ describe('a clock that is set back by an hour [T12]', () => {
     expect(flags.isSoldOut(home)).to.equal(false);
   });
 
-  it('reads on time for a waiting buyer', async () => {
+  it('lets no waiting buyer wait longer for a read', async () => {
     const clock = new SteppedClock();
     const notifications = new MemoryPurchaseNotifications();
     const purchase = { saleId: '7', userId: 'u', requestId: 'k' };
@@ -116,7 +113,7 @@ describe('a clock that is set back by an hour [T12]', () => {
     expect(hot.busiest()).to.deep.equal([]);
   });
 
-  it('lets buyers through the limits of one process again', async () => {
+  it('lets the limits of one process admit a buyer again on time', async () => {
     const clock = new ManualClock();
     const store = new LocalLimitStore(clock);
     const limits = limitsRules.parse({ purchase: { user: { limit: 1, windowMs: 1000 } } }).purchase;
@@ -144,7 +141,7 @@ describe('a clock that is set back by an hour [T12]', () => {
     expect(bucket.enter(limit)).to.equal(null);
   });
 
-  it('still makes an old answer expire', () => {
+  it('still lets an old answer expire', () => {
     const clock = new ManualClock();
     const cache = new FallbackCache({ rules: () => ({ ttlMs: 1000, factor: 0.5, ttlMinMs: 100 }), clock, max: 10 });
     cache.put('k', { an: 'answer' });

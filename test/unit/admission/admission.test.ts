@@ -44,7 +44,7 @@ describe('admission', () => {
     expect(entry.isOn).to.equal(true);
   });
 
-  it('stops at the first refusal, counts it with its layer, and calls no later layer', () => {
+  it('counts the first refusal under its layer and calls no later layer', () => {
     const entry = entryOf(
       layer('on', null, 'first' as Mode),
       layer('on', NO, 'second' as Mode),
@@ -81,7 +81,7 @@ describe('admission', () => {
     expect(asked).to.have.length(1);
   });
 
-  it('applies only the operator layers to an operator, and counts a dry run', () => {
+  it('applies only operator layers to an operator, and only counts in a dry run', () => {
     const knowing = (mode: Mode): Layer => ({
       ...layer(mode, null),
       operator: (userId) => (userId === 'eve' ? NO : null),

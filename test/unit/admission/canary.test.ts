@@ -26,14 +26,14 @@ describe('the users of a canary', () => {
   const users = Array.from({ length: 100_000 }, (_, index) => `user-${index}`);
   const chosen = (canary: Canary): string[] => users.filter((userId) => judges(canary, userId));
 
-  it('are about the given share, and different users for each canary', () => {
+  it('are about the given share, and differ between canaries', () => {
     const [first, second] = [chosen(canaryOf(1, 7)), chosen(canaryOf(1, 8))];
     for (const share of [first.length, second.length]) expect(share).to.be.within(850, 1150);
     const both = new Set(first);
     expect(second.filter((userId) => both.has(userId)).length, 'in both').to.be.below(50);
   });
 
-  it('are not the users of a switch for a share of the users', () => {
+  it('differ from the users of a switch for the same share', () => {
     const canary = chosen(canaryOf(1));
     const switched = canary.filter((userId) => percentileOf(userId) < 30).length;
     expect(switched / canary.length).to.be.within(0.2, 0.4);
@@ -67,7 +67,7 @@ describe('changes that a share of users cannot try', () => {
     untriable(rulesOf(before), rulesOf(after)).map(({ path }) => path);
   const window = { limit: 5, windowMs: 1000 };
 
-  it('are those that concern addresses, all buyers, a process, or requests other than purchases', () => {
+  it('concern addresses, all buyers, a process, or requests other than purchases', () => {
     const after = {
       lists: { mode: 'on', addresses: { deny: ['192.0.2.1'] } },
       limits: {
@@ -102,7 +102,7 @@ describe('changes that a share of users cannot try', () => {
 });
 
 describe('limits during a canary', () => {
-  it('count each user against the limit that applies to the user, even if requests arrive together', async () => {
+  it("apply each user's own limit, even to requests that arrive together", async () => {
     const clock = new SteppedClock();
     const limitOf = (limit: number) =>
       rulesOf({ limits: { mode: 'on', purchase: { user: { limit, windowMs: 1000 } } } });

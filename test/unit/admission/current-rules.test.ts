@@ -76,7 +76,7 @@ describe('CurrentRules', () => {
     await world.poll();
   });
 
-  it('turns all layers off before the first rules and reads only Redis', async () => {
+  it('reads only Redis, and turns all layers off, before the first rules exist', async () => {
     expect(world.current.isAnyOn).to.equal(false);
     const before = world.repository.reads;
     for (let polls = 0; polls < 30; polls++) {
@@ -109,7 +109,7 @@ describe('CurrentRules', () => {
     expect(late.rules.lists.users.deny).to.deep.equal(['eve']);
   });
 
-  it('refuses bad rules once with the reason, keeps the old rules, and applies later good rules', async () => {
+  it('keeps its rules when new rules are bad, and applies later good rules', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.poll();
     await world.broadcast.announce({ version: 2, rules: { lists: { mode: 'perhaps' }, tomorrow: {} }, canary: null });
@@ -124,7 +124,7 @@ describe('CurrentRules', () => {
     expect(world.denied).to.deep.equal(['bob']);
   });
 
-  it('keeps the last good rules and stays ready when newer rules are unusable, and names their version [S11]', async () => {
+  it('stays ready with the last good rules when newer rules are unusable [S11]', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.poll();
     await world.storeOnly({ ...denying('eve', 'bob'), tomorrow: {} });
@@ -141,7 +141,7 @@ describe('CurrentRules', () => {
     expect(world.current.standing).to.deep.include({ version: 1 }).and.have.nested.property('refused.version', 2);
   });
 
-  it('judges all users by the rules in force when it cannot read their canary, and logs the reason', async () => {
+  it('judges all users by the rules in force when their canary is unreadable', async () => {
     await world.repository.store(denying('eve'), 0, 'ann', { canary: { percent: 1, tomorrow: 1 } });
     const late = world.newCurrent();
     await late.start();
@@ -151,7 +151,7 @@ describe('CurrentRules', () => {
     expect(world.warnings()[0]).to.contain('canary.tomorrow');
   });
 
-  it('is not ready and admits no buyer while a starting process cannot use the newest rules [S11]', async () => {
+  it('admits no buyer in a starting process that cannot use the newest rules [S11]', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.storeOnly({ ...denying('eve'), tomorrow: {} });
     const late = world.newCurrent();
@@ -173,7 +173,7 @@ describe('CurrentRules', () => {
     expect([early.isAnyOn, new RulesLayer(early).modeOf()]).to.deep.equal([true, 'on']);
   });
 
-  it('reports its version once a second and a new version at once, and withdraws the report at the end', async () => {
+  it('reports its version each second, and withdraws the report when it stops', async () => {
     const before = world.reports.written;
     for (let polls = 0; polls < 12; polls++) {
       world.clock.advance(250);
@@ -255,7 +255,7 @@ describe('CurrentRules', () => {
     expect(world.logged.at(-1)).to.equal('info Redis announces new rules again');
   });
 
-  it('keeps the present rules while both servers are down, and logs each outage once', async () => {
+  it('keeps its rules while both servers are down, and logs each outage once', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.poll();
     world.broadcast.down = world.repository.down = true;
@@ -267,7 +267,7 @@ describe('CurrentRules', () => {
     expect(world.warnings()).to.have.length(2);
   });
 
-  it('does not treat a bug as an outage: if a call in the background has a bug, the next run rejects with it', async () => {
+  it('rejects the next run with a bug of a call in the background', async () => {
     const fails = () => Promise.reject(new Bug('it is broken'));
     const ended = (current: CurrentRules) => current.runOnce().then(() => 'done', String);
     const after = async (breakIt: () => void): Promise<string[]> => {
@@ -295,7 +295,7 @@ describe('CurrentRules', () => {
     expect(await looking.catch(String)).to.equal('Bug: it is broken');
   });
 
-  it('reads rules from Redis without delay while MySQL hangs, and calls MySQL only once at a time', async () => {
+  it('reads Redis without delay while MySQL hangs', async () => {
     let answer: () => void = () => undefined;
     let asked = 0;
     const hanging = async () => {

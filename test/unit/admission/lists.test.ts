@@ -41,10 +41,7 @@ function networkOf(text: string, length: number): string {
   return `${start.toString(16).padStart(32, '0').match(/.{4}/g)?.join(':')}/${length}`;
 }
 
-/**
- * The model uses the platform's BlockList, one rule after another. There `::/0` also contains IPv4, so each family has
- * its own list.
- */
+/** The model uses one BlockList of the platform per family, because `::/0` of a BlockList contains IPv4 too. */
 function modelOf(networks: readonly string[]): (text: string) => boolean {
   const lists = { ipv4: new BlockList(), ipv6: new BlockList() };
   const familyOf = (text: string): 'ipv4' | 'ipv6' => (isIPv6(text) ? 'ipv6' : 'ipv4');
@@ -87,7 +84,7 @@ describe('lists', () => {
     );
   });
 
-  it('refuse a user agent that contains a denied text in any case, and prefer allow to deny', () => {
+  it('refuse a user agent with a denied text in any case, unless an allowed text matches', () => {
     const lists = listsOf({ agents: { deny: ['CURL', 'bot'], allow: ['goodbot/'] } });
     const refused = (agent: string): unknown => lists.anonymous(request({ agent }));
     expect(refused('curl/8.5.0')).to.deep.equal(DENIED);

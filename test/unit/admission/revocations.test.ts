@@ -35,7 +35,7 @@ describe('revocations', () => {
   const add = (revocation: NewRevocation): void =>
     void stored.push({ ...revocation, number: stored.length + 1, actor: 'root', atMs: clock.nowMs() });
 
-  it('refuse tokens of a user that were issued before the given time or have no issue time', async () => {
+  it('refuse tokens of a user issued before the given time, or without an issue time', async () => {
     const atMs = clock.nowMs();
     add({ userId: 'ann', issuedBeforeMs: atMs });
     await revocations.start();

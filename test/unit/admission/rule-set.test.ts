@@ -58,7 +58,7 @@ describe('rule set', () => {
     expect(reasons.join()).to.contain('must be an IP address or a network such as 10.0.0.0/8');
   });
 
-  it("describes the expected value in the project's own words, never in those of the library", () => {
+  it("describes the expected value in the project's words, not in those of the library", () => {
     const rules = {
       lists: { mode: 'sometimes', users: 7 },
       limits: 'all',
@@ -181,7 +181,7 @@ describe('rules that need secrets', () => {
       expect(await admin.publish(named('app-1'), 0, 'ann')).to.include({ outcome: 'published', version: 1 });
     });
 
-    it('are refused with an error if another process published them, and the current rules stay', async () => {
+    it('are refused if another process published them, and the current rules stay', async () => {
       const errors: string[] = [];
       let refused = 0;
       const log = { ...silentLog, error: (fields: object) => void errors.push(JSON.stringify(fields)) };

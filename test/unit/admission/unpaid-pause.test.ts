@@ -38,7 +38,7 @@ describe('pause after unpaid orders', () => {
   const check = (userId = 'ann', saleId = '7') => pause.check({ saleId, userId, requestId: 'k1' });
   const leave = (count: number, lastAgoMs = 0): void => void expired.set('ann', { count, lastAgoMs });
 
-  it('doubles with each unpaid order up to its maximum, counted from the end of the last unpaid order', async () => {
+  it('doubles with each unpaid order up to a maximum, and begins when the last order ended', async () => {
     expect(await check()).to.equal(null);
     for (const [count, pauseMs] of [
       [1, 60_000],
@@ -57,7 +57,7 @@ describe('pause after unpaid orders', () => {
     expect(new Set(refusals)).to.deep.equal(new Set(['orders unpaid_pause on']));
   });
 
-  it('makes no query when it is off, for other sales, or if no pause is set', () => {
+  it('makes no query when off, for other sales, or if no pause is set', () => {
     leave(1);
     for (const off of [{}, { ...RULES, mode: 'off' }, { ...RULES, sales: ['1'] }, { mode: 'on' }]) {
       raw = off;
@@ -73,14 +73,14 @@ describe('pause after unpaid orders', () => {
     expect(refusals).to.deep.equal(['orders unpaid_pause dry_run']);
   });
 
-  it('lets a purchase that has an order pass, so that it gets the same answer again', async () => {
+  it('lets a purchase with an order pass, so that the buyer gets the same answer', async () => {
     leave(1);
     rows = [{ userId: 'ann' }];
     expect(await check()).to.equal(null);
     expect(refusals).to.deep.equal([]);
   });
 
-  it('shares one further query between all purchases of a sale that arrive during a query', async () => {
+  it('shares one further query between all purchases that arrive during a query', async () => {
     let open: () => void = () => undefined;
     answer = () => new Promise((resolve) => (open = resolve));
     const first = check('u0');
@@ -94,7 +94,7 @@ describe('pause after unpaid orders', () => {
     expect(queries.map(({ length }) => length)).to.deep.equal([1, 1, 500, 50]);
   });
 
-  it('admits every buyer while MySQL fails or is slow, and makes no query for a second', async () => {
+  it('admits every buyer, without a query for a second, if MySQL fails or is slow', async () => {
     leave(1);
     answer = () => Promise.reject(new OperationalError('mysql', 'down', { retryable: true }));
     expect(await check()).to.equal(null);

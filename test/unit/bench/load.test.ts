@@ -19,7 +19,7 @@ describe('open-loop schedule', () => {
 });
 
 describe('LatencyHistogram', () => {
-  it('counts a stall for every request that was due during it', () => {
+  it('counts a stall for every request that was due during the stall', () => {
     const corrected = new LatencyHistogram();
     const naive = new LatencyHistogram();
     // Sends a request every ms for 1 s. Each is answered within 1 ms, except during a stall of 500 ms in the middle.
@@ -91,7 +91,7 @@ describe('clients on raw sockets', () => {
     expect(accepted).to.equal(0);
   });
 
-  it('sends only due requests, and each once', async () => {
+  it('sends each request once, and only when due', async () => {
     const port = await serve((_req, res) => void res.writeHead(429, { 'Content-Length': 0 }).end());
     const answered: number[] = [];
     const onAnswer = (place: number): void => void answered.push(place);

@@ -35,7 +35,7 @@ describe('the leak check of long runs', () => {
     }));
   };
 
-  it('judges each program separately if it ran for three minutes, and ignores its first minute', () => {
+  it('judges each program that ran for three minutes, without its first minute', () => {
     const started = life('api 1', 10, (share) => (share < 0.1 ? { rssBytes: 10 * MIB, handles: 3 } : {}));
     const short = life('api 2', 2, (share) => ({ rssBytes: share * 1000 * MIB }));
     const verdicts = judgePrograms([...started, ...short]);

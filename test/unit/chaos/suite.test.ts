@@ -38,12 +38,12 @@ describe('chaos suite', () => {
     context.faultEnded();
   };
 
-  it('fails a scenario without a sale unless it declares that', async () => {
+  it('fails a scenario without a sale unless the scenario declares this', async () => {
     const [result] = await resultsOf(scenarioOf({ run, noSale: false }));
     expect(result?.reason).to.equal('the scenario has no sale: no invariant was checked');
   });
 
-  it('is green if the fault was observed and is over, and red with the reason if it throws', async () => {
+  it('is green if the fault was observed and is over, and red if the scenario throws', async () => {
     const [green] = await resultsOf(scenarioOf({ run }));
     expect(green).to.deep.include({ outcome: 'green', reason: null, observations: ['it broke'] });
     const [red] = await resultsOf(scenarioOf({ run: () => Promise.reject(new Error('no')) }));

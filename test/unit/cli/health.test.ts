@@ -66,7 +66,7 @@ describe('seckill health', () => {
     expect(error).to.be.instanceOf(CliError).with.property('message', `no answer from ${nobody} (ECONNREFUSED)`);
   });
 
-  it('asks the address in the settings, or the loopback address if the program listens on 0.0.0.0', async () => {
+  it('asks the configured address, or the loopback address if the program listens on 0.0.0.0', async () => {
     sinon.stub(process, 'env').value({ METRICS_HOST: '0.0.0.0', METRICS_PORT: String(probe.port) });
     await healthCommand().parseAsync(['worker', '--ready'], { from: 'user' });
     expect(lines).to.deep.equal([`The program at ${address} is ready.`]);

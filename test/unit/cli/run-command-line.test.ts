@@ -51,7 +51,7 @@ describe('command failure', () => {
     expect(printed).to.deep.equal([['seckill: an argument is not valid UTF-8: check the argument and your locale.']]);
   });
 
-  it('ignores that a reader of stdout leaves early, and reports any other error of stdout', () => {
+  it('ignores a reader of stdout that leaves early, and reports any other error of stdout', () => {
     const output = new PassThrough();
     ignoreClosedPipe(output);
     output.emit('error', Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));

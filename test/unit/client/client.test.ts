@@ -36,7 +36,7 @@ const pausesMs = (): number[] => api.asked.slice(1).map(({ atMs }, index) => atM
 
 describe('client: buy', () => {
   beforeEach(setUp);
-  it('sends the key, token and quantity, follows the stream, and leaves no connection open', async () => {
+  it('sends the key, token and quantity, and leaves no connection open after the stream', async () => {
     api.next(json(202, PENDING), stream([OPEN, event('pending', PENDING), event('ordered', ORDERED)], 10, 'stays'));
     const result = await buy({ quantity: 2, metadata: { cart: '4' }, queuePass: 'p', purchaseToken: 'q' });
     expect(result).to.deep.equal({ outcome: 'ordered', key: 'k1', orderId: '99', orderState: 'pending_payment' });
@@ -50,7 +50,7 @@ describe('client: buy', () => {
     });
     expect(api.asked[0]?.body).to.deep.equal({ quantity: 2, metadata: { cart: '4' } });
     expect(api.asked[1]?.headers).to.deep.equal({ Accept: 'text/event-stream', Authorization: 'Bearer t1' });
-    expect(api.asked[1]?.signal.aborted, 'the stream is left').to.equal(true);
+    expect(api.asked[1]?.signal.aborted, 'the stream is closed').to.equal(true);
   });
 
   it('honours a patience or pause longer than 2^31 ms', async () => {
@@ -88,7 +88,7 @@ describe('client: buy', () => {
     expect(newKey()).not.to.equal(newKey());
   });
 
-  it('sends nothing and reports no uncertainty if the token is missing or a header is invalid', async () => {
+  it('is refused without a request if the token is missing or a header is invalid', async () => {
     const failing = createClient({
       baseUrl: 'http://api.example',
       token: () => Promise.reject(new Error('signed out')),
@@ -144,7 +144,7 @@ describe('client: buy', () => {
     });
   }
 
-  it('never retries before the API allows it, and spreads the retries of clients that were refused together', async () => {
+  it('waits as long as the API asks, and not exactly as long as other clients', async () => {
     const come: number[] = [];
     for (const chance of [0, 0.5, 0.99]) {
       random.returns(chance);
@@ -179,18 +179,18 @@ describe('client: buy', () => {
     expect(api.asked).to.have.length(3);
   });
 
-  it('is refused at once with the opening time if the sale opens after the patience ends', async () => {
+  it('is refused at once, with the opening time, if the sale opens too late', async () => {
     api.next(refusal('not_open', 600_000));
     expect(await buy()).to.include({ outcome: 'refused', code: 'not_open', retryAfterMs: 600_000 });
     api.next(refusal('not_open', 20_000), json(200, ORDERED));
-    expect(await buy(), 'and waited for within it').to.include({ outcome: 'ordered' });
+    expect(await buy(), 'waits if the sale opens in time').to.include({ outcome: 'ordered' });
   });
 
-  it('accepts a refusal after a lost attempt if the status endpoint knows no purchase for the key', async () => {
+  it('accepts a refusal after a lost attempt if the API knows no purchase for the key', async () => {
     api.next('fails', refusal('sold_out'), refusal('purchase_not_found'));
     expect(await buy()).to.include({ outcome: 'refused', code: 'sold_out' });
     expect(api.whats).to.deep.equal([BUY, BUY, STATUS]);
-    expect(pausesMs()[1], 'time for the lost one to arrive').to.be.at.least(2_000);
+    expect(pausesMs()[1], 'time for the lost request to arrive').to.be.at.least(2_000);
   });
 
   it('follows the purchase and ignores the refusal if the lost attempt has arrived', async () => {
@@ -205,7 +205,7 @@ describe('client: buy', () => {
     expect(performance.now()).to.be.below(30_000);
   });
 
-  it('polls the status again if an overloaded API does not know it, and does not claim that units are held', async () => {
+  it('polls again, without claiming held units, if an overloaded API knows no status', async () => {
     const spared = (): Response => json(200, { requestId: 'k1', saleId: '7', status: 'unknown', degraded: 'L3' });
     api.next('fails', refusal('sold_out'), spared(), spared(), refusal('purchase_not_found'));
     expect(await buy()).to.include({ outcome: 'refused', code: 'sold_out' });
@@ -218,7 +218,7 @@ describe('client: buy', () => {
     api.next(json(200, { hello: 'you' }), json(200, ORDERED));
     expect(await buy()).to.include({ outcome: 'ordered', orderId: '99' });
     api.next(json(200, {}), refusal('sold_out'), refusal('purchase_not_found'));
-    expect(await buy(), 'looked for').to.include({ outcome: 'refused', code: 'sold_out' });
+    expect(await buy(), 'looked up').to.include({ outcome: 'refused', code: 'sold_out' });
   });
 
   it('returns unknown if only temporary refusals follow a lost response', async () => {
@@ -317,7 +317,7 @@ describe('client: following a purchase', () => {
     expect(pausesMs()[0]).to.be.within(70_000, 74_000);
   });
 
-  it('pauses after a poll that returns at once, but not after a poll that was held', async () => {
+  it('pauses after a poll that returns at once, but not after a held poll', async () => {
     api.next(refusal('overloaded')).on(`${STATUS}?wait=25`, () => json(200, api.asked.length > 3 ? paid : PENDING));
     await follow();
     expect(pausesMs()[1]).to.be.within(1_500, 3_100);
@@ -366,7 +366,7 @@ describe('client: tokens', () => {
     expect(api.asked[0]?.headers['Seckill-Lane']).to.equal(String(laneOf('u00000007')));
   });
 
-  it('returns the refusal once if the token stays the same after a 401, and sends no header without a token', async () => {
+  it('returns the refusal if the token stays the same after a 401', async () => {
     client = createClient({ baseUrl: '', token: async () => 'same', fetch: api.fetch });
     api.next(refusal('unauthorized'));
     expect(await ended(client.orders())).to.deep.include({ ok: false, code: 'unauthorized' });
@@ -384,7 +384,7 @@ describe('client: tokens', () => {
   });
 });
 
-describe('client: the other calls', () => {
+describe('client: other calls', () => {
   beforeEach(setUp);
   for (const [what, call] of [
     [`${STATUS}?wait=10`, () => client.status('7', 'k1', { waitSeconds: 10 })],
@@ -408,7 +408,7 @@ describe('client: the other calls', () => {
     });
   }
 
-  it('reads a sale as often as the API asks for, less often after a refusal, and not while the page is hidden', async () => {
+  it('reads a sale as often as the API asks, and not while the page is hidden', async () => {
     const page = Object.assign(new EventTarget(), { visibilityState: 'visible' });
     Object.assign(globalThis, { document: page });
     random.returns(0.5);
@@ -458,7 +458,7 @@ describe('client: the other calls', () => {
     expect(api.whats).to.deep.equal(['GET /v1/orders/..%2Fme%2Forders']);
   });
 
-  it('sends the key of a charge if there is one', async () => {
+  it('sends the key of a charge if the caller gives a key', async () => {
     api.next(json(200, {}), json(200, {}));
     await ended(client.pay('99', { key: 'c1' }));
     await ended(client.pay('99'));
@@ -475,7 +475,7 @@ describe('client: the other calls', () => {
     expect(api.asked.map(({ body }) => body)).to.deep.equal([{ paymentMethod: 'pm_1' }, undefined]);
   });
 
-  it('waits in the queue with its newest ticket until it is admitted, and replaces an expired ticket', async () => {
+  it('waits in the queue with its newest ticket until admitted, and replaces an expired ticket', async () => {
     const waiting = (ticket: string) => json(202, { status: 'waiting', ticket, position: 3, pollAfterMs: 5_000 });
     const admitted = { status: 'admitted', pass: 'p', passEndsAt: '2030-01-01T00:00:00.000Z' };
     api.next(waiting('t1'), waiting('t2'), refusal('ticket_not_found'), waiting('t3'), json(200, admitted));
@@ -493,7 +493,7 @@ describe('client: the other calls', () => {
     expect(places).to.deep.equal(['waiting', 'waiting', 'waiting', 'admitted']);
   });
 
-  it('needs no pass if a sale has no queue, and reports that a sale is over', async () => {
+  it('needs no pass for a sale without a queue, and reports a sale that is over', async () => {
     api.next(json(200, { status: 'no_queue' }), refusal('closed'));
     expect(await ended(client.waitInQueue('7'))).to.deep.include({ ok: true, body: { pass: null, passEndsAt: null } });
     expect(await ended(client.waitInQueue('7'))).to.deep.include({ ok: false, code: 'closed' });

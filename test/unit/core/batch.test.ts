@@ -76,7 +76,7 @@ describe('batch', () => {
     );
   });
 
-  it('with metadata, has a newer version and a fourth value, so that an older program parks the batch', () => {
+  it('has a newer version if it has metadata, so that an older program parks it', () => {
     const [u1, u2] = purchasesOf('u1', 'u2*3');
     const batch = sealed({ purchases: [u1 as Purchase, { ...(u2 as Purchase), metadata: { cart: '42' } }] });
     expect(JSON.parse(batch.body)).to.deep.include({
@@ -89,7 +89,7 @@ describe('batch', () => {
     expect(decodeBatch(batch.body)).to.deep.equal({ outcome: 'decoded', batch });
   });
 
-  it('with trace ids, keeps its version, so that an older program records the same orders', () => {
+  it('keeps its version if it has trace ids, so that an older program records it', () => {
     const [u1, u2] = purchasesOf('u1', 'u2*3');
     const batch = sealed({ purchases: [u1 as Purchase, { ...(u2 as Purchase), traceId: TRACE_ID }] });
     const { traces, ...rest } = JSON.parse(batch.body) as Record<string, unknown>;
@@ -170,7 +170,7 @@ describe('batch', () => {
     }
   });
 
-  it('distinguishes another version from an undecodable body, because a later program may be able to read it [M7]', () => {
+  it('distinguishes a version that a later program can read from an undecodable body [M7]', () => {
     for (const version of [0, 3, '1', null, undefined]) {
       expect(decodeBatch(bodyWith('v', version)).outcome).to.equal('unknown_version');
     }
@@ -201,7 +201,7 @@ describe('batch', () => {
     });
   }
 
-  it('allows each key once, and treats equal request ids of two buyers as two keys [G5]', () => {
+  it('allows each key once, and equal request ids for two buyers [G5]', () => {
     expect(
       decodeBatch(
         bodyWith('purchases', [
@@ -225,7 +225,7 @@ describe('batch', () => {
     expect(decodeBatch(sealed({ purchases: crowd }).body).outcome).to.equal('decoded');
   });
 
-  it('never turns names from outside into object fields', () => {
+  it('never turns names in a message into fields of other objects', () => {
     const body = sealed().body.replace('{', '{"__proto__":{"polluted":1},');
     expect(decodeBatch(body).outcome).to.equal('decoded');
     expect(({} as { polluted?: number }).polluted).to.equal(undefined);

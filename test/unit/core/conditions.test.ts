@@ -32,7 +32,7 @@ describe('conditions', () => {
   const words = (watch: AlertWatch): string[] =>
     seen(watch).map(({ severity, about, text, sinceMs }) => `${severity} ${about} ${text} ${sinceMs - START_MS}`);
 
-  it('is `info` when the problem begins, has the severity of its alert once it has lasted long enough, and ends with the problem', () => {
+  it('begins as `info`, and gets the severity of its alert once it has lasted long enough', () => {
     const watch = watchOf(rule('max(m) > 2', { time: '1m' }));
     published = { m: [series(2)] };
     expect(words(watch)).to.deep.equal([]);
@@ -50,7 +50,7 @@ describe('conditions', () => {
     expect(words(watch), 'the metric is absent').to.deep.equal([]);
   });
 
-  it('reports the worst value for each combination of labels, and names its subject by the last label', () => {
+  it('reports the worst value of each combination of labels, under its last label', () => {
     const summary = `'{{ $labels.topic }} waits for {{ $labels.group }}: {{ $value | printf "%.0f" }}.'`;
     const watch = watchOf(rule('max by (group, topic) (m) > 30', { summary }));
     published = {
@@ -73,7 +73,7 @@ describe('conditions', () => {
     expect(words(watchOf(rule('max(m{state!="outbox"}) > 0')))).to.have.length(1);
   });
 
-  it('divides, or subtracts, two series that have the same labels', () => {
+  it('divides or subtracts two series with the same labels', () => {
     const share = watchOf(rule('max by (server) (used / max) > 0.8'));
     published = {
       used: [series(81, { server: 'a' }), series(81, { server: 'b' }), series(81, { server: 'c' })],
@@ -104,7 +104,7 @@ describe('conditions', () => {
     expect(words(watch)).to.deep.equal([]);
   });
 
-  it('lists each metric once, however often it reads it', () => {
+  it('lists each metric once, even if several rules read it', () => {
     const watch = watchOf(rule('max(m) > 1'), rule('max(m / n) > 1'), rule('max(m - o) > 1'));
     expect(watch.metrics).to.deep.equal(['m', 'n', 'o']);
   });
@@ -129,7 +129,7 @@ describe('conditions', () => {
     expect(readAlertRules(exprs.map((expr) => rule(expr)).join('\n'))).to.deep.equal([]);
   });
 
-  it('merges conditions of several processes with the earliest time and worst severity, and sorts the worst first', () => {
+  it('merges conditions of several processes under the earliest time and the worst severity', () => {
     const one = { key: 'a', name: 'A', about: null, text: 'a' };
     const merged = mergedConditions([
       { ...one, severity: 'info', sinceMs: 5 },

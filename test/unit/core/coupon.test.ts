@@ -67,7 +67,7 @@ describe('coupons', () => {
     expect(discountOf(COUPON, 501)).to.equal(500);
   });
 
-  it('is offered only to its owner, for an order that is large enough, while no other order uses it', () => {
+  it('is offered only to its owner, for a large enough order, while it is free', () => {
     const offers: [Partial<Coupon>, Partial<typeof ORDER>, ReturnType<typeof offerOf>][] = [
       [{}, {}, 500],
       [{}, { userId: 'bob' }, 'not_found'],

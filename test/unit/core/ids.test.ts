@@ -3,7 +3,7 @@ import { compareIds } from '../../../src/core/ids.js';
 import { idBelow, ORDER_ID_MAX } from '../../../src/core/order-id.js';
 
 describe('decimal ids', () => {
-  it('are ordered by value at any length, so that all programs lock sale rows in the same order', () => {
+  it('are ordered by value, so that all programs lock sale rows in the same order', () => {
     const ascending = ['1', '2', '9', '10', '11', '99', '100', '9007199254740992', '9007199254740993', ORDER_ID_MAX];
     expect([...ascending].reverse().sort(compareIds)).to.deep.equal(ascending);
     for (const one of ascending) {

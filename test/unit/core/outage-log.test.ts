@@ -21,7 +21,7 @@ describe('outage log', () => {
   });
   afterEach(() => sinon.restore());
 
-  it('logs the first failure of each kind, whatever its message, and again in the next outage', () => {
+  it('logs the first failure of each kind once per outage', () => {
     const outage = new OutageLog(log, { begins: 'it is away', ends: 'it is back' });
     const [mysql, redis, bug] = [away('mysql'), away('redis'), new TypeError('a bug')];
     for (const error of [mysql, away('mysql', 'batch 7'), redis, bug, mysql]) outage.failed(error);
@@ -32,7 +32,7 @@ describe('outage log', () => {
     expect(ended).to.deep.equal([{ failures: 5 }]);
   });
 
-  it('counts as one outage while successes occur between failures, until nothing fails for the calm time', () => {
+  it('ends an outage only after a calm time without a failure', () => {
     const timers = sinon.useFakeTimers({ toFake: ['performance'] });
     const outage = new OutageLog(log, { begins: 'it is away', ends: 'it is back' }, {}, 10_000);
     for (let nth = 0; nth < 5; nth++) {
@@ -46,7 +46,7 @@ describe('outage log', () => {
     expect(ended).to.deep.equal([{ failures: 5 }]);
   });
 
-  it('logs the first of many failures in a row and their end once, and knows whether the outage lasts', () => {
+  it('logs the start and the end of an outage of many failures once', () => {
     const said: unknown[] = [];
     const log = {
       ...silentLog,

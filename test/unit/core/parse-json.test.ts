@@ -73,7 +73,7 @@ describe('parseJson', () => {
     expect(compared).to.be.greaterThan(5);
   });
 
-  it('refuses half of a surrogate pair in any text or name, escaped or not, but nothing else', () => {
+  it('refuses only half surrogate pairs, escaped or not, in any text or name', () => {
     const escaped = (text: string): string =>
       `"${Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`).join('')}"`;
     fc.assert(

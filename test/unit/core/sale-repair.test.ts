@@ -17,14 +17,14 @@ describe('reason for a repair', () => {
     expect(needOf({ state: 'paused' }, { state: 'closed', epoch: 4 })).to.equal(null);
   });
 
-  it('is reported for a single bucket, and a running repair takes precedence [R5, R2]', () => {
+  it('is reported for a single bucket, unless a repair already runs [R5, R2]', () => {
     expect(needOf({}, { state: null, epoch: 0, sameServer: false })).to.equal('not_loaded');
     expect(needOf({}, { sameServer: false })).to.equal('other_server');
     expect(needOf({}, { epoch: 2 })).to.equal('old_epoch');
     expect(needOf({ sameServer: false }, { state: 'repair' }, { state: null })).to.equal('in_repair');
   });
 
-  it('is null for a draft, which was never loaded or is loading now', () => {
+  it('is null for a draft that was never loaded or is loading', () => {
     expect(repairNeedOf({ state: 'draft', epoch: 1, retiredAtMs: null }, [GONE])).to.equal(null);
   });
 

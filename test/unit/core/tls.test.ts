@@ -52,14 +52,14 @@ describe('tls', () => {
     }
   }
 
-  it('trusts the given authority, presents our certificate, and accepts a host name or an IP address', async () => {
+  it('trusts the given authority for host names and IP addresses, and presents our certificate', async () => {
     const tls = new Tls(NAMES, settings({ ca: ours.cert, pair: client }));
     const asking = { ...server, ca: ours.cert, requestCert: true, rejectUnauthorized: true };
     expect(await connected(asking, tls)).to.equal(null);
     expect(await connected(server, tls, 'localhost')).to.equal(null);
     const named = await makeCertificate({ commonName: 'x', names: ['db.example'] }, ours);
     const byName = new Tls(NAMES, settings({ ca: ours.cert, serverName: 'db.example' }));
-    expect(await connected(named, byName), 'the name that is asked for').to.equal(null);
+    expect(await connected(named, byName), 'the requested name').to.equal(null);
   });
 
   describe('names the reason and the remedy if a connection fails', () => {
@@ -146,7 +146,7 @@ describe('tls', () => {
     });
   });
 
-  it('keeps its context while the files are unchanged or incomplete, and replaces it after a valid change', async () => {
+  it('replaces its context only once both changed files are valid', async () => {
     const next = await makeCertificate({ commonName: 'us next' }, ours);
     let pair = client;
     const tls = new Tls(NAMES, { tlsCa: () => ours.cert, tlsCert: () => pair.cert, tlsKey: () => pair.key });

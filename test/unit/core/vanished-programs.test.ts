@@ -17,7 +17,7 @@ const idsOf = (gone: readonly SeenProgram[], live: readonly SeenProgram[]): stri
   vanishedPrograms(gone, live, NOW_MS).map(({ id }) => id);
 
 describe('programs that vanished', () => {
-  it('are named until a program of their kind starts; each start replaces one of them', () => {
+  it('are named until another program of their kind starts in their place', () => {
     const [one, two] = [seen('one', -9_000, -3_000), seen('two', -9_000, -2_000)];
     const old = seen('old', -9_000, 0);
     expect(idsOf([one, two], [old])).to.deep.equal(['one', 'two']);
@@ -26,7 +26,7 @@ describe('programs that vanished', () => {
     expect(idsOf([one, two], [seen('new', -1_000, 0), seen('newer', -500, 0)])).to.deep.equal([]);
   });
 
-  it('count as replaced by a program that vanished later', () => {
+  it('are not named if the program in their place vanished later', () => {
     expect(idsOf([seen('one', -9_000, -3_000), seen('two', -2_500, -1_000)], [])).to.deep.equal(['two']);
   });
 

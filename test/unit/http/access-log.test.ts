@@ -48,7 +48,7 @@ describe('access log', () => {
     await log.close();
   };
 
-  it('names the caller, the refusal, its time and reason, and the duration of the request', async () => {
+  it('names the caller, the refusal with its time and reason, and the duration', async () => {
     await noteAll(open(), [REFUSED, DONE]);
     const common = { time: new Date(clock.nowMs()).toISOString(), route: 'purchase', request: 'k-1', user: 'alice' };
     expect(lines()).to.deep.equal([
@@ -84,7 +84,7 @@ describe('access log', () => {
     expect(lines()[1]).not.to.have.property('sale');
   });
 
-  it('logs only refusals, a sample, or all up to a maximum per second, and counts the rest', async () => {
+  it('logs only refusals, a sample, or all requests up to a maximum per second', async () => {
     await noteAll(open({ kind: 'refusals' }), [DONE, REFUSED, DONE]);
     expect(lines().map(({ code }) => code)).to.deep.equal(['limit_reached']);
 
@@ -101,7 +101,7 @@ describe('access log', () => {
     expect(skipped).to.equal(3);
   });
 
-  it('drops lines while writing fails, tries again with later lines, and adds the count of dropped lines', async () => {
+  it('drops and counts lines while writing fails, and tries again with later lines', async () => {
     const log = open();
     write = () => Promise.reject(new Error('ENOSPC'));
     await noteAll(log, [DONE, DONE]);

@@ -29,10 +29,7 @@ const PROVIDER = {
   roles: { 'shop-viewers': 'viewer', 'shop-operators': 'operator', 'shop-admins': 'admin' },
 };
 
-/**
- * Returns two tokens of each role: a token signed by us, and a token of an identity provider whose groups become
- * roles.
- */
+/** Returns two tokens of each role: ours, and a token of an identity provider with a group for the role. */
 function tokensOf(who: Who): readonly (string | null)[] {
   if (who === 'nobody') return [null];
   const exp = Math.floor(Date.now() / 1000) + 3600;
@@ -44,7 +41,7 @@ function tokensOf(who: Who): readonly (string | null)[] {
   ];
 }
 
-/** Every service of FakeServices throws and so causes a 500. Any other response shows that no service was called. */
+/** A call of any service causes a 500, so any other response shows that no service was called. */
 describe('access of operators', () => {
   let fake: FakeServices;
   let server: Started;
@@ -80,7 +77,7 @@ describe('access of operators', () => {
     for (const { method, path, access } of operatorRoutes) expect(access, `${method} ${path}`).to.be.oneOf([...ROLES]);
   });
 
-  it('treats both tokens of a role alike, and matches the minimum role of each route in docs/identity.md [S5]', async () => {
+  it('admits the roles that docs/identity.md names for each route, with both kinds of token [S5]', async () => {
     const routesByRow = new Map<string, string[]>();
     for (const route of ROUTES) {
       const answers: string[] = [];
@@ -127,7 +124,7 @@ describe('access of operators', () => {
     expect(asked).to.be.greaterThan(ROUTES.length / 2);
   });
 
-  it('matches a role only as a whole word, names the missing role, and calls no service [S5]', async () => {
+  it('matches a role only as a whole word, and names the missing role [S5]', async () => {
     for (const roles of [['Admin'], ['admins'], ['queue-p0'], ['viewer', 'operator']]) {
       const { body } = await request(server.operatorsUrl)
         .put('/admin/v1/rules')

@@ -155,12 +155,12 @@ describe('purchase with admission layers', () => {
     expect([world.steps, world.counted, world.nonces.asked, world.store.asked]).to.deep.equal([[], [], 0, 0]);
   });
 
-  it('returns 401 if a signature is missing, forged or used, and asks Redis only about a valid signature', async () => {
+  it('returns 401 for a missing, forged or used signature, and asks Redis only about valid signatures', async () => {
     world.set(SIGN);
     const { body: problem } = await buy().expect(401);
     expect(problem).to.include({ code: 'bad_signature', requestId: 'k1', retryable: false });
     expect(problem.detail).to.equal('Requests for this sale must be signed. Sign each request anew.');
-    expect(world.steps, 'before anybody else is asked').to.deep.equal([]);
+    expect(world.steps, 'before any other layer').to.deep.equal([]);
     const headers = signed(PURCHASES, { body: '{"quantity":1}' });
     await buy(headers, '{"quantity":2}').expect(401); // The body differs from the signed body.
     expect([world.nonces.asked, world.fake.entered.length]).to.deep.equal([0, 0]);
@@ -223,7 +223,7 @@ describe('purchase with admission layers', () => {
     await buy({ ...token, ...signed(PURCHASES, { body: '{"quantity":1}' }) }).expect(202);
   });
 
-  it('returns 429 with the remaining pause if the buyer left orders unpaid, before it redeems the purchase token', async () => {
+  it('returns 429 before it redeems the token if the buyer left orders unpaid', async () => {
     world.set(TOKENS);
     const token = { 'seckill-purchase-token': await fetchToken() };
     world.pauseMs = 61_000.5;
@@ -267,7 +267,7 @@ describe('purchase with admission layers', () => {
     expect([world.nonces.asked, world.store.asked]).to.deep.equal([0, 0]);
   });
 
-  it('returns 404 for an unknown sale before it asks a layer, a store or a limit', async () => {
+  it('returns 404 for an unknown sale before any layer, store or limit', async () => {
     world.set({ sign: { ...SIGN.sign, tokens: { mode: 'on' } }, queue: { mode: 'on' } });
     world.addressLimit.isOn = true;
     const anonymous = request(server.url)
@@ -295,7 +295,7 @@ describe('purchase with admission layers', () => {
     expect(world.addressLimit.asked).to.deep.equal(['192.0.2.1 purchase', '192.0.2.1 purchase']);
   });
 
-  it('counts the address of every buyer request, including probes, pages, webhooks and unknown paths', async () => {
+  it('counts the address of every buyer request, even of probes, pages and unknown paths', async () => {
     await server.stop();
     const pages = { find: ({ url }: { url?: string }) => (url === '/s/7' ? {} : undefined) } as unknown as Pages;
     world = new AdmissionWorld({ pages: { buyers: pages, operators: pages } });
@@ -386,7 +386,7 @@ describe('other sale requests with admission layers', () => {
     expect((await ask('get', '/v1/sales/7').expect(404)).body).to.include({ code: 'not_found' });
   });
 
-  it('list the requirements of a purchase in the sale, including tokens and passes of a dry run', async () => {
+  it('show the requirements of a purchase in the sale, even those of a dry run', async () => {
     const { saleId, sku, title, priceCents, currency, limitPerBuyer, paymentWindowMs, opensAtMs, closesAtMs } = saleOf({
       saleId: '7',
     });

@@ -123,7 +123,7 @@ describe('admission before the routes', () => {
     });
   }
 
-  it('notes the answer to a purchase for a canary when the rules judged its user, and no other answer', async () => {
+  it('notes for a canary only answers to purchases whose user the rules judged', async () => {
     admission.buyerVerdict = NO;
     await serve();
     fake.early = 'sold_out';

@@ -5,7 +5,7 @@ import { newLifecycle, problem, send, startPoll } from '../../../src/http/answer
 import { until } from './http-harness.js';
 
 describe('respond', () => {
-  it('sends only the first response if a handler tries to send a second, as after an error', async () => {
+  it('sends only the first of two responses, as after an error', async () => {
     const lifecycle = newLifecycle();
     const thrown: unknown[] = [];
     const server = createServer((req, res) => {
@@ -49,7 +49,7 @@ describe('startPoll', () => {
     server.close();
   });
 
-  it('does not wait for a client that has left, or that arrives while the server drains', async () => {
+  it('does not wait for a client that has left, or while the server drains', async () => {
     const lifecycle = newLifecycle();
     const polled: boolean[] = [];
     const server = createServer((_req, res) => {

@@ -23,7 +23,7 @@ describe('client address', () => {
     expect(addressOf(OURS, '192.0.2.1', '10.0.0.1, 198.51.100.7')).to.equal('192.0.2.1');
   });
 
-  it('is the address that the first of our proxies saw; addresses further left are ignored [S5]', () => {
+  it('is the address that the first of our proxies saw, not an address further left [S5]', () => {
     expect(addressOf(OURS, '10.0.0.1', '198.51.100.7')).to.equal('198.51.100.7');
     expect(addressOf(OURS, '10.0.0.1', '203.0.113.9, 198.51.100.7')).to.equal('198.51.100.7');
     expect(addressOf(OURS, '10.0.0.1', '203.0.113.9,198.51.100.7,10.0.0.2 , 2001:db8::5')).to.equal('198.51.100.7');

@@ -143,7 +143,7 @@ describe('console data', () => {
       ]);
     });
 
-    it('returns at most an hour, in whole seconds, and says where reading ended early', async () => {
+    it('returns at most an hour, and says where reading ended early', async () => {
       readToMs = NOW_MS - HOUR_MS;
       await serve({ saleSeconds: seconds() });
       const { body } = await get('/sales/7/seconds?from=2030-01-01T09:00:00.900Z&to=2030-01-01T12:00:00Z').expect(200);
@@ -168,7 +168,7 @@ describe('console data', () => {
       ]);
     });
 
-    it('returns null, not 0, for a value that may have been counted with other sales', async () => {
+    it('returns null, not 0, for a value that may belong to other sales too', async () => {
       landed = new Map([[NOW_MS - 9000, 400]]);
       heard = new Map([
         [NOW_MS - 9000, null],
@@ -234,7 +234,7 @@ describe('console data', () => {
       expect((await post('/sales/7/repair', {}, ['viewer']).expect(403)).body.code).to.equal('role_needed');
     });
 
-    it('maps each other result to its status', async () => {
+    it('maps each other outcome to its status', async () => {
       let outcome: Exclude<OrderedRepair['outcome'], 'repaired'> = 'busy';
       await serve({ repair: async () => ({ outcome }) });
       const rows = [

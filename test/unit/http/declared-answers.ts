@@ -16,10 +16,7 @@ const OUTSIDE: ReadonlySet<string> = new Set(['method_not_allowed', 'bad_request
 /** Ports of the checked servers. Other tests of this process serve invented responses. */
 const ports = new Map<number, Listener>();
 
-/**
- * Checks every response of the server at this port against the document of its route.
- * @returns a function that ends the check
- */
+/** Checks every response at this port against the document of its route. @returns a function that ends the check */
 export function checkAnswersOf(port: number, listener: Listener): () => void {
   ports.set(port, listener);
   return () => ports.delete(port);

@@ -113,7 +113,7 @@ describe('degradation before the routes', () => {
   });
 
   for (const endpoint of READS) {
-    it(`${endpoint}: returns the previous answer with its age at level 1 and does not read`, async () => {
+    it(`${endpoint}: returns the previous answer with its age at level 1, without a read`, async () => {
       const { body: full } = await get(endpoint).expect(200);
       world.switch(endpoint, 'L1');
       await get(endpoint).expect(200);
@@ -132,7 +132,7 @@ describe('degradation before the routes', () => {
       expect(world.fake.counted.at(-1)).to.match(/ stale$/);
     });
 
-    it(`${endpoint}: serves the last answer if its source fails, or 503 with Retry-After if there is none`, async () => {
+    it(`${endpoint}: serves the last answer if its source fails, or 503 if it has no answer`, async () => {
       await get(endpoint).expect(200);
       world.out = endpoint === 'order' ? 'mysql' : 'redis';
       const { body } = await get(endpoint).expect(200);
@@ -142,7 +142,7 @@ describe('degradation before the routes', () => {
       expect(problem.code).to.equal('unavailable');
     });
 
-    it(`${endpoint}: does not call its source while the breaker is open, and claims nothing it does not know`, async () => {
+    it(`${endpoint}: calls no source and returns "unknown" while the breaker is open`, async () => {
       world.rules = degradeRules.parse({ mode: 'on', asked: { redis: { [endpoint]: 'L1' } } });
       world.open = ['redis'];
       const { body } = await get(endpoint).expect(200);
@@ -180,7 +180,7 @@ describe('degradation before the routes', () => {
     });
   });
 
-  it('returns 204 for a sale page at level 4 and 503 degraded with Retry-After for others, and reads nothing', async () => {
+  it('returns 204 for a sale page and 503 for all other requests at level 4', async () => {
     world.switch('sale', 'L4');
     expect((await get('sale').expect(204)).text).to.equal('');
     for (const endpoint of ['status', 'order'] as const) {
@@ -236,7 +236,7 @@ describe('degradation before the routes', () => {
     }
   });
 
-  it('applies a switch for a share to the same users each time, or to the addresses of anonymous callers', async () => {
+  it('applies a partial switch to the same users, or the same anonymous addresses, each time', async () => {
     world.switch('order', 'L4', 50);
     const statusOf = async (user: string): Promise<number> => (await get('order', user)).status;
     const users = Array.from({ length: 20 }, (_, i) => `user-${i}`);
@@ -248,7 +248,7 @@ describe('degradation before the routes', () => {
     expect(new Set(pages).size, 'all come from one address').to.equal(1);
   });
 
-  it('returns 503 degraded with Retry-After to POST purchases at level 4, and starts nothing', async () => {
+  it('returns 503 degraded with Retry-After to POST purchases at level 4', async () => {
     const own = await startServer(world.fake);
     try {
       const buy = (): request.Test =>

@@ -17,9 +17,7 @@ describe('event stream behind compression middleware', () => {
     await once(server, 'close');
   });
 
-  /**
-   * @param wrap how the middleware changes a response. @returns the text that the client has once it contains the event
-   */
+  /** @param wrap the middleware. @returns the text that the client has once the text contains the event */
   async function firstEvent(wrap: (res: ServerResponse) => void): Promise<string> {
     server = createServer((req, res) => {
       wrap(res);

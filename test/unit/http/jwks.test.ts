@@ -82,7 +82,7 @@ describe('identity providers', () => {
   const ask = (auth: Authenticator, token: string): unknown => auth.authenticate(`Bearer ${token}`);
 
   for (const algorithm of ['RS256', 'ES256', 'EdDSA'] as const) {
-    it(`${algorithm}: names the user at once if the key is known, and refuses a modified token`, async () => {
+    it(`${algorithm}: names the user if the key is known, and refuses a modified token`, async () => {
       const { auth } = await open();
       expect(ask(auth, tokenOf(algorithm))).to.deep.include({ userId: 'auth0|507f', roles: [] });
       const token = tokenOf(algorithm);
@@ -112,7 +112,7 @@ describe('identity providers', () => {
     expect(ask(auth, tokenOf('EdDSA', {}, 'RS256-1'))).to.be.oneOf(['unknown_key', 'bad_signature']);
   });
 
-  it('find a new key when the first token names it, and refuse tokens of a removed key', async () => {
+  it('find a new key with the first token that names it, and refuse removed keys', async () => {
     const { auth } = await open();
     const next = generateKeyPairSync('ed25519');
     const old = tokenOf('EdDSA');
@@ -128,7 +128,7 @@ describe('identity providers', () => {
     expect(ask(auth, old), 'remembered, and its key is gone').to.equal('unknown_key');
   });
 
-  it('find a new key although our own public key matches any key id, and accept our own tokens', async () => {
+  it('find a new key even if our own public key matches every key id', async () => {
     const { all } = await open();
     const own = generateKeyPairSync('ed25519');
     const pem = own.publicKey.export({ type: 'spki', format: 'pem' }) as string;
@@ -136,7 +136,7 @@ describe('identity providers', () => {
     const auth = issuersAuth(all, { nowMs: () => clock.nowMs() }, ours);
     const next = generateKeyPairSync('ed25519');
     const ofOurs = tokenOf('EdDSA', { iss: undefined, sub: 'ann' }, 'EdDSA-2', own.privateKey);
-    expect(ask(auth, ofOurs), 'it begins as those of the new key will').to.deep.include({ userId: 'ann' });
+    expect(ask(auth, ofOurs), 'it has the header of the new key').to.deep.include({ userId: 'ann' });
     expect(ask(auth, tokenOf('EdDSA', { iss: undefined }, 'EdDSA-2', next.privateKey))).to.equal('bad_signature');
     provider.keys = [jwkOf(next.publicKey, 'EdDSA-2')];
     clock.advance(PAUSE_MS);
@@ -158,7 +158,7 @@ describe('identity providers', () => {
     expect(await ask(auth, tokenOf('EdDSA', { sub: 'other' }))).to.equal('unknown_key');
   });
 
-  it('are asked once in five seconds if tokens name invented key ids', async () => {
+  it('are asked at most once in five seconds about invented key ids', async () => {
     const { auth } = await open();
     clock.advance(PAUSE_MS);
     const before = provider.asked;
@@ -249,7 +249,7 @@ describe('identity providers', () => {
       }
     });
 
-    it('accept a token without kid from any key, and a token with kid only from the key with that id', async () => {
+    it('accept a token with a kid only from that key, and other tokens from every key', async () => {
       const { auth } = await open();
       expect(await ask(auth, namelessToken('EdDSA'))).to.deep.include(isAnn);
       provider.keys = [nameless(KEYS.EdDSA.publicKey)];
@@ -295,7 +295,7 @@ describe('identity providers', () => {
     });
   });
 
-  it('turn group names into roles only by the table, so that a group named admin gets no role', async () => {
+  it('turn group names into roles only by the table, even if a group is named admin', async () => {
     const table = { 'Shop Admins': 'admin', ops: 'operator' };
     const { auth } = await open({ rolesClaim: 'realm_access.roles', roles: table });
     const rolesOf = async (roles: unknown): Promise<unknown> => {

@@ -61,7 +61,7 @@ describe('two listeners of an API', () => {
     await request(urlOf('operators')).get('/readyz').expect(200);
   });
 
-  it('on /readyz for buyers, give Prometheus a page that it can read only while the api is ready', async () => {
+  it('let Prometheus read /readyz for buyers only while the api is ready', async () => {
     let isReady = true;
     const { url } = await serve({ isReady: async () => isReady });
     const readyz = (): request.Test => request(url).get('/readyz').set('Accept', ACCEPTED_BY_PROMETHEUS);
@@ -98,7 +98,7 @@ describe('two listeners of an API', () => {
     expect(text).to.equal('up 1\n');
   });
 
-  it('return 421 to a request for another host on the ports of operators, worker and keeper, for any path', async () => {
+  it('return 421 to requests for another host on the ports of operators, worker and keeper', async () => {
     const { url, operatorsUrl } = await serve();
     const probe = await startProbeServer(
       {
@@ -131,7 +131,7 @@ describe('two listeners of an API', () => {
     }
   });
 
-  it('limit operator requests per address and second, then return 429, and serve other addresses', async () => {
+  it('return 429 to an operator address beyond its limit, and serve other addresses', async () => {
     const clock = new ManualClock();
     let address = '192.0.2.1';
     const { operatorsUrl, url } = await serve({ clock, addressOf: () => address }, 3);

@@ -37,7 +37,7 @@ describe('HTTP metrics', () => {
     expect(page).to.include('seckill_http_answer_seconds_count{route="purchase",class="ok"} 0');
   });
 
-  it('give durations as a Prometheus histogram: buckets are cumulative, and a value at a bound belongs below it', async () => {
+  it('give durations as a cumulative Prometheus histogram with inclusive upper bounds', async () => {
     registry.setDefaultLabels({ program: 'api' });
     const metrics = createHttpMetrics(registry);
     const ok = metrics.took('purchase', 'ok');
@@ -94,7 +94,7 @@ describe('responses by sale', () => {
     ]);
   });
 
-  it('return new counts once, even if Prometheus scrapes too, and count no invented sale', async () => {
+  it('return new counts once, even if Prometheus scrapes too', async () => {
     const taken = (): unknown => {
       const { sales, others } = answers.takeNew();
       expect(others).to.equal(0);
@@ -109,16 +109,16 @@ describe('responses by sale', () => {
     answers.count('7', 'sold_out');
     answers.count('8', 'accepted');
     expect(taken()).to.deep.equal({ 7: { sold_out: 2 }, 8: { accepted: 1 } });
-    expect(await series(), 'and the series has all').to.include('{sale="7",code="sold_out"} 4');
+    expect(await series(), 'the series has all answers').to.include('{sale="7",code="sold_out"} 4');
   });
 
-  it("cover twenty sales, and give the place of a quiet sale to a new sale, which ends the quiet sale's series", async () => {
+  it('cover twenty sales, and give the place of a quiet sale to a new sale', async () => {
     for (let sale = 1; sale <= 25; sale++) answers.count(String(sale), 'accepted');
     expect(await series()).to.have.length(21);
     expect(await series()).to.include('{sale="other",code="accepted"} 5');
     answers.count('made-up-1', 'not_found');
     const { sales, others } = answers.takeNew();
-    expect([sales.size, others], 'five had no place; nobody sells the made-up one').to.deep.equal([20, 5]);
+    expect([sales.size, others], 'five sales have no place').to.deep.equal([20, 5]);
     expect(answers.takeNew()).to.deep.equal({ sales: new Map(), others: 0 });
     answers.count('1', 'accepted');
     nowMs = 5 * 60_000;
@@ -142,7 +142,7 @@ describe('response history', () => {
   const NONE: AnswersOfSecond = { sales: new Map(), others: 0 };
   const one = (times: number): AnswersOfSecond => ({ sales: new Map([['7', { accepted: times }]]), others: 0 });
 
-  it('stores each second once it is over, and nothing for a second without buyers', async () => {
+  it('stores each second with a buyer once the second is over', async () => {
     const clock = new ManualClock(Date.UTC(2030, 0, 1) + 400);
     const startMs = Date.UTC(2030, 0, 1);
     const stop = new AbortController();
@@ -163,7 +163,7 @@ describe('response history', () => {
     ]);
   });
 
-  it('loses only the seconds in which a bug occurs, and logs the bug now and then', async () => {
+  it('loses only the seconds in which a bug occurs, and logs the bug', async () => {
     const clock = new ManualClock(Date.UTC(2030, 0, 1));
     const stop = new AbortController();
     const logged: unknown[] = [];
@@ -182,7 +182,7 @@ describe('response history', () => {
     expect(logged, 'twelve in twelve seconds').to.deep.equal([line, line]);
   });
 
-  it('loses a second that Redis refused, stores the next, and at the end stores the unfinished second', async () => {
+  it('loses only a second that Redis refused, and stores the unfinished second at the end', async () => {
     const clock = new ManualClock(Date.UTC(2030, 0, 1));
     const stop = new AbortController();
     const history = new MemoryAnswerHistory(clock);

@@ -70,7 +70,7 @@ for (const listener of ['buyers', 'operators'] as const) {
       }
     });
 
-    it('has one operation per route with a unique id, a summary, a described tag and its token rules', () => {
+    it('has one operation per route with id, summary, described tag and token rules', () => {
       expect(operations.map(({ method, path }) => `${method} ${path}`)).to.have.members(
         routes.map(({ method, path }) => `${method} ${path}`),
       );
@@ -112,7 +112,7 @@ for (const listener of ['buyers', 'operators'] as const) {
       }
     });
 
-    it('names, explains and shows every problem of a route, with Retry-After if a client may retry', () => {
+    it('describes every problem of a route, with Retry-After if a client may retry', () => {
       for (const route of routes) {
         const { responses } = document.paths[route.path]?.[route.method] as unknown as Operation;
         for (const code of route.codes) {
@@ -133,10 +133,10 @@ describe('openapi', () => {
     const documented = new Set(ROUTES.flatMap(({ codes }) => codes));
     const outside = ['route_not_found', 'method_not_allowed', 'request_timeout', 'headers_too_large'];
     const left = (Object.keys(PROBLEMS) as ProblemCode[]).filter((code) => !documented.has(code));
-    expect(left, 'these concern no route').to.have.members(outside);
+    expect(left, 'these codes concern no route').to.have.members(outside);
   });
 
-  it('describes the body of a purchase as the hot path reads it without a schema', () => {
+  it('describes the body of a purchase exactly as the hot path reads it', () => {
     const schema = purchase.body?.schema;
     const body = fc.oneof(
       fc.record({

@@ -50,7 +50,7 @@ describe('orders and payments over HTTP', () => {
         .set({ authorization: bearer(), ...headers })
         .send(body);
 
-    it('returns 200 with the paid order to the buyer of the token, with or without a key', async () => {
+    it('returns 200 with the paid order to its buyer, with or without a key', async () => {
       const url = await paying({ outcome: 'paid', order: PAID });
       const { body } = await pay(url).expect(200);
       expect(body).to.deep.include({ orderId: '99', state: 'paid', paidAt: '2030-01-01T00:00:00.001Z' });
@@ -64,7 +64,7 @@ describe('orders and payments over HTTP', () => {
       expect(fake.counted).to.deep.equal(['order paid', 'order paid']);
     });
 
-    it('passes a coupon on, in capital letters, and returns 409 with the reason if it is refused', async () => {
+    it('passes on a coupon in capital letters, and returns 409 with the reason of a refusal', async () => {
       const url = await paying({ outcome: 'coupon_refused', why: 'in_use' });
       const { body } = await pay(url, { coupon: '7kq2mzp4wx' }).expect(409);
       expect(body).to.include({ code: 'coupon_refused', detail: 'Another payment is using the coupon.' });
@@ -79,7 +79,7 @@ describe('orders and payments over HTTP', () => {
       expect(fake.counted).to.deep.equal(['order action_needed']);
     });
 
-    it('returns 400 and does not call the payment service if the body is not JSON or the payment method is invalid', async () => {
+    it('returns 400 without a payment if the body or the payment method is invalid', async () => {
       const url = await paying({ outcome: 'paid', order: PAID });
       for (const body of ['{', '{"paymentMethod":"4242 4242 4242 4242"}', '{"paymentMethod":7}']) {
         await pay(url, body, { 'content-type': 'application/json' }).expect(400);
@@ -111,7 +111,7 @@ describe('orders and payments over HTTP', () => {
       });
     }
 
-    it('does not reach the payment service if the token is missing, or the order id or key is malformed [S4, S6]', async () => {
+    it('does not reach the payment service without a token or with a malformed id or key [S4, S6]', async () => {
       const url = await paying({ outcome: 'not_found' });
       await request(url).post(path).expect(401).expect('www-authenticate', 'Bearer');
       await request(url).post('/v1/orders/9x/pay').set('authorization', bearer()).expect(400);
@@ -145,7 +145,7 @@ describe('orders and payments over HTTP', () => {
       expect(body).to.include({ orderId: '99', state: 'cancelled', paidAt: null });
     });
 
-    it('returns 409 wrong_state for a paid order, 404 for a foreign or absent order and 401 without a token', async () => {
+    it('returns 409 for a paid order, 404 for a foreign order and 401 without a token', async () => {
       const url = await cancelling({ outcome: 'wrong_state', order: PAID });
       const { body } = await request(url).post(path).set('authorization', bearer()).expect(409);
       expect(body).to.include({ code: 'wrong_state', detail: 'Cannot cancel an order that is paid.' });
@@ -238,7 +238,7 @@ describe('orders and payments over HTTP', () => {
       expect(fake.counted).to.deep.equal(['payment paid', 'payment refund_due']);
     });
 
-    it('returns 401 and records nothing if a message is unsigned, wrongly signed, stale or changed', async () => {
+    it('returns 401 and records nothing if the signature of a message is missing, wrong or stale', async () => {
       const url = await listen();
       const body = JSON.stringify(event);
       await request(url).post(path).set('content-type', 'application/json').send(body).expect(401);
@@ -375,7 +375,7 @@ describe('orders and payments over HTTP', () => {
       );
     });
 
-    it('returns 422 and records nothing for a payment in the other mode, and logs real money as an error', async () => {
+    it('returns 422 and records nothing for a payment in the other mode', async () => {
       const logged: string[] = [];
       const noted = (level: string) => (fields: object) => void logged.push(`${level} ${JSON.stringify(fields)}`);
       const log = { ...silentLog, error: noted('error'), warn: noted('warn') };
@@ -406,7 +406,7 @@ describe('orders and payments over HTTP', () => {
       expect(reported).to.deep.equal([]);
     });
 
-    it('asks the provider about a change, and opens a case for an operator if a refund fails', async () => {
+    it('asks the provider about a change, and opens a case if a refund fails', async () => {
       const errors: unknown[] = [];
       const log = { ...silentLog, error: (...said: unknown[]) => void errors.push(said) };
       const { STRIPE_WEBHOOK } = await loadStripe();
@@ -422,7 +422,7 @@ describe('orders and payments over HTTP', () => {
       expect(found()).to.deep.equal(['refund_failed re_1 99 open']);
       const ofAnother = about('refund.failed', { id: 're_2', status: 'failed', payment_intent: 'pi_2' });
       expect((await post(url, ofAnother).expect(200)).body).to.deep.equal({ outcome: 'ignored' });
-      expect(errors, 'nobody is to pay it here').to.have.length(1);
+      expect(errors, 'no payment is recorded here').to.have.length(1);
     });
 
     describe('unexpected money [P3]', () => {
@@ -435,7 +435,7 @@ describe('orders and payments over HTTP', () => {
         };
       };
 
-      it('opens a case for a payment refunded in the dashboard, and none for our own refund or a foreign payment', async () => {
+      it('opens a case for a refund in the dashboard, but not for our own refund', async () => {
         const tell = await stripe();
         const charge = { id: 'ch_1', payment_intent: 'pi_1', amount_refunded: 500, currency: 'eur' };
         for (let i = 0; i < 2; i++) expect(await tell('charge.refunded', charge)).to.equal('noted');
@@ -459,7 +459,7 @@ describe('orders and payments over HTTP', () => {
         expect(found()).to.deep.equal([]);
       });
 
-      it('moves the order of a failed refund and of a dispute, each found by its own id', async () => {
+      it('moves the order that a failed refund or a dispute names', async () => {
         const tell = await stripe();
         const refund = { id: 're_1', status: 'failed', payment_intent: 'pi_1', failure_reason: 'closed' };
         await tell('refund.failed', { ...refund, metadata: { refund: '77' } });
@@ -494,7 +494,7 @@ describe('orders and payments over HTTP', () => {
         expect(found()).to.deep.equal(['disputed du_1 99 closed']);
       });
 
-      it('opens a case for a report in our own format too', async () => {
+      it('opens a case for a report in our own format', async () => {
         const url = await listen();
         const money = { ...payment, live: true };
         const tell = async (said: object) => (await post(url, JSON.stringify(said)).expect(200)).body as object;
@@ -518,7 +518,7 @@ describe('orders and payments over HTTP', () => {
       await request(url).post(path).set('content-type', 'text/plain').send('{}').expect(415);
     });
 
-    it('returns 404 for an unknown order, 409 for a payment of another order, and 503 to request a retry while MySQL is down', async () => {
+    it('returns 404 for an unknown order, 409 for a wrong payment, and 503 without MySQL', async () => {
       const url = await listen();
       outcome = 'not_found';
       expect((await post(url, JSON.stringify(event)).expect(404)).body).to.include({ code: 'order_not_found' });

@@ -34,7 +34,7 @@ describe('pages', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('serve one shell for every sale, which caches may show while they revalidate it', async () => {
+  it('serve one shell for every sale, which caches may show while they revalidate the shell', async () => {
     for (const saleId of ['7', '123456789']) {
       const { text, headers } = await request(server.url).get(`/s/${saleId}?from=mail`).expect(200);
       expect(text).to.equal(SHELL);
@@ -45,7 +45,7 @@ describe('pages', () => {
     expect(fake.counted).to.include('page 200');
   });
 
-  it('return 304 to a client with the same tag, which is the same at every API', async () => {
+  it('return 304 to a client with the current tag, which is the same at every API', async () => {
     const { headers } = await request(server.url).get('/s/7').expect(200);
     const again = await request(server.url).get('/s/7').set('if-none-match', String(headers.etag)).expect(304);
     expect(again.text).to.equal('');
@@ -101,7 +101,7 @@ describe('pages', () => {
     await request(server.url).post('/s/7').expect(404);
   });
 
-  it('may be framed only by the origins of the shop, and contain the shop name and sign-in address', async () => {
+  it('may be framed only by the shop, and contain the shop name and sign-in address', async () => {
     const metas = '<meta name="shop" content="" /><meta name="sign-in" content="" />';
     writeFileSync(join(folder, 'buyer/index.html'), SHELL + metas);
     const shown = async (shop?: Shop): Promise<{ policy: string; html: string }> => {

@@ -91,7 +91,7 @@ describe('problem', () => {
     for (const row of temporary) expect(row.retryAfterMs).to.be.a('number');
   });
 
-  it('has a null requestId without a request, and lets given fields replace fields of the row', () => {
+  it('has a null requestId without a request, and prefers given fields to its row', () => {
     const errors = [{ field: 'stock', message: 'must be a whole number' }];
     expect(problemOf('bad_request', { detail: 'So.', errors })).to.deep.include({
       requestId: null,

@@ -63,7 +63,7 @@ describe('POST purchases', () => {
     expect(fake.bySale).to.deep.equal(['7 accepted']);
   });
 
-  it('passes metadata unchanged, and treats an empty object as none', async () => {
+  it('passes metadata unchanged, and treats an empty object as no metadata', async () => {
     expect((await ask({ body: '{"quantity":2,"metadata":{"cart":"42"}}' })).status).to.equal(202);
     expect((await ask({ body: '{"metadata":{}}' })).status).to.equal(202);
     expect(fake.entered.map(({ quantity, metadata }) => [quantity, metadata])).to.deep.equal([
@@ -148,7 +148,7 @@ describe('POST purchases', () => {
     });
   });
 
-  it('returns no final answer if an ordered request is repeated but MySQL has lost its row', async () => {
+  it('returns no final answer to a repeated ordered request whose row MySQL has lost', async () => {
     const entry = { state: 'ordered', orderId: '99', quantity: 1 } as const;
     fake.enter = () => Promise.resolve({ outcome: 'replayed', entry });
     fake.status = { status: 'pending' };
@@ -158,7 +158,7 @@ describe('POST purchases', () => {
   });
 
   for (const snapshot of ['ready', 'announced'] as const) {
-    it(`returns the opening time of a sale that is ${snapshot}, and for some buyers a Retry-After up to two seconds later`, async () => {
+    it(`returns the opening time of a sale that is ${snapshot}, with a spread Retry-After`, async () => {
       const opensAtMs = 3_600_000;
       fake.nowMs = () => 0;
       fake.snapshot = { snapshot, sale: saleOf({ saleId: '7', opensAtMs }) };
@@ -195,7 +195,7 @@ describe('POST purchases', () => {
     }
   });
 
-  it('returns 200 with the outcome of a released request, or 503 while MySQL has no row of it', async () => {
+  it('returns 200 with the outcome of a released request, or 503 without its row', async () => {
     const entry = { state: 'released', orderId: '99', quantity: 1 } as const;
     fake.enter = () => Promise.resolve({ outcome: 'replayed', entry });
     fake.status = { status: 'ordered', orderId: '99', orderState: 'expired' };
@@ -220,7 +220,7 @@ describe('POST purchases', () => {
     expect(fake.entered.map(({ quantity }) => quantity)).to.deep.equal([1, 1, 1, 1]);
   });
 
-  it('returns 400 and does not call the gate if the body is not a quantity [S4, S6]', async () => {
+  it('returns 400 and skips the gate if the body is not a quantity [S4, S6]', async () => {
     const bodies = ['nonsense', 'null', '[]', '7', '"x"', '{"quantity":1', '\u0000', '{"quantity":1}\u0000'];
     for (const quantity of ['0', '-1', '1.5', '1001', '"1"', 'null', '1e9', 'true', '[1]']) {
       bodies.push(`{"quantity":${quantity}}`);
@@ -270,7 +270,7 @@ describe('POST purchases', () => {
     expect(fake.entered).to.deep.equal([]);
   });
 
-  it('returns 400 and closes the connection if a header contains NUL or a bare line feed [S6]', async () => {
+  it('returns 400 and closes the connection on NUL or a bare line feed in a header [S6]', async () => {
     for (const key of ['Idempotency-Key: a\0b', 'Idempotency-Key: a\rb']) {
       const client = await RawClient.to(server.port);
       const answer = await client.say(rawPurchase('', key)).answer();
@@ -356,7 +356,7 @@ describe('POST purchases', () => {
     client.socket.destroy();
   });
 
-  it('returns 401 with a challenge and skips the gate if the token is missing or bad [S5]', async () => {
+  it('returns 401 with a challenge and skips the gate without a valid token [S5]', async () => {
     const missing = await ask({ headers: { authorization: '' } });
     expect([missing.status, missing.headers.get('www-authenticate')]).to.deep.equal([401, 'Bearer']);
     for (const authorization of ['Bearer', 'Bearer x.y.z', 'Basic dTpw', `${bearer()}x`, 'Bearer '.repeat(40)]) {
@@ -458,7 +458,7 @@ describe('POST purchases', () => {
     expect(fake.bugs).to.deep.equal([]);
   });
 
-  it('returns 503 unavailable with the dependency, and reports no bug, while a server is down', async () => {
+  it('returns 503 with the dependency, and reports no bug, while a server is down', async () => {
     fake.enter = () =>
       Promise.reject(new OperationalError('redis', 'connection refused at 10.0.0.7', { retryable: true }));
     const { status, headers, body } = await ask();

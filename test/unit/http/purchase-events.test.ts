@@ -106,7 +106,7 @@ describe('purchase event stream over HTTP', () => {
     expect(closed).to.equal(1);
   });
 
-  it("follows the purchase of the token's buyer from the last seen event, and ignores a malformed Last-Event-ID", async () => {
+  it('follows a purchase from the last seen event, and ignores a malformed Last-Event-ID', async () => {
     await serve();
     for (const lastEventId of [undefined, 'ordered', 'toString']) await listen(lastEventId);
     expect(asked.map(({ userId, saleId, requestId, seen }) => [userId, saleId, requestId, seen])).to.deep.equal([
@@ -128,13 +128,13 @@ describe('purchase event stream over HTTP', () => {
     });
   }
 
-  it('returns 204, which ends an EventSource, if the client has seen the last event', async () => {
+  it('returns 204 to end an EventSource whose client has seen the last event', async () => {
     await serve('ended');
     const { text } = await request(server.url).get(PATH).set('authorization', bearer()).expect(204);
     expect(text).to.equal('');
   });
 
-  it('returns 401 without a token and 400 for a malformed address, and follows no purchase [S4]', async () => {
+  it('returns 401 without a token and 400 for a malformed address [S4]', async () => {
     await serve();
     await request(server.url).get(PATH).expect(401);
     await request(server.url).get('/v1/sales/x/purchases/k1/events').set('authorization', bearer()).expect(400);
@@ -200,7 +200,7 @@ describe('event-stream', () => {
     return { res, req };
   }
 
-  it('disconnects a client that reads nothing at the next heartbeat, and buffers nothing for it [S7]', async () => {
+  it('disconnects a client at the next heartbeat if the client reads nothing [S7]', async () => {
     const { res, req } = slowResponse();
     const stream = new EventStream(
       req,

@@ -71,7 +71,7 @@ describe('queue and purchase tokens over HTTP', () => {
   const fetchToken = (path = '/v1/sales/7/purchase-token'): request.Test =>
     request(app).post(path).set('authorization', bearer('u1'));
 
-  it('returns 202 with ticket, place, estimate and Location while waiting, and passes roles on', async () => {
+  it('returns 202 with ticket, place, estimate and Location while a buyer waits', async () => {
     const { body, headers } = await join().expect(202);
     expect(body).to.deep.equal({
       status: 'waiting',
@@ -92,7 +92,7 @@ describe('queue and purchase tokens over HTTP', () => {
     expect(asked).to.deep.equal(['read 7 u1 k1.2.5.MAC-_']);
   });
 
-  it('returns the pass and its end on admission, and no_queue if the sale has no queue', async () => {
+  it('returns the pass on admission, and no_queue if the sale has no queue', async () => {
     answer = { outcome: 'admitted', pass: 'k1.9.MAC', untilMs: Date.UTC(2030, 0, 1) };
     expect((await poll().expect(200)).body).to.deep.equal({
       status: 'admitted',
@@ -119,7 +119,7 @@ describe('queue and purchase tokens over HTTP', () => {
     expect((await poll().expect(404)).body).to.include({ code: 'ticket_not_found' });
   });
 
-  it('returns 409 and ends the room once the sale is closed, by hand or by its window', async () => {
+  it('returns 409 and ends the room once the sale is closed by hand or by time', async () => {
     const { sale } = snapshot as { sale: Sale };
     for (const parts of [{ state: 'closed' }, { closesAtMs: clock.nowMs() }] as Partial<Sale>[]) {
       asked.length = 0;
@@ -129,7 +129,7 @@ describe('queue and purchase tokens over HTTP', () => {
     }
   });
 
-  it('refuses to queue a caller without a token, or for an unknown or malformed sale id', async () => {
+  it('refuses a caller without a token, and an unknown or malformed sale id', async () => {
     await request(app).post('/v1/sales/7/queue').expect(401);
     await request(app).get('/v1/sales/7/queue/x').expect(401);
     await request(app).post('/v1/sales/7/purchase-token').expect(401);
@@ -149,7 +149,7 @@ describe('queue and purchase tokens over HTTP', () => {
     await request(app).get('/v1/sales/7/purchase-token').expect(405).expect('allow', 'POST');
   });
 
-  it('has no waiting room and no tokens for an announced sale, and says when to return', async () => {
+  it('has no room and no tokens for an announced sale, and says when to return', async () => {
     const sale = saleOf({ saleId: '7', state: 'draft', warmBeforeMs: 60_000, opensAtMs: clock.nowMs() + 90_000 });
     snapshot = { snapshot: 'announced', sale: { ...sale, closesAtMs: sale.opensAtMs + 1000 } };
     for (const asking of [() => join(), () => fetchToken()]) {
@@ -166,7 +166,7 @@ describe('queue and purchase tokens over HTTP', () => {
     expect(asked).to.deep.equal([]);
   });
 
-  it('issues a token with its end, or null if none is needed', async () => {
+  it('issues a token with its end, or null if the sale needs no token', async () => {
     issued = { outcome: 'issued', token: 'k1.9.MAC', untilMs: Date.UTC(2030, 0, 1) };
     expect((await fetchToken().expect(200)).body).to.deep.equal({
       token: 'k1.9.MAC',

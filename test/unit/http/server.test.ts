@@ -67,7 +67,7 @@ describe('http server', () => {
     expect(fake.dropped).to.equal(0);
   });
 
-  it('answers 16 of 3,000 requests that arrive in one write, and closes the connection [S7]', async () => {
+  it('answers 16 of 3,000 pipelined requests, and closes the connection [S7]', async () => {
     let asked = 0;
     const get = (): Promise<PurchaseStatus> => Promise.resolve({ status: ++asked > 0 ? 'pending' : 'not_found' });
     fake = new FakeServices({ getPurchase: { get } });
@@ -79,7 +79,7 @@ describe('http server', () => {
     for (let next = await client.answer(); next !== null; next = await client.answer()) answers.push(next);
     expect(answers.map(({ status }) => status)).to.deep.equal(Array(16).fill(200));
     expect(answers.at(-1)?.headers.get('connection')).to.equal('close');
-    expect(asked, 'requests that were carried out').to.equal(16);
+    expect(asked, 'executed requests').to.equal(16);
   });
 
   it('answers any number of requests on one connection if each follows the previous response', async () => {
@@ -136,7 +136,7 @@ describe('http server', () => {
     await drained;
   });
 
-  it('answers a request that was already on its way over an idle connection when draining began [T13]', async () => {
+  it('answers a request that was on its way when draining began [T13]', async () => {
     await start();
     const client = await RawClient.to(server.port);
     expect((await client.say(rawPurchase('', KEY)).answer())?.status).to.equal(202);

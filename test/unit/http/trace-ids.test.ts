@@ -78,7 +78,7 @@ describe('request trace ids', () => {
     expect([exported.status, traceIdOf(exported)]).to.deep.equal([200, TRACE_ID]);
   });
 
-  it('appear in the response to a request that was never parsed, and to a bad body with its own trace', async () => {
+  it('appear in the response to an unparsable request and to a bad body', async () => {
     await start();
     const said = async (...lines: string[]): Promise<[status: number, traceId: string]> => {
       const client = await RawClient.to(server.port);
@@ -99,10 +99,10 @@ describe('request trace ids', () => {
     const client = await RawClient.to(server.port);
     await client.say('GET /healthz HTTP/1.1', 'Host: x', own, '', '').answer();
     const later = await client.say('nonsense', '', '').answer();
-    expect(later?.headers.get('trace-id'), 'of no request before it').not.to.equal(TRACE_ID);
+    expect(later?.headers.get('trace-id'), 'not the id of an earlier request').not.to.equal(TRACE_ID);
   });
 
-  it('are new for each response and stored nowhere if the caller sends none or a malformed id [S6]', async () => {
+  it('are new for each response, and not stored, if the caller sends no valid id [S6]', async () => {
     await start();
     const bad = [
       traceparent('01').toUpperCase(),
@@ -128,11 +128,11 @@ describe('request trace ids', () => {
     for (const outcome of outcomes) {
       fake.enter = () => Promise.resolve(outcome);
       expect(traceIdOf(await buy()), outcome.outcome).to.equal(traceIdOfBatch(batchId));
-      expect(traceIdOf(await buy({ traceparent: traceparent('00') })), 'the own one comes first').to.equal(TRACE_ID);
+      expect(traceIdOf(await buy({ traceparent: traceparent('00') })), 'its own id comes first').to.equal(TRACE_ID);
     }
     for (const outcome of ['accepted', 'sold_out'] as const) {
       fake.enter = () => Promise.resolve({ outcome, batchId: 'batch-1' } as PurchaseOutcome);
-      expect(isTraceId(traceIdOf(await buy())), 'no batch, or one that was named otherwise').to.equal(true);
+      expect(isTraceId(traceIdOf(await buy())), 'no batch or a batch with another id').to.equal(true);
     }
   });
 
@@ -161,7 +161,7 @@ describe('request trace ids', () => {
     expect(fake.entered.map(({ traceId }) => traceId)).to.deep.equal([TRACE_ID, undefined]);
   });
 
-  it("give a recorded purchase a span: a child of its caller's span, or the root of the trace in the response", async () => {
+  it("give a recorded purchase a root span, or a child of its caller's span", async () => {
     const tracing = new MemoryTracing();
     await start({ tracing });
     const [child, root] = [await buy({ traceparent: traceparent('01') }), await buy()];
@@ -184,7 +184,7 @@ describe('request trace ids', () => {
     });
   });
 
-  it('end the span with every response, record its error, and never name the user', async () => {
+  it('end the span with its error at every response, and never name the user', async () => {
     const tracing = new MemoryTracing();
     await start({ tracing });
     fake.early = 'sold_out';

@@ -27,7 +27,7 @@ const invariants = (history: Partial<ClientHistory>, orders: readonly AuditedOrd
   judgeHistory(historyOf(history), stateOf(orders, unitsLeft)).map(({ invariant }) => invariant);
 
 describe('check-history', () => {
-  it('finds a confirmed payment or cancellation that the order does not have, or both for one order [I6]', () => {
+  it('finds an order without its confirmed payment or cancellation, or with both [I6]', () => {
     const paid = { moves: new Map([['1', new Set(['pay'] as const)]]) };
     expect(invariants(paid, [orderOf({ state: 'paid' })])).to.deep.equal([]);
     expect(invariants(paid, [orderOf()])).to.deep.equal(['I6']);
@@ -41,9 +41,9 @@ describe('check-history', () => {
   it('accepts sold_out if no unit is left or units came back later [I7]', () => {
     const refused = { soldOut: new Map([['bob/k1', 2]]) };
     expect(invariants(refused, [orderOf()], 0)).to.deep.equal([]);
-    expect(invariants(refused, [orderOf()], 1), 'fewer than they wanted').to.deep.equal([]);
+    expect(invariants(refused, [orderOf()], 1), 'fewer units than requested').to.deep.equal([]);
     expect(invariants(refused, [orderOf()], 2)).to.deep.equal(['I7']);
-    expect(invariants(refused, [orderOf({ state: 'cancelled' })], 2), 'one came back').to.deep.equal([]);
+    expect(invariants(refused, [orderOf({ state: 'cancelled' })], 2), 'one unit came back').to.deep.equal([]);
   });
 
   it('finds a final status that changed later or differs from MySQL [I8]', () => {
@@ -63,7 +63,7 @@ describe('check-history', () => {
     expect(invariants(seen(seenAs('pending'), seenAs('failed')), [failed])).to.deep.equal([]);
   });
 
-  it('finds an accepted purchase that failed for a reason that the fault does not explain [I3]', () => {
+  it('finds an accepted purchase that failed although no fault explains it [I3]', () => {
     const { rows } = stateOf([orderOf({ state: 'failed', reason: 'oversold_guard' })]);
     const judged = (accepted: boolean, mayFail: readonly 'oversold_guard'[]): string[] =>
       judgeFailures(rows, () => accepted, mayFail).map(({ invariant }) => invariant);

@@ -39,7 +39,7 @@ describe('dispatch of hooks', () => {
     expect(await callHooks({})(body)).to.deep.equal({ outcome: 'done' });
   });
 
-  it('gets the message redelivered without the finished events if a hook throws or rejects', async () => {
+  it('asks for redelivery of the unfinished events if a hook throws or rejects', async () => {
     const called: string[] = [];
     let fails = 2;
     const handle = callHooks({
@@ -59,7 +59,7 @@ describe('dispatch of hooks', () => {
     expect(called).to.deep.equal(['a', 'b', 'b', 'b']);
   });
 
-  it('calls the hooks of the other events if one hook throws, and repeats only the hook that failed', async () => {
+  it('calls the other hooks if one hook throws, and repeats only the failed hook', async () => {
     const called: string[] = [];
     let fails = 2;
     const handle = callHooks({

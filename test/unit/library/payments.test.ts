@@ -34,7 +34,7 @@ describe('payments of an app', () => {
   const configOf = (PAYMENT_PROVIDER: string) => loadConfig(['payment'], { PAYMENT_PROVIDER }).payment;
   const webhook: PaymentWebhook = { header: 'bank-signature', read: () => ({ type: 'other' }) };
 
-  it('take precedence over PAYMENT_PROVIDER, and report in our format if the app gives only a provider', async () => {
+  it('take precedence over PAYMENT_PROVIDER, and report in our format without a webhook of their own', async () => {
     const bank = new Bank();
     const payments = await paymentsOf({ payments: bank }, configOf('simulator'), log);
     expect([payments?.provider.needsMethod, payments?.webhook]).to.deep.equal([true, null]);
@@ -42,13 +42,13 @@ describe('payments of an app', () => {
     expect(bank.asked).to.deep.equal([['99', PRICE, 'k1', 'card']]);
   });
 
-  it('report in the format of their own webhook, if they have one', async () => {
+  it('report in the format of their own webhook if the app gives a webhook', async () => {
     const payments = await paymentsOf({ payments: { provider: new Bank(), webhook } }, configOf('none'), log);
     expect(payments?.webhook).to.equal(webhook);
     expect(await payments?.provider.lookUp('99', PRICE, 'k1')).to.deep.equal({ outcome: 'not_found' });
   });
 
-  it('fall back to the provider of the settings, or to none', async () => {
+  it('fall back to the provider of the settings, or to no provider', async () => {
     expect(await paymentsOf({}, configOf('none'), log)).to.equal(null);
     const simulated = await paymentsOf({}, configOf('simulator'), log);
     expect(await simulated?.provider.charge('99', PRICE, 'decline')).to.deep.equal({ outcome: 'declined' });

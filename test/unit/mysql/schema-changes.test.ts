@@ -61,7 +61,7 @@ describe('a schema change', () => {
     expect(server.sent).to.deep.equal([INSTANT, ONLINE, ADD_COLUMN]);
   });
 
-  it('never locks a large table without `--allow-locks`, and names the table, its size and the remedy', async () => {
+  it('never locks a large table without `--allow-locks`, and names table, size and remedy', async () => {
     const never = [NOT_SUPPORTED, NOT_SUPPORTED];
     const server = new Server({ [INSTANT]: never, [ONLINE]: never }, LARGE_BYTES);
     const error: unknown = await server
@@ -99,7 +99,7 @@ describe('a schema change', () => {
     expect(server.sent).to.deep.equal([ONLINE]);
   });
 
-  it('lets writers through if it cannot lock its table, tries again, and finally gives up', async () => {
+  it('lets writers through between its attempts to lock a table, and finally gives up', async () => {
     const server = new Server({ [INSTANT]: [LOCK_WAIT, LOCK_WAIT] });
     await server.changes().alter('orders', ADD_COLUMN);
     expect(server.sent).to.deep.equal([INSTANT, INSTANT, INSTANT]);

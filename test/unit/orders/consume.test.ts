@@ -91,7 +91,7 @@ describe('keeper: messages of a consumer group', () => {
     expect(handled).to.deep.equal(['a', 'b', 'c', 'fails']);
   });
 
-  it('retries a message that came too early, each time later, without delaying other messages [M6]', async () => {
+  it('retries an early message, each time later, without delaying other messages [M6]', async () => {
     answers.set('early', () => ({ outcome: 'later', why: 'not there' }));
     world.broker.publishRaw(TOPIC, 'early');
     world.broker.publishRaw(TOPIC, 'other');
@@ -181,7 +181,7 @@ describe('keeper: messages of a consumer group', () => {
     expect(unfinished()).to.equal(0);
   });
 
-  it('uses up no attempt of messages that wait behind slow ones, and receives none of them twice', async () => {
+  it('uses up no attempt of messages that wait behind slow messages', async () => {
     const bodies = Array.from({ length: 16 }, (_, index) => `m${index}`);
     for (const body of bodies) {
       world.broker.publishRaw(TOPIC, body);
@@ -194,7 +194,7 @@ describe('keeper: messages of a consumer group', () => {
     expect([handled, unfinished()]).to.deep.equal([bodies, 0]);
   });
 
-  it('leaves a message to its next consumer if it was lost while it waited its turn', async () => {
+  it('leaves a message to its next consumer if its turn came too late', async () => {
     for (const body of ['long', 'b', 'c']) world.broker.publishRaw(TOPIC, body);
     answers.set('long', () => {
       world.clock.advance(INVISIBLE_MS);

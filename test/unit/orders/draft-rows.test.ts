@@ -38,7 +38,7 @@ describe('draft-rows', () => {
     });
   }
 
-  it('marks a row of the same batch while the order lives, and ignores it once it has ended', () => {
+  it('marks a row of the same batch while the order lives, and ignores an ended row', () => {
     const known = knowing([
       knownRow(batch, 0, { state: 'paid' }),
       knownRow(batch, 1, { state: 'cancelled' }),
@@ -50,7 +50,7 @@ describe('draft-rows', () => {
     expect(draft.found.get(batch)).to.deep.equal([{ userId: 'ann', requestId: 'k1', orderId: '100', state: 'paid' }]);
   });
 
-  it('if a row of the same batch has ended, releases units that an older batch may have reacquired', () => {
+  it('releases the units of a batch from an older epoch whose row has ended', () => {
     const known = knowing([
       knownRow(batch, 0, { state: 'paid' }),
       knownRow(batch, 1, { state: 'failed', reason: 'discarded' }),
@@ -65,7 +65,7 @@ describe('draft-rows', () => {
     expect(draft.found.get(batch)).to.deep.equal([{ userId: 'ann', requestId: 'k1', orderId: '100', state: 'paid' }]);
   });
 
-  it('marks a live row of another batch, releases an ended row, and closes an oversold_guard row without units', () => {
+  it('marks a live row of another batch, and releases an ended row with its held units', () => {
     const known = knowing([
       knownRow(batch, 0, { batchId: 'other', state: 'pending_payment' }),
       knownRow(batch, 1, { batchId: 'other', state: 'expired' }),
@@ -81,13 +81,13 @@ describe('draft-rows', () => {
     ]);
   });
 
-  it('if the guard refused the row of another batch, releases units that an older batch reacquired', () => {
+  it('releases units from an older epoch if the guard refused the row of another batch', () => {
     const known = knowing([knownRow(batch, 2, { batchId: 'other', state: 'failed', reason: 'oversold_guard' })]);
     const draft = draftRows([batch], termsOf({ ...sale, epoch: sale.epoch + 1 }), known);
     expect(draft.releases.map(({ orderId, withUnits }) => [orderId, withUnits])).to.deep.equal([['102', true]]);
   });
 
-  it('drafts a failed row at a limit of 1 if the buyer has a live order or gets one in this plan [D7]', () => {
+  it('drafts a failed row at a limit of 1 if the buyer has another order [D7]', () => {
     const one = saleOf({ limitPerBuyer: 1 });
     const [first, second] = [
       batchOf(one, purchasesOf('ann/k1', 'bob/k1')),

@@ -37,7 +37,7 @@ describe('MySQL outage', () => {
     expect([outage.isOver, probesMs, gauge]).to.deep.equal([true, [], [false]]);
   });
 
-  it('probes MySQL once per pause, whatever the number of loops, and ends with the first successful probe [D1]', async () => {
+  it('probes MySQL once per pause for all loops, and ends with a successful probe [D1]', async () => {
     for (let loop = 0; loop < 3; loop++) outage.begin(mysqlDown('write'));
     await elapse(3000);
     expect([outage.isOver, probesMs, gauge]).to.deep.equal([false, [1000, 2000, 3000], [false, true]]);
@@ -78,7 +78,7 @@ describe('MySQL outage', () => {
     expect(outage.isOver).to.equal(true);
   });
 
-  it('notices the beginning and the end of a MySQL outage even if no message comes [D1]', async () => {
+  it('notices the start and the end of a MySQL outage even without messages [D1]', async () => {
     void outage.watch(20_000);
     probeFails = false;
     await elapse(39_000);

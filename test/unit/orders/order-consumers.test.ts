@@ -45,11 +45,11 @@ describe('keeper: order deadlines', () => {
     expect((await handle(['1', '2', '3'])).outcome).to.equal('done');
     expect([...states.values()]).to.deep.equal(['expired', 'paid', 'cancelled']);
     expect(world.counts.expired).to.equal(1);
-    expect((await handle(['1', '2', '3'])).outcome, 'once more changes nothing').to.equal('done');
+    expect((await handle(['1', '2', '3'])).outcome, 'a repeat changes nothing').to.equal('done');
     expect(world.counts.expired).to.equal(1);
   });
 
-  it('defers orders that are not due or not yet written, and ends the other orders now [M6]', async () => {
+  it('defers orders that are not due or not written, and ends the others now [M6]', async () => {
     states = new Map([
       ['1', 'pending_payment'],
       ['2', 'pending_payment'],
@@ -66,7 +66,7 @@ describe('keeper: order deadlines', () => {
     expect(world.counts.expired).to.equal(3);
   });
 
-  it('ends nothing while the clock of MySQL or Redis is off, and uses up no attempt [D10]', async () => {
+  it('ends nothing, and uses up no attempt, while a server clock is off [D10]', async () => {
     states = new Map([['1', 'pending_payment']]);
     due = new Set(['1']);
     for (const server of ['mysql', 'redis'] as const) {

@@ -34,7 +34,7 @@ describe('keeper: pay-refunds', () => {
       { max, leaseMs: LEASE_MS },
     ).runOnce();
 
-  /** Orders that ended before their payments arrived. */
+  /** Ends orders before their payments arrive. */
   async function owe(...paymentIds: string[]): Promise<void> {
     const sale = await world.openSale({ stock: 1000 });
     const batch = await world.deducted(
@@ -68,7 +68,7 @@ describe('keeper: pay-refunds', () => {
       expect([attempts, lastError]).to.deep.equal([tries, 'no answer from the provider']);
       pauses.push((availableAtMs - world.clock.nowMs()) / 1000);
       await run();
-      expect(asked, 'not before its time').to.have.length(tries);
+      expect(asked, 'not before it is due').to.have.length(tries);
       world.clock.advance(availableAtMs - world.clock.nowMs());
     }
     expect(pauses).to.deep.equal([2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600, 600]);
@@ -83,14 +83,14 @@ describe('keeper: pay-refunds', () => {
     expect(world.errors).to.deep.equal(['a refund was refused; ask the provider']);
   });
 
-  it('keeps real money due, and logs it for an operator, if only a simulator is configured', async () => {
+  it('keeps real money due, and logs this, if only a simulator is configured', async () => {
     await owe('pi_3Mt');
     await run();
     expect(refunds.tries('pi_3Mt')).to.include({ state: 'due', lastError: 'refused: not a simulated payment' });
     expect(world.errors).to.deep.equal(['a refund was refused; ask the provider']);
   });
 
-  it('opens a case if an operator claimed the refund during the provider call, because it may have been paid twice', async () => {
+  it('opens a case if an operator claimed the refund during the provider call', async () => {
     await owe('simulated-1');
     const mark = refunds.markRefunded.bind(refunds);
     refunds.markRefunded = async (paymentId) => {
@@ -104,7 +104,7 @@ describe('keeper: pay-refunds', () => {
     expect(cases.rows[0]).to.include({ kind: 'refunded_twice', paymentId: 'simulated-1', state: 'open' });
   });
 
-  it('repeats the same refund request if the mark is lost, so that no money moves twice [D1]', async () => {
+  it('repeats the same refund request if the mark is lost [D1]', async () => {
     await owe('simulated-1', 'simulated-2');
     const mark = refunds.markRefunded.bind(refunds);
     refunds.markRefunded = async (paymentId) => {

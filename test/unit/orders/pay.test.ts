@@ -119,7 +119,7 @@ describe('pay and cancel', () => {
     expect(refunds()).to.deep.equal([null]);
   });
 
-  it('holds the next key while a charge is undecided, and charges that key once the first is declined', async () => {
+  it('holds the next key while a charge is undecided, and charges it after a decline', async () => {
     meanwhile = () => clock.sleep(500);
     const both = await Promise.all([pay('decline-1'), pay('k2')]);
     expect(both.map(({ outcome }) => outcome)).to.deep.equal(['declined', 'paid']);
@@ -130,14 +130,14 @@ describe('pay and cancel', () => {
     expect(await pay('unknown-1')).to.deep.equal({ outcome: 'outcome_unknown' });
     const sinceMs = clock.nowMs();
     expect(await pay('k2')).to.deep.equal({ outcome: 'payment_in_progress' });
-    expect(clock.nowMs() - sinceMs, 'it waited').to.equal(3000);
+    expect(clock.nowMs() - sinceMs, 'the call waited').to.equal(3000);
     clock.advance(60_000);
     expect(await pay('k2'), 'the provider does not know either').to.deep.equal({ outcome: 'payment_in_progress' });
     expect(charged).to.deep.equal(['99 unknown-1']);
     expect(await pay('unknown-1'), 'the same key asks again').to.deep.equal({ outcome: 'outcome_unknown' });
   });
 
-  it('resolves the attempt of a dead api when another key arrives, and pays the order with money already taken', async () => {
+  it('pays the order with the money of a dead api when another key arrives', async () => {
     transitions.breakNext('pay_fails');
     expect(await pay('k1')).to.deep.equal({ outcome: 'outcome_unknown' });
     clock.advance(30_000);
@@ -154,7 +154,7 @@ describe('pay and cancel', () => {
   });
 
   for (const fault of ['pay_fails', 'pay_reply_lost'] as const) {
-    it(`answers unknown on ${fault} after the charge, and records the payment once with the same key`, async () => {
+    it(`answers unknown on ${fault} after the charge, and records one payment with the same key`, async () => {
       transitions.breakNext(fault);
       expect(await pay()).to.deep.equal({ outcome: 'outcome_unknown' });
       expect((await pay()).outcome).to.equal('paid');
@@ -162,7 +162,7 @@ describe('pay and cancel', () => {
     });
   }
 
-  it('commits the attempt with its provider key before the charge, and charges nothing if it cannot', async () => {
+  it('commits the attempt and its provider key before the charge, or charges nothing', async () => {
     attempts.breakNext('open');
     expect(await pay('k1').catch((error: Error) => error.name)).to.equal('OperationalError');
     expect(charged).to.deep.equal([]);
@@ -174,7 +174,7 @@ describe('pay and cancel', () => {
   });
 
   for (const end of ['cancelled', 'expired'] as const) {
-    it(`finds the money and owes it back if MySQL fails after the charge and the order is ${end}`, async () => {
+    it(`finds the money and owes it back if the order is ${end} after MySQL failed`, async () => {
       transitions.breakNext('pay_fails');
       expect(await pay()).to.deep.equal({ outcome: 'outcome_unknown' });
       if (end === 'cancelled') await cancel();
@@ -188,7 +188,7 @@ describe('pay and cancel', () => {
     });
   }
 
-  it("finds the money on the buyer's retry if MySQL fails after the charge and the order ends", async () => {
+  it('finds the money on a retry if MySQL fails after the charge and the order ends', async () => {
     transitions.breakNext('pay_fails');
     await pay('k1');
     await cancel();
@@ -198,7 +198,7 @@ describe('pay and cancel', () => {
     expect((await pay()).outcome).to.equal('refund_due');
   });
 
-  it('does not conclude that no money was taken for an ended order while the provider is silent', async () => {
+  it('never denies a payment of an ended order while the provider is silent', async () => {
     transitions.breakNext('pay_fails');
     await pay();
     await cancel();
@@ -209,7 +209,7 @@ describe('pay and cancel', () => {
     expect((await pay()).outcome).to.equal('refund_due');
   });
 
-  it('does not claim that no money was taken until it knows every attempt, even if one look-up reads fewer', async () => {
+  it('reports that no money was taken only once it knows every attempt', async () => {
     for (let key = 0; key < 11; key++) attempts.put('99', `decline-${key}`, order.amountCents);
     for (let key = 0; key < 11; key++) charged.push(`99 decline-${key}`);
     await cancel();
@@ -217,7 +217,7 @@ describe('pay and cancel', () => {
     expect((await pay()).outcome).to.equal('wrong_state');
   });
 
-  it('lets the keeper pay the order if MySQL fails after the charge and the buyer does not ask again', async () => {
+  it('lets the keeper pay the order if MySQL fails after the charge', async () => {
     transitions.breakNext('pay_fails');
     await pay();
     expect(await resolve(), 'the call of the api may be under way').to.deep.equal([]);
@@ -235,7 +235,7 @@ describe('pay and cancel', () => {
     expect(refunds()).to.deep.equal([null]);
   });
 
-  it('leaves an attempt open for ten minutes if the api died before the charge, then reports not_charged', async () => {
+  it('reports not_charged ten minutes after an api died before the charge', async () => {
     await attempts.open('99', 'order', order.amountCents, 0);
     for (let minute = 0; minute < 9; minute++) {
       clock.advance(60_000);
@@ -260,7 +260,7 @@ describe('pay and cancel', () => {
     expect(await resolve()).to.deep.equal(['charged']);
   });
 
-  it('resolves an attempt that the provider does not know after ten minutes, whatever earlier look-ups found', async () => {
+  it('resolves an attempt unknown to the provider after ten minutes', async () => {
     await attempts.open('99', 'order', order.amountCents, 30_000);
     const found: string[] = [];
     let asked = 0;
@@ -271,10 +271,10 @@ describe('pay and cancel', () => {
       found.push(...ends.filter((end) => end !== 'open'));
     }
     expect(found).to.deep.equal(['not_charged']);
-    expect(asked, 'ever more rarely').to.be.within(8, 14);
+    expect(asked, 'less and less often').to.be.within(8, 14);
   });
 
-  it('keeps the attempt open if the payment cannot be recorded, so that an operator sees it overdue', async () => {
+  it('keeps the attempt open if the payment cannot be recorded', async () => {
     transitions.breakNext('pay_fails');
     await pay();
     clock.advance(30_000);
@@ -312,7 +312,7 @@ describe('pay and cancel', () => {
     expect(prices).to.deep.equal([{ amountCents: order.amountCents, currency: 'JPY' }]);
   });
 
-  it('passes the payment method of the request to a provider that needs one, and starts nothing without it', async () => {
+  it('passes the payment method to a provider that needs it, and starts nothing without it', async () => {
     const methods: (string | undefined)[] = [];
     const needs: PaymentProvider = {
       ...provider,
@@ -325,11 +325,11 @@ describe('pay and cancel', () => {
     expect(await pay(null, 'ann', needs)).to.deep.equal({ outcome: 'payment_method_needed' });
     expect([states(), methods]).to.deep.equal([[], []]);
     expect((await pay(null, 'ann', needs, 'pm_1')).outcome).to.equal('paid');
-    expect((await pay(null, 'ann', needs)).outcome, 'a paid order needs none').to.equal('paid');
+    expect((await pay(null, 'ann', needs)).outcome, 'a paid order needs no method').to.equal('paid');
     expect(methods).to.deep.equal(['pm_1']);
   });
 
-  it('gives up a charge once the order has ended or another key wants to pay, but in a keeper only after ten minutes', async () => {
+  it('gives up a charge once the order has ended or another key wants to pay', async () => {
     const given: (boolean | undefined)[] = [];
     const asks: PaymentProvider = {
       ...provider,
@@ -347,7 +347,7 @@ describe('pay and cancel', () => {
     if (attempt === undefined) throw new Error('it is open');
     const ports = { repository: mysql, attempts, transitions, provider: asks, log: silentLog };
     expect(await resolveAttempt(attempt, ports)).to.equal('open');
-    expect((await pay('k2', 'ann', asks)).outcome, 'the first one is ended').to.equal('action_needed');
+    expect((await pay('k2', 'ann', asks)).outcome, 'the first charge is ended').to.equal('action_needed');
     expect(states()).to.deep.equal(['declined', 'open']);
     await cancel();
     expect((await pay('k2', 'ann', asks)).outcome).to.equal('wrong_state');
@@ -355,7 +355,7 @@ describe('pay and cancel', () => {
     expect(await resolveAttempt({ ...attempt, ageMs: 600_000 }, ports)).to.equal('declined');
   });
 
-  it('pays a free order without a provider, and owes nothing back if the order has ended', async () => {
+  it('pays a free order without a provider, and owes nothing back for an ended order', async () => {
     mysql.putOrder({ ...order, amountCents: 0 });
     const both = await Promise.all([pay('k1', 'ann', null), pay('k2')]);
     expect(both.map(({ outcome }) => outcome)).to.deep.equal(['paid', 'paid']);
@@ -428,7 +428,7 @@ describe('pay and cancel', () => {
       await mysql.write({ terms, orders: [row], releases: [], oneByOne: new Set(), paymentWindowMs: WINDOW_MS });
     };
 
-    it('reach the provider at most eight times per order even without rules; then even a good card is refused [P2]', async () => {
+    it('reach the provider at most eight times per order, even without rules [P2]', async () => {
       const outcomes = await tryCards(120);
       expect(outcomes.filter((outcome) => outcome === 'declined')).to.have.length(8);
       expect(outcomes.at(-1)).to.equal('decline_limit_reached');
@@ -444,7 +444,7 @@ describe('pay and cancel', () => {
       expect(await tryCard('decline-first')).to.equal('declined');
     });
 
-    it('reach the provider only as often as the hourly rule allows a buyer, whatever the order', async () => {
+    it('reach the provider only as often as the hourly rule allows the buyer', async () => {
       rules = orderRules.parse({ declines: { perOrder: 5, perBuyerHour: 7 } });
       await another('100');
       await tryCards(5);
@@ -458,7 +458,7 @@ describe('pay and cancel', () => {
       expect(await tryCard('k-later', '100')).to.equal('paid');
     });
 
-    it('are counted but not refused in a dry run, and not counted if the rule is off', async () => {
+    it('are counted but not refused in a dry run, and not counted when off', async () => {
       rules = orderRules.parse({ declines: { mode: 'dry_run', perOrder: 1 } });
       expect(await tryCards(2)).to.deep.equal(['declined', 'declined']);
       expect(refusals).to.deep.equal(['orders decline_limit_reached dry_run']);
@@ -468,7 +468,7 @@ describe('pay and cancel', () => {
     });
   });
 
-  it('refuses a further cancellation once the buyer has reached the limit of the sale, and keeps earlier ones', async () => {
+  it('refuses a further cancellation once the buyer has reached the limit of the sale', async () => {
     const refusals: string[] = [];
     let rules = orderRules.parse({ mode: 'on', cancelsMax: 0 });
     const limit = new CancelLimit(() => rules, {

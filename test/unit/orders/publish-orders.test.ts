@@ -36,7 +36,7 @@ describe('keeper: events and deadlines of the outbox', () => {
       return decoded.deadline;
     });
 
-  it('publishes a batch in one message and computes its deadline from the time of its rows', async () => {
+  it('publishes a batch in one message, with a deadline from the time of its rows', async () => {
     await publishRecorded(world.broker.orderChannels())([recordedRow({ failed: ['13'] })]);
     expect(world.broker.published(TOPICS.orderEvent)).to.have.length(1);
     expect(events()).to.deep.equal([
@@ -48,7 +48,7 @@ describe('keeper: events and deadlines of the outbox', () => {
     ]);
   });
 
-  it('records one span for the rows of recorded batches: a child of the first, linked to all, and carried by both messages', async () => {
+  it('records one span for the rows of recorded batches, linked to every batch', async () => {
     const tracing = new MemoryTracing();
     const [one, other] = ['a', 'b'].map((digit) => `00-${digit.repeat(32)}-${digit.repeat(16)}-01`) as [string, string];
     const rows = [
@@ -74,7 +74,7 @@ describe('keeper: events and deadlines of the outbox', () => {
       expect(delivery?.properties.get('traceparent'), topic).to.equal(`00-${span?.traceId}-${span?.spanId}-01`);
     }
     await publishRecorded({ ...world.broker.orderChannels(), tracing })([recordedRow()]);
-    expect(tracing.spans, 'of a row that is in no trace').to.have.length(1);
+    expect(tracing.spans, 'a row without a trace').to.have.length(1);
     const away = { publish: () => Promise.reject(new Error('no broker')) };
     await publishRecorded({ deadlines: away, events: away, tracing })(rows).catch(() => undefined);
     expect(tracing.spans[1]).to.include({ ended: true, error: 'Error: no broker' });
@@ -127,7 +127,7 @@ describe('keeper: events and deadlines of the outbox', () => {
     expect(events().map(({ eventId }) => eventId)).to.deep.equal(['41-created', '41-created']);
   });
 
-  it('combines batches of one sale: an event for each, and one deadline, when the last order is due', async () => {
+  it('combines batches of one sale in one deadline, when the last order is due', async () => {
     const later = { ...recordedRow({ batchId: 'b2', orders: ['14'] }), outboxId: '42', createdAtMs: AT_MS + 900 };
     await publishRecorded(world.broker.orderChannels())([recordedRow({ failed: ['13'] }), later]);
     expect(world.broker.published(TOPICS.orderEvent)).to.have.length(1);

@@ -17,7 +17,7 @@ const OPTIONS = { paymentWindowMs: 900_000 };
 const words = (results: readonly BatchResult[]): string[] =>
   results.map((result) => (result.outcome === 'retry' ? `retry ${result.reason}` : result.outcome));
 
-describe('claim-late', () => {
+describe('reacquire-units', () => {
   let mysql: MemoryRepositories;
   let minter: OrderIdMinter;
   let sale: Sale;
@@ -59,7 +59,7 @@ describe('claim-late', () => {
     mysql.allOrders.map(({ userId, state, reason }) => `${userId} ${reason ?? state}`).sort();
   const releases = (): unknown[] => mysql.outbox.undone('release').flatMap(({ payload }) => payload as unknown[]);
 
-  it('refuses purchases of a retired sale that have no row, without asking Redis', async () => {
+  it('refuses purchases without a row in a retired sale, and does not ask Redis', async () => {
     mysql.putSale({ ...sale, state: 'closed', retiredAtMs: clock.nowMs() });
     expect(words(await record(late('ann', 'bob')))).to.deep.equal(['refused']);
     expect(asked).to.deep.equal([]);
@@ -67,7 +67,7 @@ describe('claim-late', () => {
     expect((await mysql.find(sale.saleId))?.sold).to.equal(0);
   });
 
-  it('claims in the epoch of the sale: lost purchases fail with a release, and the rest become orders [R3]', async () => {
+  it('claims in the epoch of the sale, and fails and releases lost purchases [R3]', async () => {
     answer = async () => losing('bob/k1');
     const batch = late('ann', 'bob');
     const results = await record(batch);
@@ -85,7 +85,7 @@ describe('claim-late', () => {
     expect(words(await record(timely('ann')))).to.deep.equal(['recorded']);
   });
 
-  it('makes no Redis call for a recorded batch, and names the rows of a partly recorded batch [R4]', async () => {
+  it('makes no Redis call for a recorded batch, and names the rows of another batch [R4]', async () => {
     const batch = late('ann', 'bob');
     await record(batch);
     asked = [];
@@ -97,7 +97,7 @@ describe('claim-late', () => {
     expect(rows()).to.have.length(3);
   });
 
-  it('makes only older batches wait while the sale is locked, and writes the other batches of the delivery [R3]', async () => {
+  it('makes only older batches wait while the sale is locked [R3]', async () => {
     answer = async () => ({ outcome: 'unavailable' });
     expect(words(await record(late('ann'), timely('bob'), late('cid')))).to.deep.equal([
       'retry repairing',
@@ -107,7 +107,7 @@ describe('claim-late', () => {
     expect(rows()).to.deep.equal(['bob pending_payment']);
   });
 
-  it('turns a batch that breaks the script into a dead letter, and delays no other batch [G14]', async () => {
+  it('turns a batch that breaks the script into a dead letter [G14]', async () => {
     answer = async (batch) => {
       if (batch.purchases.length === 2) throw new OperationalError('redis', 'it failed', { retryable: false });
       return losing();
@@ -120,7 +120,7 @@ describe('claim-late', () => {
     expect(rows()).to.deep.equal(['ann pending_payment', 'cid pending_payment']);
   });
 
-  it('waits as for a repair, not as in a MySQL outage, if Redis does not answer [R8]', async () => {
+  it('waits as for a repair if Redis does not answer [R8]', async () => {
     answer = async () => Promise.reject(new OperationalError('redis', 'silent', { retryable: true }));
     const [result] = await record(late('ann'));
     expect(result).to.deep.equal({ outcome: 'retry', reason: 'repairing', error: null });
@@ -128,7 +128,7 @@ describe('claim-late', () => {
     expect(words(await record(late('ann')))).to.deep.equal(['retry not_warmed']);
   });
 
-  it('reads the terms again and claims if the sale is rebuilt between the terms and COMMIT [R3]', async () => {
+  it('reads the terms again if the sale is rebuilt before COMMIT [R3]', async () => {
     const batch = timely('ann');
     const { termsOf } = mysql;
     mysql.termsOf = async (saleIds) => {
@@ -146,7 +146,7 @@ describe('claim-late', () => {
     expect(rows()).to.have.length(2);
   });
 
-  it('writes no row for a purchase that another batch holds, and retries until that batch is recorded [R4, S2]', async () => {
+  it('retries a purchase that another batch holds until that batch is recorded [R4, S2]', async () => {
     const elsewhere = new Set(['ann/k1']);
     answer = async ({ purchases: [first] }) => ({
       outcome: 'claimed',
@@ -156,7 +156,7 @@ describe('claim-late', () => {
     const [mixed, alone, holder] = [late('ann*2', 'bob'), late('ann*2'), late('ann')];
     const heldElsewhere = { outcome: 'retry', reason: 'held_elsewhere', error: null };
     expect(await record(mixed)).to.deep.equal([heldElsewhere]);
-    expect(rows(), 'the others do not wait').to.deep.equal(['bob pending_payment']);
+    expect(rows(), 'other purchases do not wait').to.deep.equal(['bob pending_payment']);
     expect(await record(mixed), 'again').to.deep.equal([heldElsewhere]);
     expect(await record(alone)).to.deep.equal([heldElsewhere]);
     expect(words(await record(holder))).to.deep.equal(['recorded']);
@@ -204,8 +204,8 @@ describe('claim-late', () => {
     };
     expect(words(await record(batch))).to.deep.equal(['already_recorded']);
     expect(rows()).to.deep.equal(['ann discarded']);
-    expect(releases(), 'of the row, and of the claim behind it').to.have.length(2);
-    // if a worker dies after its claim, the re-drive follows, and its worker need not claim
+    expect(releases(), 'one of the row and one of the claim').to.have.length(2);
+    // If a worker dies after its claim, the next worker need not claim again.
     answer = async () => expect.fail('nothing to claim');
     expect(words(await record(batch))).to.deep.equal(['already_recorded']);
     expect(releases()).to.have.length(3);

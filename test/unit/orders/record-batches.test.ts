@@ -45,7 +45,7 @@ describe('record-batches', () => {
     recordBatches(batches, { repository, clock, minter, store }, OPTIONS);
   const idsOf = (plan: WritePlan | undefined): string[] => plan?.orders.map(({ orderId }) => orderId) ?? [];
 
-  it('keeps the deadline of an order if the window of its sale changes before a second delivery', async () => {
+  it('keeps the deadline of an order if the window of its sale changes meanwhile', async () => {
     mysql.putSale({ ...sale, paymentWindowMs: 60_000 });
     const batch = batchOf(sale, purchasesOf('ann'));
     await record([batch]);
@@ -57,7 +57,7 @@ describe('record-batches', () => {
     expect(mysql.allOrders.map((order) => order.expiresAtMs)).to.deep.equal([expiresAtMs]);
   });
 
-  it('after `again`, writes the same rows with new ids a moment later [D3]', async () => {
+  it('writes the same rows with new ids a moment later after `again` [D3]', async () => {
     const { repository, plans } = scripted({ outcome: 'again' }, { outcome: 'again' });
     const startedMs = clock.nowMs();
     const results = await record([batchOf(sale, purchasesOf('ann', 'bob'))], repository);
@@ -67,7 +67,7 @@ describe('record-batches', () => {
     expect(new Set(plans.flatMap(idsOf)).size, 'ids minted for each attempt').to.equal(6);
   });
 
-  it('after order_id_taken, takes new ids without a look-up [D7]', async () => {
+  it('takes new ids without a look-up after order_id_taken [D7]', async () => {
     const { repository, plans } = scripted({ outcome: 'order_id_taken' });
     repository.findByPurchases = async () => expect.fail('nothing to look up');
     const results = await record([batchOf(sale, purchasesOf('ann'))], repository);
@@ -75,7 +75,7 @@ describe('record-batches', () => {
     expect(idsOf(plans[1])).not.to.deep.equal(idsOf(plans[0]));
   });
 
-  it('after `oversold`, writes only the refused sale order by order [D6]', async () => {
+  it('writes only the refused sale order by order after `oversold` [D6]', async () => {
     const other = saleOf();
     mysql.putSale(other);
     mysql.putSale({ ...sale, stock: 1 });
@@ -109,7 +109,7 @@ describe('record-batches', () => {
     expect(plans).to.deep.equal([]);
   });
 
-  it('does not count an outage against a batch, and returns its reason for a retry [D1]', async () => {
+  it('does not count an outage against a batch, and returns the reason [D1]', async () => {
     mysql.breakNext('write_fails');
     const batches = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('bob'))];
     const results = await record(batches);

@@ -70,7 +70,7 @@ describe('keeper: relay-outbox', () => {
     expect(handled).to.deep.equal(ids);
   });
 
-  it('retries a failed row after 1, 2, 4 … 30 s for ever, without delaying other rows', async () => {
+  it('retries a failed row after 1, 2, 4 … 30 s without delaying other rows', async () => {
     const [bad, good] = add(2) as [string, string];
     failing.add(bad);
     expect(await run()).to.equal('OperationalError');
@@ -120,26 +120,26 @@ describe('keeper: relay-outbox', () => {
     expect(outbox.undone('orders_moved')).to.deep.equal([]);
   });
 
-  it('during an outage, tries one batch of rows per run, not the whole backlog', async () => {
+  it('tries one batch of rows per run, not the whole backlog, during an outage', async () => {
     for (const id of add(MAX * 3)) failing.add(id);
     await run();
     expect(handled).to.have.length(MAX);
     expect(world.counts).to.include({ published: 0, retried: MAX });
   });
 
-  it('counts one failure per sale and pass, after which the sale and all its rows wait a second', async () => {
+  it('counts one failure per sale and pass, and lets the whole sale wait a second', async () => {
     const ids = add(MAX);
     for (const id of ids) failing.add(id);
     await run();
     failing.clear();
     for (let runs = 0; runs < 6; runs++) {
-      world.clock.advance(700); // a second with jitter, and the same again for rows that waited for the attempted row
+      world.clock.advance(700); // First the attempted row waits for a second with jitter, then the other rows.
       expect(await run()).to.equal('done');
     }
     expect(handled.slice(MAX)).to.have.members(ids);
   });
 
-  it('handles rows of other sales in time despite thousands of stuck rows of one sale [C3]', async () => {
+  it('handles other sales in time despite thousands of stuck rows of one sale [C3]', async () => {
     for (const id of add(4_000)) failing.add(id);
     await run();
     const wellIds = add(MAX * 3, '8');
@@ -148,10 +148,10 @@ describe('keeper: relay-outbox', () => {
       await run();
     }
     expect(handled.filter((id) => wellIds.includes(id))).to.deep.equal(wellIds);
-    expect(handled.length - wellIds.length, 'tries for the sale in trouble, in half a minute').to.be.below(20);
+    expect(handled.length - wellIds.length, 'attempts for the sale in trouble in half a minute').to.be.below(20);
   });
 
-  it('after a take whose rows all fail, handles the following rows in the same run', async () => {
+  it('handles the next rows in the same run after a take whose rows all fail', async () => {
     for (const id of add(MAX)) failing.add(id);
     const wellIds = add(MAX, '8');
     expect(await run()).to.equal('OperationalError');
@@ -227,7 +227,7 @@ describe('keeper: relay-outbox', () => {
     expect(handled).to.deep.equal(wellIds);
   });
 
-  it('after a crash before the mark, handles a row again when its lease ends, but not earlier [C3]', async () => {
+  it('handles a row again at the end of its lease after a crash before the mark [C3]', async () => {
     const [id] = add(1) as [string];
     outbox.breakNext('mark_fails');
     expect(await run()).to.equal('OperationalError');

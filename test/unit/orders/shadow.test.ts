@@ -58,7 +58,7 @@ describe('a shadow of the workers', () => {
     expect(await compare('{"v":9}')).to.deep.equal(['skipped parked']);
   });
 
-  it('counts a batch without all its rows after a minute as late, unless it was parked', async () => {
+  it('counts a batch without all its rows as late after a minute, unless it was parked', async () => {
     const { body } = batchOf(SALE, purchasesOf('ann', 'bob'));
     parked = true;
     expect(await compare(body)).to.deep.equal(['skipped parked']);
@@ -92,7 +92,7 @@ describe('a shadow of the workers', () => {
     expect(shadow.result.isSame, '2 of 21 batches').to.equal(false);
   });
 
-  it('skips a batch that is older than itself', async () => {
+  it('skips a batch that is older than the shadow', async () => {
     const batch = { ...batchOf(SALE, purchasesOf('ann')), createdAtMs: 999 };
     expect(await compare(batch.body.replace(/"createdAt":\d+/, '"createdAt":999'))).to.deep.equal(['skipped earlier']);
   });

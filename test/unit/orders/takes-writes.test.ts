@@ -3,7 +3,7 @@ import { takesWrites } from '../../../src/orders/takes-writes.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 
 describe('keeper: check whether MySQL accepts writes', () => {
-  it('asks at most once per half second for all consumers, and again right after a refusal', async () => {
+  it('asks at most twice a second for all consumers, and at once after a refusal', async () => {
     const clock = new ManualClock();
     const asked: [job: string, owner: string, leaseMs: number][] = [];
     let isReadOnly = false;

@@ -23,7 +23,7 @@ describe('work-off', () => {
   it('takes items until nothing is due', async () => {
     await workOff(lease, async (one) => void handled.push(one), MAX);
     expect(handled).to.deep.equal([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-    expect(leases, 'the last one is not full').to.equal(3);
+    expect(leases, 'the last take is not full').to.equal(3);
   });
 
   it('continues past a hanging item, and waits for it at the end', async () => {
@@ -48,7 +48,7 @@ describe('work-off', () => {
     expect(free, 'three are under way').to.have.length(MAX);
     free[1]?.();
     await turns();
-    expect(free, 'two and the next take').to.have.length(2 * MAX);
+    expect(free, 'two items and the next take').to.have.length(2 * MAX);
     for (let rest = 0; rest < 10; rest++) {
       for (const one of free) one();
       await turns();
@@ -57,7 +57,7 @@ describe('work-off', () => {
     expect(free).to.have.length(10);
   });
 
-  it('after an error, takes nothing more, finishes the work under way and throws the error', async () => {
+  it('finishes the work under way after an error, then throws the error', async () => {
     let ended = 0;
     const fails = async (one: number): Promise<void> => {
       if (one === 1) throw new Error('no MySQL');

@@ -65,7 +65,7 @@ describe('worker-loop', () => {
         purchases: batch.purchases.map((purchase) => ({ ...purchase, traceId: TRACE_ID })),
       });
 
-    it('has a span below that of its message, with the write and the mark, unlike untraced batches of the same receive', async () => {
+    it('has a span below its message, with the write and the mark', async () => {
       const sale = await world.openSale();
       const batch = traced(batchOf(sale, purchasesOf('ann', 'bob')));
       for (const one of [batch, batchOf(sale, purchasesOf('cid'))]) await world.place(one);
@@ -105,7 +105,7 @@ describe('worker-loop', () => {
       ]);
     });
 
-    it('gets a span for each delivery, and log lines with its trace ids, if it is redelivered', async () => {
+    it('gets a span for each delivery', async () => {
       const sale = await world.openSale();
       const batch = traced(batchOf(sale, purchasesOf('ann')));
       await world.place(batch);
@@ -134,7 +134,7 @@ describe('worker-loop', () => {
     });
   });
 
-  it('reports the age of a batch once, and no age for a batch that a repair created without a time', async () => {
+  it('reports the age of a batch once, if the batch has a time of creation', async () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann', 'bob'));
     await world.place(batch);
@@ -146,11 +146,11 @@ describe('worker-loop', () => {
     const undated = sealBatch({ ...batchOf(sale, purchasesOf('cid')), createdAtMs: 0 });
     await world.place(undated);
     await world.worker().runOnce();
-    expect(world.agesMs.recorded, 'a second delivery and an undated one').to.have.length(1);
+    expect(world.agesMs.recorded, 'a second delivery and a batch without a time').to.have.length(1);
     expect(world.agesMs.received).to.have.length(2);
   });
 
-  it('parks bad JSON, an unknown version and an unknown sale with their origin, and records other batches [M7]', async () => {
+  it('parks bad JSON, an unknown version and an unknown sale with their origin [M7]', async () => {
     const sale = await world.openSale();
     const strange = batchOf({ saleId: freshSaleId() }, purchasesOf('ann'));
     const good = batchOf(sale, purchasesOf('ann'));
@@ -188,7 +188,7 @@ describe('worker-loop', () => {
     expect(world.unfinished).to.equal(0);
   });
 
-  it('during ten minutes without MySQL, receives nothing, gives nothing back and uses up no attempt, then records all [D1]', async () => {
+  it('uses up no attempt during ten minutes without MySQL, then records all [D1]', async () => {
     const sale = await world.openSale();
     for (let i = 0; i < 40; i++) await world.place(batchOf(sale, purchasesOf(`u${i}`)));
     world.writeFails = mysqlDown('write');
@@ -211,7 +211,7 @@ describe('worker-loop', () => {
     expect(world.deadLetters.deadLetters).to.deep.equal([]);
   });
 
-  it('holds a late batch at its first attempt while its sale is in repair, and records other sales [R3, R10]', async () => {
+  it('holds a late batch at its first attempt while its sale is in repair [R3, R10]', async () => {
     const [sale, other] = [await world.openSale(), await world.openSale()];
     const late = batchOf(sale, purchasesOf('ann'));
     await world.place(late);
@@ -238,10 +238,7 @@ describe('worker-loop', () => {
       [sale, other] = [await world.openSale(), await world.openSale()];
     });
 
-    /**
-     * Makes Redis lose everything and the repair begin its epoch. Then `count` batches of the previous epoch arrive
-     * late.
-     */
+    /** Redis loses everything, the repair begins its epoch, and `count` batches of the previous epoch arrive. */
     async function comeLate(
       count: number,
       parts: Parameters<WorkerWorld['worker']>[0],
@@ -266,7 +263,7 @@ describe('worker-loop', () => {
     };
     const users = (): string[] => world.mysql.allOrders.map(({ userId }) => userId);
 
-    it('are set aside and held while the only loop serves other sales, and use up no attempt [R3, R10]', async () => {
+    it('are held without using up attempts while the only loop serves other sales [R3, R10]', async () => {
       await comeLate(3, { loops: 1, renewMs: 10_000 });
       expect(users()).to.deep.equal(['bob']);
       await timers.tickAsync(10 * MINUTE_MS);
@@ -325,7 +322,7 @@ describe('worker-loop', () => {
       expect(users()).to.have.members(['bob', 'late0', 'late1']);
     });
 
-    it('are set aside up to a maximum number; then the loop waits with them', async () => {
+    it('are set aside up to a maximum number, after which the loop waits', async () => {
       await comeLate(3, { loops: 1, renewMs: 10_000, asideMax: 2 });
       expect([users(), world.aside]).to.deep.equal([[], 2]);
       await rebuilt();
@@ -336,7 +333,7 @@ describe('worker-loop', () => {
     it('are given back by `stop`, or once they were held for the maximum time', async () => {
       await comeLate(2, { loops: 1, renewMs: 10_000, holdMaxMs: 2 * MINUTE_MS });
       await timers.tickAsync(3 * MINUTE_MS);
-      expect(world.worstAttempt, 'came again').to.equal(2);
+      expect(world.worstAttempt, 'delivered again').to.equal(2);
       const stopped = running?.stop();
       await timers.tickAsync(6_000);
       await stopped;
@@ -345,7 +342,7 @@ describe('worker-loop', () => {
     });
   });
 
-  it('on a full disk, holds a batch although the probe works, tries less and less often and uses up no attempt [D1]', async () => {
+  it('holds a batch on a full disk, and tries less and less often [D1]', async () => {
     const sale = await world.openSale();
     for (let i = 0; i < 20; i++) await world.place(batchOf(sale, purchasesOf(`u${i}`)));
     world.writeFails = mysqlDown('disk full');
@@ -380,7 +377,7 @@ describe('worker-loop', () => {
     expect(world.deadLetterBodies).to.deep.equal([killer.body]);
   });
 
-  it('receives nothing, and leaves batches to other workers, while it has no lease for order ids [D8]', async () => {
+  it('receives nothing while it has no lease for order ids [D8]', async () => {
     const sale = await world.openSale();
     await timers.tickAsync(LEASE_MS);
     await world.place(batchOf(sale, purchasesOf('ann')));
@@ -392,7 +389,7 @@ describe('worker-loop', () => {
     expect(world.worstAttempt).to.equal(1);
   });
 
-  it('keeps its deliveries while it may mint no order id, and records them once it may [D8]', async () => {
+  it('keeps its deliveries until it may mint order ids, then records them [D8]', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
     const mint = sinon.stub(world.minter, 'mint').callsFake((userIds) =>
@@ -409,7 +406,7 @@ describe('worker-loop', () => {
     expect(world.worstAttempt).to.equal(1);
   });
 
-  it('uses up the attempts of a poison batch with growing pauses, and records other batches at once', async () => {
+  it('uses up the attempts of a poison batch with growing pauses', async () => {
     const sale = await world.openSale();
     const { saleId, epoch } = sale;
     const purchases = [{ userId: 'ann', requestId: 'k', quantity: 1 }];
@@ -449,7 +446,7 @@ describe('worker-loop', () => {
     expect(world.store.bucket(poison).pending.size, 'out of pending').to.equal(0);
   });
 
-  it('keeps the re-drive away from a refused batch from its first to its last retry, so that only one dead letter results', async () => {
+  it('keeps the re-drive away from a refused batch from its first to its last retry', async () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
     world.writeFails = mysqlDown('bad value', false);
@@ -504,7 +501,7 @@ describe('worker-loop', () => {
     expect((await world.mysql.find(sale.saleId))?.sold).to.equal(1);
   });
 
-  it('leaves recorded batches in pending for the keeper, not as dead letters, if Redis is down for long', async () => {
+  it('leaves recorded batches in pending for the keeper if Redis is down for long', async () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
     await world.place(batch);
@@ -530,14 +527,14 @@ describe('worker-loop', () => {
     expect([left(), world.unfinished], 'of the same transaction').to.deep.equal([0, 1]);
     await world.place(batchOf(well, purchasesOf('bob')));
     await timers.tickAsync(350);
-    expect([left(), world.unfinished], 'of the next one').to.deep.equal([0, 1]);
+    expect([left(), world.unfinished], 'of the next transaction').to.deep.equal([0, 1]);
     expect(world.verdicts).to.deep.equal(['recorded', 'recorded', 'recorded']);
     await timers.tickAsync(1500);
-    expect(world.verdicts.slice(3), 'it comes again, or is marked by the keeper').to.include('not_marked');
+    expect(world.verdicts.slice(3), 'redelivered, or marked by the keeper').to.include('not_marked');
     expect(world.bugs).to.deep.equal([]);
   });
 
-  it('stop waits for a running mark', async () => {
+  it('waits for a running mark when stopped', async () => {
     const sale = await world.openSale();
     const markRecorded = world.store.markRecorded.bind(world.store);
     sinon.stub(world.store, 'markRecorded').callsFake(async (recorded) => {
@@ -579,7 +576,7 @@ describe('worker-loop', () => {
     expect(world.receives - before).to.be.within(40, 80);
   });
 
-  it('keeps a delivery while it is written, so that a slow MySQL uses up no attempt [D2]', async () => {
+  it('keeps a delivery while a slow MySQL writes it, without using up an attempt [D2]', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
     const write = world.repository.write.bind(world.repository);
@@ -601,7 +598,7 @@ describe('worker-loop', () => {
     expect(world.unfinished).to.equal(1);
   });
 
-  it('stop finishes the work in hand and receives no more', async () => {
+  it('finishes the work in hand when stopped, and receives no more', async () => {
     const sale = await world.openSale();
     const worker = await run(1000);
     await world.place(batchOf(sale, purchasesOf('ann')));
@@ -613,7 +610,7 @@ describe('worker-loop', () => {
     expect(world.receives).to.equal(receives);
   });
 
-  it('stop gives held deliveries back soon during an outage, not only after the hold', async () => {
+  it('gives held deliveries back soon when stopped during an outage', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
     world.writeFails = mysqlDown('write');
@@ -628,7 +625,7 @@ describe('worker-loop', () => {
     expect(world.mysql.allOrders).to.have.length(1);
   });
 
-  it('stop does not wait for ever for a hanging loop', async () => {
+  it('does not wait for ever for a hanging loop when stopped', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
     sinon.stub(world.repository, 'write').returns(new Promise(() => undefined));

@@ -19,7 +19,7 @@ import { MemoryTracing } from '../../helpers/memory/memory-tracing.js';
 import { MemoryWorkerSlots } from '../../helpers/memory/memory-worker-slots.js';
 import { saleOf } from '../../helpers/sales.js';
 
-/** Longer than any test except the test of its end, ms. */
+/** Longer than any test, except the test that lets the lease end, ms. */
 export const LEASE_MS = 3 * 60 * 60 * 1000;
 
 /** Time on the fake timers of a test. */
@@ -73,7 +73,7 @@ export class WorkerWorld {
   receives = 0;
   /** Attempts of every received message. */
   readonly attempts: number[] = [];
-  /** Ages of batches at their arrival, and, with their number of purchases, at the write. */
+  /** Ages of batches at their arrival, and sizes and ages at the write. */
   readonly agesMs = { received: [] as number[], recorded: [] as [size: number, ageMs: number][] };
   checkedBack = 0;
   /** Warnings in the log. */
@@ -168,7 +168,7 @@ export class WorkerWorld {
     return this.broker.published(`%DLQ%${GROUPS.writer}`);
   }
 
-  /** After more redeliveries than this, the broker gives up a message. */
+  /** The highest attempt. The broker gives up a message after a limited number of attempts. */
   get worstAttempt(): number {
     return Math.max(0, ...this.attempts);
   }

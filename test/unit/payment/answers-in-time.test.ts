@@ -61,7 +61,7 @@ describe('payment provider calls with a time limit', () => {
     expect(clock.waiting).to.deep.equal([]);
   });
 
-  it('return unknown and log if the provider rejects or throws, because it may have moved money', async () => {
+  it('return unknown and log if the provider rejects or throws', async () => {
     const clock = handClock();
     const fault = new Error('a bug of the provider');
     const throwing = (): never => {

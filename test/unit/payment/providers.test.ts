@@ -21,7 +21,7 @@ interface World {
   stop(): Promise<void>;
 }
 
-/** Returns whether a stand-in has lost an answer: then, and only then, the time of its call is over. */
+/** Whether a stand-in has lost an answer. Only then is the time of its call over. */
 let isLost = (): boolean => false;
 const clock = {
   sleep: (_ms: number, signal?: AbortSignal): Promise<void> =>
@@ -133,7 +133,7 @@ for (const [name, createWorld] of Object.entries(WORLDS)) {
       }
     });
 
-    // the simulator has no server and no state, so a charge that was begun counts as made
+    // The simulator has no state: it counts a charge that was begun as made.
     if (name === 'simulator') return;
 
     it('refunds an order in parts, each once, however often we ask', async () => {
@@ -165,7 +165,7 @@ for (const [name, createWorld] of Object.entries(WORLDS)) {
       ]);
     });
 
-    it('returns unknown if the answer is lost after the charge, and both kinds of look-up find the payment', async () => {
+    it('returns unknown if the answer to a charge is lost, and finds the payment by look-up', async () => {
       world.loseAnswer?.();
       expect(await charge('k1')).to.deep.equal({ outcome: 'unknown' });
       const found = await provider.lookUp('99', PRICE, 'k1');
@@ -175,10 +175,10 @@ for (const [name, createWorld] of Object.entries(WORLDS)) {
 
     it('returns not_found for a charge that was never made', async () => {
       expect(await provider.lookUp('99', PRICE, 'k1')).to.deep.equal({ outcome: 'not_found' });
-      expect((await charge('k1')).outcome, 'and may be charged after it').to.equal('succeeded');
+      expect((await charge('k1')).outcome, 'may be charged afterwards').to.equal('succeeded');
     });
 
-    it('takes no money before the buyer confirms with the bank, and declines for good once a charge is given up', async () => {
+    it('takes no money before the buyer confirms, or once a charge is given up', async () => {
       const { asks } = world.cards;
       const first = await charge('k1', '99', asks);
       expect(first).to.include({ outcome: 'action_needed' });

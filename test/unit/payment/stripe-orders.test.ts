@@ -24,7 +24,7 @@ const WINDOW_MS = 900_000;
 const ASKED_MS = PROVIDER_CALL_MAX_MS + 10_000;
 const GIVEN_UP_MS = 600_000;
 
-/** Uses orders, the webhook over HTTP and Stripe over HTTP to show how each fault of Stripe affects an order. */
+/** Shows how each fault of Stripe affects an order, with the webhook and Stripe over HTTP. */
 describe('orders paid by Stripe', () => {
   let stripe: StripeStandIn;
   let provider: PaymentProvider;
@@ -118,7 +118,7 @@ describe('orders paid by Stripe', () => {
     },
   });
 
-  it('are paid once by the webhook if the answer is lost after the charge, even if the webhook reports twice or late', async () => {
+  it('are paid once by the webhook if the answer is lost after the charge', async () => {
     expect(await pay('k1', CARD.good, deaf())).to.equal('outcome_unknown');
     expect(await state()).to.equal('pending_payment');
     for (let i = 0; i < 2; i++) {
@@ -154,7 +154,7 @@ describe('orders paid by Stripe', () => {
     expect([owed(), attemptStates()]).to.deep.equal([[null], ['charged']]);
   });
 
-  it('accept the next key at once after a declined card is reported, and ignore late reports', async () => {
+  it('accept the next key at once after a declined card, and ignore late reports', async () => {
     expect(await pay('k1', CARD.declined, outrun('payment_intent.payment_failed'))).to.equal('declined');
     expect(await pay('k2')).to.equal('paid');
     for (const type of ['payment_intent.canceled', 'payment_intent.payment_failed']) await report(type).expect(200);
@@ -183,7 +183,7 @@ describe('orders paid by Stripe', () => {
   });
 
   describe('a bank that asks its customer', () => {
-    it('lets the webhook pay the order, and the same key report it, if the buyer confirms', async () => {
+    it('lets the webhook pay the order, and the same key report the payment', async () => {
       expect(await pay('k1', CARD.asks)).to.equal('action_needed');
       expect(await state()).to.equal('pending_payment');
       stripe.finishAction(intent().id, 'confirmed');
@@ -192,11 +192,11 @@ describe('orders paid by Stripe', () => {
       expect([owed(), stripe.taken]).to.deep.equal([[null], 1999]);
     });
 
-    it('lets the same key or a keeper find the payment if the buyer confirms but no webhook arrives', async () => {
+    it('lets the same key or a keeper find the payment if no webhook arrives', async () => {
       expect(await pay('k1', CARD.asks)).to.equal('action_needed');
       clock.advance(ASKED_MS);
       await keep();
-      expect(attemptStates(), 'they have minutes').to.deep.equal(['open']);
+      expect(attemptStates(), 'the buyer has minutes').to.deep.equal(['open']);
       stripe.finishAction(intent().id, 'confirmed');
       clock.advance(60_000);
       await keep();
@@ -212,7 +212,7 @@ describe('orders paid by Stripe', () => {
       expect(stripe.taken).to.equal(1999);
     });
 
-    it('lets another key end an abandoned attempt after half a minute, and a keeper after ten', async () => {
+    it('lets another key end an abandoned attempt after half a minute', async () => {
       expect(await pay('k1', CARD.asks)).to.equal('action_needed');
       expect(await pay('k2')).to.equal('payment_in_progress');
       clock.advance(ASKED_MS);
@@ -223,7 +223,7 @@ describe('orders paid by Stripe', () => {
       expect([intent(1).status, attemptStates()]).to.deep.equal(['canceled', ['declined', 'declined']]);
     });
 
-    it('ends the charge on the next request if the order ends first, so that the buyer does not pay for nothing', async () => {
+    it('ends the charge on the next request if the order ends first', async () => {
       expect(await pay('k1', CARD.asks)).to.equal('action_needed');
       await transitions.cancel(ORDER);
       expect(await pay('k1', CARD.asks)).to.equal('wrong_state');
@@ -231,7 +231,7 @@ describe('orders paid by Stripe', () => {
     });
   });
 
-  it('take no money from a charge on its way if the order ends before Stripe knows the charge', async () => {
+  it('take no money if the order ends before Stripe knows the charge', async () => {
     const gone: PaymentProvider = { ...provider, charge: () => Promise.resolve({ outcome: 'unknown' }) };
     expect(await pay('k1', CARD.good, gone)).to.equal('outcome_unknown');
     await transitions.cancel(ORDER);
@@ -248,7 +248,7 @@ describe('orders paid by Stripe', () => {
     expect([answer, attemptStates()]).to.deep.equal([{ outcome: 'payment_method_needed' }, []]);
   });
 
-  it('record nothing for a report in the other mode, with a wrong signature or about something else', async () => {
+  it('record nothing for a report in the other mode or with a wrong signature', async () => {
     expect(await pay('k1', CARD.good, deaf())).to.equal('outcome_unknown');
     expect((await report('payment_intent.succeeded', intent(), { live: true }).expect(422)).body).to.include({
       code: 'wrong_payment_mode',

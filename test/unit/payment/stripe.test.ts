@@ -43,7 +43,7 @@ describe('Stripe', () => {
   };
 
   describe('a charge', () => {
-    it('creates an intent that names order and key and confirms it with the card, each with its Idempotency-Key', async () => {
+    it('creates an intent and confirms it with the card, each with its Idempotency-Key', async () => {
       const answer = await charge();
       const { id, metadata } = onlyIntent();
       expect(answer).to.deep.equal({ outcome: 'succeeded', payment: { paymentId: id, ...PRICE } });
@@ -61,10 +61,10 @@ describe('Stripe', () => {
       expect(stripe.taken).to.equal(2 * 1998);
     });
 
-    it('ends the intent of a declined or unknown card, so that no other card can pay with it', async () => {
+    it('ends the intent of a declined or unknown card', async () => {
       expect(await charge('k1', CARD.declined)).to.deep.equal({ outcome: 'declined' });
       expect(onlyIntent().status).to.equal('canceled');
-      expect(logged, 'a declined card is nothing to log').to.deep.equal([]);
+      expect(logged, 'a declined card is not logged').to.deep.equal([]);
       expect(await charge('k2', 'pm_of_another_account')).to.deep.equal({ outcome: 'declined' });
       expect(logged.join()).to.contain('No such PaymentMethod');
     });
@@ -136,7 +136,7 @@ describe('Stripe', () => {
     }
   });
 
-  it('looks up an intent that an earlier release made with other parameters, and ends it if it is given up', async () => {
+  it('looks up and ends an intent that an earlier release made with other parameters', async () => {
     stripe.break(/payment_intents$/, 'overtaken');
     expect(await charge()).to.deep.equal({ outcome: 'unknown' });
     stripe.isSearchLate = true;
@@ -154,7 +154,7 @@ describe('Stripe', () => {
     return intent as { id: string };
   }
 
-  it("leaves the bank's question to the first request if a second arrives with its key and another card", async () => {
+  it("returns the bank's question of an earlier request with the same key and another card", async () => {
     stripe.break(/confirm$/, 'overtaken');
     const overtaken = await charge('k1', CARD.good);
     const intent = [...stripe.intents.values()][0];
@@ -162,7 +162,7 @@ describe('Stripe', () => {
     expect(intent?.status).to.equal('requires_action');
   });
 
-  it('finds no charge while the search lags, so the caller must wait minutes before relying on that', async () => {
+  it('finds no charge while the search of Stripe lags', async () => {
     await charge();
     stripe.forgetKeys();
     stripe.isSearchLate = true;
@@ -179,7 +179,7 @@ describe('Stripe', () => {
       expect(onlyIntent().amount_received).to.equal(1998);
     });
 
-    it('finds a charge by its metadata, repeatedly, once Stripe has forgotten the key a day later', async () => {
+    it('finds a charge by its metadata once Stripe has forgotten the key', async () => {
       const answer = await charge();
       stripe.forgetKeys();
       for (let i = 0; i < 2; i++) expect(await lookUp()).to.deep.equal(answer);
@@ -194,14 +194,14 @@ describe('Stripe', () => {
     });
 
     it('returns unknown on a new fault while the search lags, and finds the charge afterwards', async () => {
-      expect((await charge()).outcome, 'whoever asked is gone').to.equal('succeeded');
+      expect((await charge()).outcome, 'the caller is gone').to.equal('succeeded');
       stripe.isSearchLate = true;
       stripe.break(/POST \/v1\/payment_intents$/, 'away');
       expect(await lookUp('k1', true)).to.deep.equal({ outcome: 'unknown' });
       expect((await lookUp('k1', true)).outcome).to.equal('succeeded');
     });
 
-    it('returns unknown after a fault of the confirmation until it is given up; then no money can follow', async () => {
+    it('returns unknown after a fault of the confirmation until the charge is given up', async () => {
       stripe.break(/confirm/, 'error');
       expect(await charge()).to.deep.equal({ outcome: 'unknown' });
       expect(await charge()).to.deep.equal({ outcome: 'unknown' });
@@ -219,7 +219,7 @@ describe('Stripe', () => {
     it('counts the money if the buyer confirms while the charge is being given up', async () => {
       const { id } = await asking('k1');
       stripe.break(/cancel/, 'error');
-      expect(await lookUp('k1', true), 'whether it was ended is not known').to.deep.equal({ outcome: 'unknown' });
+      expect(await lookUp('k1', true), 'the end of the charge is unknown').to.deep.equal({ outcome: 'unknown' });
       stripe.finishAction(id, 'confirmed');
       expect((await lookUp('k1', true)).outcome).to.equal('succeeded');
     });
@@ -273,7 +273,7 @@ describe('Stripe', () => {
       expect(made).to.deep.equal([[500, '7']]);
     });
 
-    it("refuses a payment that took nothing, with Stripe's reason, and a foreign payment without a call", async () => {
+    it('refuses a payment that took nothing, and a foreign payment without a call', async () => {
       const { id } = await asking('k1');
       expect(await provider.refund(id, 1998, id)).to.deep.equal({
         outcome: 'refused',
@@ -344,7 +344,7 @@ describe('Stripe', () => {
       expect(read('refund.failed', { ...refund, payment_intent: null })).to.deep.equal({ type: 'other' });
     });
 
-    it('name the refund of an order by our id, and distinguish a lost dispute from an open one', () => {
+    it('name the refund of an order by our id, and distinguish lost and open disputes', () => {
       const refund = { id: 're_1', status: 'failed', payment_intent: 'pi_1', metadata: { refund: '77' } };
       expect(read('refund.failed', refund)).to.include({ refundId: 're_1', ourId: '77' });
       const dispute = { id: 'du_1', payment_intent: 'pi_1', amount: 500, currency: 'eur', reason: 'fraudulent' };

@@ -3,10 +3,7 @@ import { PassThrough } from 'node:stream';
 import sinon from 'sinon';
 import { inLine, print, printAll, printError, tableLine } from '../../../src/process/print.js';
 
-/**
- * In this order: clears the screen, returns the cursor, breaks the line, reverses the text direction, hides text and
- * ends the line.
- */
+/** Clears the screen, returns the cursor, breaks the line, reverses and hides text, and ends the line. */
 const HOSTILE = 'a\x1b[2J\r\nsale 7 is open\x9b2J\u202e\u200b\u2028\x7f\ud800z';
 const SHOWN = 'a\\u001b[2J\\u000d\\u000asale 7 is open\\u009b2J\\u202e\\u200b\\u2028\\u007f\\ud800z';
 
@@ -51,7 +48,7 @@ describe('command output', () => {
       const last = write();
       reader.destroy();
       await last;
-      expect(isWritten, 'nobody will').to.equal(false);
+      expect(isWritten, 'nobody will read it').to.equal(false);
       expect(await printAll('more\n')).to.equal(false);
     } finally {
       stdout.restore();

@@ -8,7 +8,7 @@ import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 import { silentLog } from '../../helpers/silent-log.js';
 
 describe('an error in the log', () => {
-  it('shows its message and stack, but not the command of a Redis error, which may hold a password', () => {
+  it('shows its message and stack, but not the command of a Redis error', () => {
     const refused = Object.assign(new Error('WRONGPASS invalid username-password pair'), {
       command: { name: 'auth', args: ['seckill', 'a-secret'] },
     });

@@ -23,7 +23,7 @@ interface Placing {
   readonly fail: (error: unknown) => void;
 }
 
-/** A quarter of a full batch counts as large, so here a batch of one leaves at once even next to other batches. */
+/** A quarter of a full batch counts as large. Here this is a batch of one, which leaves at once. */
 const OPTIONS: BatcherOptions = {
   sizeMax: 4,
   inFlightMax: 2,
@@ -51,7 +51,7 @@ describe('batcher', () => {
 
   const create = (options: Partial<BatcherOptions> = {}): void => {
     clock = new SteppedClock();
-    const own: Placing[] = []; // a batcher of an earlier test may still form a batch, by its timer
+    const own: Placing[] = []; // the timer of an earlier batcher may still form a batch
     placing = own;
     errors = [];
     placedMetrics = [];
@@ -105,7 +105,7 @@ describe('batcher', () => {
       expect(answers.get('u1')).to.deep.equal(['accepted']);
     });
 
-    it('fills the maximum number of concurrent batches, and queues the rest, if many purchases arrive at once', async () => {
+    it('fills all concurrent batches and queues the rest of a crowd', async () => {
       submit(crowd(11));
       await turn();
       expect(sizes()).to.deep.equal([4, 4]);
@@ -145,7 +145,7 @@ describe('batcher', () => {
       ]);
     });
 
-    it('passes the recorded spans of its purchases to a batch, including purchases that are placed again', async () => {
+    it('passes the recorded spans of its purchases to a batch, even when placed again', async () => {
       const spanOf = (): Span | null => new MemoryTracing().startRequest(null, { name: 'buy', kind: 'server' });
       const [first, second] = [spanOf(), spanOf()];
       submit(['u1'], SALE, first);
@@ -156,7 +156,7 @@ describe('batcher', () => {
       await accept(0, [1, 2]);
       expect(placing[1]?.spans).to.deep.equal([second]);
       await accept(1, [0]);
-      expect(placing[2]?.spans, 'none of them is recorded').to.equal(null);
+      expect(placing[2]?.spans, 'no purchase is recorded').to.equal(null);
     });
 
     it('measures the wait of the oldest purchase and the outcome of each batch', async () => {
@@ -233,7 +233,7 @@ describe('batcher', () => {
       expect(sizes()).to.deep.equal([1, 20, 10, 1]);
     });
 
-    it('measure the interval from the previous batch, after which an idle lane is removed', async () => {
+    it('keep an idle lane until their interval is over', async () => {
       await accept(0);
       expect(batcher.lanes).to.equal(1);
       clock.advance(25);
@@ -287,7 +287,7 @@ describe('batcher', () => {
       expect(batcher.lanes).to.equal(0);
     });
 
-    it('answers `overloaded`, and forms no batch, for a purchase that has waited too long [G8]', async () => {
+    it('answers `overloaded` to a purchase that has waited too long [G8]', async () => {
       submit(crowd(8));
       await turn();
       submit(['old1', 'old2']);
@@ -362,7 +362,7 @@ describe('batcher', () => {
       expect([placing.length, batcher.waiting, batcher.lanes]).to.deep.equal([OPTIONS.roundsMax, 0, 0]);
     });
 
-    it('are answered `unavailable` after several refusals by the store in a row, because then the store is at fault [G14]', async () => {
+    it('are answered `unavailable` after several refusals by the store in a row [G14]', async () => {
       create({ sizeMax: 1, inFlightMax: 100 });
       const refuse = async (users: readonly string[]): Promise<(string | undefined)[]> => {
         const first = placing.length;
@@ -423,7 +423,7 @@ describe('batcher', () => {
       expect(answers.get('u1')).to.deep.equal(['accepted', 'accepted']);
     });
 
-    it('share one new look-up, and get no older refusal, if they arrive during the batch [S1]', async () => {
+    it('share one new look-up if they arrive during the batch [S1]', async () => {
       for (const word of ['sold_out', 'limit_reached', 'not_open', 'closed', 'paused'] as const) {
         create();
         submit(['u1/k', 'u2']);
@@ -431,14 +431,14 @@ describe('batcher', () => {
         submit(['u1/k', 'u1/k']);
         placing[0]?.deliver(0, { outcome: word });
         await turn();
-        expect(answers.get('u1/k'), 'who pressed before').to.deep.equal([word]);
+        expect(answers.get('u1/k'), 'the earlier request').to.deep.equal([word]);
         await accept(1);
         expect(answers.get('u1/k')).to.deep.equal([word, 'accepted', 'accepted']);
         expect(placing.map(({ purchases }) => purchases.map(purchaseKey))).to.deep.equal([['u1/k', 'u2/k1'], ['u1/k']]);
       }
     });
 
-    it('share a final answer, or an answer that asks for a retry, if they arrive during the batch', async () => {
+    it('share an answer that is final or asks for a retry', async () => {
       for (const word of ['accepted', 'request_conflict', 'outcome_unknown', 'overloaded', 'loading'] as const) {
         create();
         submit(['u1/k']);
@@ -513,7 +513,7 @@ describe('batcher', () => {
       expect(answers.get('u1')).to.deep.equal(['accepted']);
     });
 
-    it('leaves the next purchase with the same key untouched if a batch fails after its answers', async () => {
+    it('leaves the next purchase with the same key untouched if it fails after its answers', async () => {
       submit(['u1']);
       await turn();
       placing[0]?.deliver(0, { outcome: 'sold_out' });
@@ -560,7 +560,7 @@ describe('batcher', () => {
       expect([batcher.inFlight, batcher.waiting]).to.deep.equal([2, 4]);
     });
 
-    it('keeps an emptied lane while a batch is under way, so that equal requests still meet', async () => {
+    it('keeps an emptied lane for equal requests while a batch is under way', async () => {
       submit(crowd(8));
       await turn();
       for (const { purchases, deliver } of placing) purchases.forEach((_, i) => deliver(i, { outcome: 'accepted' }));
@@ -576,7 +576,7 @@ describe('batcher', () => {
     });
   });
 
-  it('answers every request of random crowds once, within every limit, with no key under way twice', async () => {
+  it('answers every request of random crowds once and within every limit', async () => {
     type Action = { submit: number[] } | { end: number; again: boolean[] } | { fail: number } | { wait: number };
     const action = fc.oneof<{ weight: number; arbitrary: fc.Arbitrary<Action> }[]>(
       { weight: 4, arbitrary: fc.record({ submit: fc.array(fc.integer({ min: 0, max: 12 }), { maxLength: 9 }) }) },
@@ -602,7 +602,7 @@ describe('batcher', () => {
         }
         for (const { purchases } of underWay) expect(purchases.length).to.be.within(1, sizeMax);
         expect(batcher.inFlight).to.equal(underWay.size);
-        // purchases placed again passed the limit before, so they may exceed it now
+        // Purchases placed again may exceed the limit, because they passed it before.
         expect(batcher.waiting).to.be.at.most(queueMax + sizeMax * inFlightMax * 2);
       };
       const answer = (outcome: PurchaseOutcome): void => {

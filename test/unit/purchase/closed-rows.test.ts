@@ -41,7 +41,7 @@ describe('closed-rows', () => {
     rows = new ClosedRows(partial({ findByPurchases }), clock);
   });
 
-  it('returns to each caller the row of its own purchase in its own sale, or null', async () => {
+  it('returns the row of its own purchase, or null, to each caller', async () => {
     const asked = ['won1', 'late', 'won2'].map((userId) => rows.find('7', purchaseOf(userId)));
     const other = rows.find('8', purchaseOf('won1'));
     const found = (await Promise.all(asked)).map((row) => (typeof row === 'string' ? row : (row?.orderId ?? null)));
@@ -49,7 +49,7 @@ describe('closed-rows', () => {
     expect(await other).to.include({ saleId: '8', orderId: '11' });
   });
 
-  it('sends MySQL one limited query per 50 ms, however many callers ask, and answers `overloaded` to the excess', async () => {
+  it('sends MySQL one limited query per 50 ms, and answers `overloaded` to the excess', async () => {
     const asked = Array.from({ length: 6000 }, (_, n) => rows.find('7', purchaseOf(`u${n}`)));
     const answers = await Promise.all(asked);
     // the first query had already begun

@@ -79,7 +79,7 @@ describe('follow-purchase', () => {
     return { words, ended: () => over };
   };
 
-  it('sends the current step, then each step as it happens, and ends after the last', async () => {
+  it('sends the current step and each further step, and ends after the last step', async () => {
     const { words, ended } = await followed();
     expect(words).to.deep.equal(['pending']);
     await notifications.send(sale.saleId, [become('pending_payment')]);
@@ -138,7 +138,7 @@ describe('follow-purchase', () => {
     expect(found).to.deep.equal(['read']);
   });
 
-  it('waits out an outage, but reports a fault if the outage exists at the start [R8, D1]', async () => {
+  it('waits out an outage, but reports a fault that exists at the start [R8, D1]', async () => {
     const { words } = await followed();
     fault = new OperationalError('redis', 'gone', { retryable: true });
     notifications.reconnect();
@@ -152,7 +152,7 @@ describe('follow-purchase', () => {
     expect(follow.following).to.equal(0);
   });
 
-  it('refuses a follower beyond the limit, and accepts one again when another leaves [S7]', async () => {
+  it('refuses a follower beyond the limit until another follower leaves [S7]', async () => {
     const first = await followed();
     for (const userId of ['u2', 'u3', 'u4']) await followed(null, userId);
     expect((await open(null, 'u5')).outcome).to.equal('overloaded');
@@ -161,7 +161,7 @@ describe('follow-purchase', () => {
     expect([first.ended(), follow.following, notifications.listening]).to.deep.equal([true, 0, 0]);
   });
 
-  it('keeps one buyer from taking all places, and frees a place when a follower leaves [S7]', async () => {
+  it('keeps one buyer from taking all places [S7]', async () => {
     const [first, second] = [await open(), await open()];
     expect((await open()).outcome, 'the third of this buyer').to.equal('overloaded');
     expect((await open(null, 'u2')).outcome).to.equal('following');
@@ -173,7 +173,7 @@ describe('follow-purchase', () => {
     expect(follow.following).to.equal(3);
   });
 
-  it('sends a step after the shortest pause, not the longest, if its notification precedes the order in Redis [D1]', async () => {
+  it('sends a step after the shortest pause if its notification precedes the order [D1]', async () => {
     const { words } = await followed();
     for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
       clock.advance(1000);
@@ -185,14 +185,14 @@ describe('follow-purchase', () => {
     entry = stillHeld;
     await notifications.send(sale.saleId, [ordered]);
     await turns();
-    expect(words, 'nothing is sent that the next read may take back').to.deep.equal(['pending']);
+    expect(words, 'no step that the next read may take back').to.deep.equal(['pending']);
     entry = recorded;
     clock.advance(50);
     await turns();
     expect(words).to.deep.equal(['pending', 'ordered']);
   });
 
-  it('also sends the step of a notification from a Redis outage after the shortest pause [R8]', async () => {
+  it('sends a step after the shortest pause if Redis is down at its notification [R8]', async () => {
     const { words } = await followed();
     for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {
       clock.advance(1000);

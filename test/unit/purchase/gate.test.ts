@@ -27,7 +27,6 @@ describe('gate', () => {
   let flags: SoldOutFlags;
   let gate: PurchaseGate;
   let smooth: NonNullable<GateParts['smooth']>;
-  /** Arguments of every purchase that reaches the batcher. */
   let answer: 'accepted' | 'loading' | 'closed';
   /** Purchases of each query for rows. */
   let queries: number[];
@@ -95,7 +94,7 @@ describe('gate', () => {
     expect(placed).to.deep.equal([{ ref: { saleId, bucket: 0, buckets: 1 }, purchases }]);
   });
 
-  it('passes on the metadata of a purchase, and the trace id by which it can be found', async () => {
+  it('passes on the metadata and the trace id of a purchase', async () => {
     const { saleId } = await openSale();
     const request = { userId: 'u1', requestId: 'k1', quantity: 1, metadata: { cart: '42' }, traceId: 'a'.repeat(32) };
     await gate.enter({ saleId, ...request, span: null });
@@ -108,7 +107,7 @@ describe('gate', () => {
     expect(placed).to.deep.equal([]);
   });
 
-  it('returns `not_open` for an announced sale until its end, without asking Redis, even if the keeper is late', async () => {
+  it('returns `not_open` for an announced sale until its end, without asking Redis', async () => {
     const [opensAtMs, closesAtMs] = [clock.nowMs() + 1000, clock.nowMs() + 2000];
     const sale = saleOf({ state: 'draft', warmBeforeMs: 500, stock: 1, opensAtMs, closesAtMs }, clock.nowMs());
     mysql.putSale(sale);
@@ -135,7 +134,7 @@ describe('gate', () => {
     expect(failed).to.include({ name: 'OperationalError', dependency: 'redis' });
   });
 
-  it('answers a repeated key of a retired sale from its row, refuses other buyers and does not ask Redis', async () => {
+  it('answers a repeated key of a retired sale from its row, without Redis', async () => {
     const { saleId } = await openSale();
     const batch = batchOf({ saleId }, purchasesOf('u1*2', 'u3*2'));
     const terms = await mysql.termsOf([saleId]);
@@ -158,7 +157,7 @@ describe('gate', () => {
     expect(placed).to.deep.equal([]);
   });
 
-  it('sends MySQL a few queries, not one per purchase, during a storm on a retired sale', async () => {
+  it('sends MySQL a few queries during a storm on a retired sale', async () => {
     const { saleId } = await openSale({ state: 'closed', retiredAtMs: clock.nowMs() });
     const storm = Array.from({ length: 1000 }, (_, n) => enter(saleId, `u${n % 2 === 0 ? 0 : n}`));
     expect(new Set((await Promise.all(storm)).map(({ outcome }) => outcome))).to.deep.equal(new Set(['closed']));
@@ -168,10 +167,10 @@ describe('gate', () => {
     expect(queries, 'answers are kept for seconds').to.deep.equal([]);
     clock.advance(3001);
     await enter(saleId, 'u1');
-    expect(queries, 'and no longer').to.deep.equal([1]);
+    expect(queries, 'but no longer').to.deep.equal([1]);
   });
 
-  it('answers from the row of a closed sale that Redis may have lost; without a row, has the sale rebuilt first', async () => {
+  it('answers from the row, or requests a rebuild, if Redis may have lost a closed sale', async () => {
     const { saleId } = await openSale({ state: 'closed' });
     const batch = batchOf({ saleId }, purchasesOf('u1*2'));
     const terms = await mysql.termsOf([saleId]);
@@ -184,16 +183,16 @@ describe('gate', () => {
     expect(await enter(saleId, 'u2')).to.deep.equal({ outcome: 'loading' });
     expect([...store.asks]).to.deep.equal([saleId]);
     answer = 'closed';
-    expect(await enter(saleId, 'u3'), 'what Redis says counts').to.deep.equal({ outcome: 'closed' });
+    expect(await enter(saleId, 'u3'), 'Redis decides').to.deep.equal({ outcome: 'closed' });
   });
 
-  it('refuses from memory while the flag is set, both before and after the body is read', async () => {
+  it('refuses from memory while the flag is set, before and after it reads the body', async () => {
     const sale = await openSale({ stock: 1 });
     await enter(sale.saleId);
     await sellOut(sale);
     expect(gate.refuseEarly(sale.saleId, 'loser')).to.equal('sold_out');
     expect(await enter(sale.saleId, 'loser')).to.deep.equal({ outcome: 'sold_out' });
-    expect(placed, 'only the first one went on').to.have.length(1);
+    expect(placed, 'only the first purchase passed').to.have.length(1);
   });
 
   it('passes the repeat of an accepted purchase on to Redis', async () => {

@@ -103,7 +103,7 @@ describe('get-purchase', () => {
       expect(await create().get(query())).to.deep.equal({ status: 'not_found' });
     });
 
-    it('is never not_found while the sale is loading, because the buyer may belong to another bucket [S3]', async () => {
+    it('is never not_found while the sale is loading [S3]', async () => {
       const snapshots = partial<SaleSnapshots>({ get: async () => ({ snapshot: 'loading' }) });
       await hold();
       expect(await create({ snapshots }).get(query()), 'found where a sale of one bucket has it').to.deep.equal({
@@ -115,7 +115,7 @@ describe('get-purchase', () => {
       expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'mysql', retryable: true });
     });
 
-    it('rebuilds a closed sale that Redis may have lost if the buyer has no row, and otherwise uses the row', async () => {
+    it('comes from the row of a closed sale that Redis lost, or requests a rebuild', async () => {
       sale = { ...sale, state: 'closed' };
       await hold();
       store.restart();
@@ -145,7 +145,7 @@ describe('get-purchase', () => {
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
 
-    it('is pending if Redis holds units without a row, so that no 404 follows a 202 [S3]', async () => {
+    it('is pending if Redis holds units without a row [S3]', async () => {
       await hold();
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
@@ -208,7 +208,7 @@ describe('get-purchase', () => {
         }
       });
 
-      it('is not_found without a row long after the sale, when every accepted purchase has a row [R5]', async () => {
+      it('is not_found without a row long after the sale [R5]', async () => {
         store.restart({ empty: true });
         await clock.sleep(sale.closesAtMs - clock.nowMs() + 8 * 24 * 60 * 60 * 1000);
         expect(await faultOf(create().get(query()))).to.be.instanceOf(OperationalError);
@@ -228,7 +228,7 @@ describe('get-purchase', () => {
       await store.setState(sale, 'open');
       const bucket = homeBucket('u1', 4);
       await store.deduct(batchOf({ ...sale, bucket }, purchasesOf('u1')));
-      expect(bucket, 'not the bucket that is read by default').not.to.equal(0);
+      expect(bucket, 'not the default bucket').not.to.equal(0);
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
 
@@ -280,7 +280,7 @@ describe('get-purchase', () => {
       expect(clock.nowMs() - startedMs).to.equal(3000);
     });
 
-    it('polls quickly at first, then rarely: at most thirteen reads in thirty seconds without notifications', async () => {
+    it('reads at most thirteen times in thirty seconds without notifications', async () => {
       await hold();
       await create().get(query({ waitMs: 30_000 }));
       expect(reads).to.be.within(8, 13);
@@ -304,7 +304,7 @@ describe('get-purchase', () => {
       expect([found, notifications.listening]).to.deep.equal([['notification'], 0]);
     });
 
-    it('does not report a notification that Redis does not confirm, because the next poll would take it back [I8]', async () => {
+    it('does not report a notification that Redis does not confirm [I8]', async () => {
       await hold();
       const stepped = new SteppedClock(clock.nowMs());
       const asked = create({ clock: stepped }).get(query({ waitMs: 10_000 }));
@@ -363,7 +363,7 @@ describe('get-purchase', () => {
       expect(reads).to.be.at.most(3);
     });
 
-    it('answers a caller beyond the limit at once, and accepts callers again when others disconnect [S7]', async () => {
+    it('answers a caller beyond the limit at once, until another caller disconnects [S7]', async () => {
       await hold();
       const WAITERS_MAX = 2000;
       const leaving = Array.from({ length: WAITERS_MAX }, () => new AbortController());

@@ -17,7 +17,7 @@ interface Placed {
   readonly verdict: string;
   /** The result of each purchase. */
   readonly results: readonly string[];
-  /** Calls that the sold-out flags received. */
+  /** Units left, as reported to the sold-out flags. */
   readonly unitsLeft: number | null | undefined;
 }
 
@@ -116,7 +116,7 @@ describe('place-batch in a sale with several buckets', () => {
     expect((await place(ANN)).results).to.deep.equal(['accepted']);
   });
 
-  it('replays a repeated accepted purchase, and does not treat an empty bucket as the end of the sale', async () => {
+  it('replays an accepted purchase even if its bucket is empty', async () => {
     await openSale(1, 1);
     await place(ANN);
     expect(await place(ANN))

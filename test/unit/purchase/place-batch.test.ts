@@ -27,7 +27,7 @@ interface Placed {
   readonly answers: readonly (string | undefined)[];
   /** Indexes of the purchases placed again. */
   readonly again: readonly number[];
-  /** Calls that the sold-out flags received. */
+  /** Units left, as reported to the sold-out flags. */
   readonly unitsLeft: number | null;
 }
 
@@ -137,7 +137,7 @@ describe('place-batch', () => {
   };
 
   describe('precheck answers first', () => {
-    it('forgets a snapshot with fewer buckets than the sale, but keeps one with more', async () => {
+    it('forgets a snapshot with fewer buckets than the sale, but keeps a snapshot with more', async () => {
       await openSale();
       bucket().sale!.buckets = 4;
       const isForgotten = async (buckets: number): Promise<boolean> => {
@@ -162,7 +162,7 @@ describe('place-batch', () => {
       expect((await place('u3*5', 'u4')).answers).to.deep.equal(['sold_out', 'sold_out']);
     });
 
-    it('answers replays, conflicts and limits, and continues with the others under their own indexes', async () => {
+    it('answers replays, conflicts and limits, and continues with the other purchases', async () => {
       await openSale({ limitPerBuyer: 2 });
       await place('u1/k*2', 'u2/k');
       const placed = await place('u1/k*2', 'u3', 'u2/k*2', 'u1/k2', 'u4*2');
@@ -170,7 +170,7 @@ describe('place-batch', () => {
       expect(sent[1]?.purchases).to.deep.equal(purchasesOf('u3', 'u4*2'));
     });
 
-    it('returns `outcome_unknown` for a replay that no replica has, from precheck and from a refused deduct [R7]', async () => {
+    it('returns `outcome_unknown` for a replay that no replica has [R7]', async () => {
       await openSale({ limitPerBuyer: 2 });
       await place('u1');
       let passes = 0;
@@ -184,7 +184,7 @@ describe('place-batch', () => {
       const placed = await place('u2', 'u3');
       expect(placed).to.deep.include({ verdict: 'refused', again: [1], answers: ['outcome_unknown', undefined] });
       expect(passes).to.equal(2);
-      expect((await place('u3*3')).answers, 'a no needs no replica').to.deep.equal(['limit_reached']);
+      expect((await place('u3*3')).answers, 'a refusal needs no replica').to.deep.equal(['limit_reached']);
       expect(passes).to.equal(2);
     });
 
@@ -195,7 +195,7 @@ describe('place-batch', () => {
       expect(placed.unitsLeft, 'unknown is not zero: it must not count as sold out').to.equal(null);
     });
 
-    it('throws a fault, without an answer or a message, if Redis does not answer [R8]', async () => {
+    it('throws a fault, and sends no message, if Redis does not answer [R8]', async () => {
       await openSale();
       store.breakNext('precheck_fails');
       const failed = await place('u1').catch((error: unknown) => error);
@@ -267,7 +267,7 @@ describe('place-batch', () => {
     });
 
     for (const fault of ['half_reply_lost', 'half_lost'] as const) {
-      it(`deducts nothing if its reply is lost (${fault}), and the same key may try again [T6]`, async () => {
+      it(`deducts nothing if its reply is lost (${fault}), and allows the same key again [T6]`, async () => {
         await openSale();
         broker.breakNext(fault);
         const placed = await place('u1', 'u2');
@@ -284,14 +284,14 @@ describe('place-batch', () => {
   describe('purchases that Redis refuses together', () => {
     const sizes = (): number[] => sent.map(({ purchases }) => purchases.length);
 
-    it('are placed in halves until the bad purchase alone is refused, and the others lose nothing [G14]', async () => {
+    it('are placed in halves until only the bad purchase is refused [G14]', async () => {
       await openSale({ stock: 9 });
       store.poisoned.add('u3/k1');
       const placed = await place('u1', 'u2', 'u3', 'u4', 'u5');
       expect(placed).to.deep.include({ verdict: 'refused_by_store', again: [] });
       expect(placed.answers).to.deep.equal(['accepted', 'accepted', 'refused_by_store', 'accepted', 'accepted']);
       expect(sizes()).to.deep.equal([5, 3, 2, 2, 1]);
-      expect(new Set(sent.map(({ batchId }) => batchId)).size, 'each has a marker of its own').to.equal(5);
+      expect(new Set(sent.map(({ batchId }) => batchId)).size, 'each half has its own marker').to.equal(5);
       expect([broker.openHalves, committed().length, bucket().unitsLeft]).to.deep.equal([[], 2, 5]);
       expect(logged).to.have.length(1);
     });
@@ -309,7 +309,7 @@ describe('place-batch', () => {
       ]);
     });
 
-    it('are found at any place in the batch, with a limited number of half messages [G14]', async () => {
+    it('are found at any place in the batch with few half messages [G14]', async () => {
       const batches = fc.array(fc.boolean(), { minLength: 1, maxLength: 40 });
       await fc.assert(
         fc.asyncProperty(batches, async (poisoned) => {
@@ -340,10 +340,10 @@ describe('place-batch', () => {
         if (others.length > 0) void store.deduct(batchOf(sale, others));
         others = [];
       };
-      expect((await place('u1*2', 'u3')).answers, 'nothing is left of the 3').to.deep.equal(['sold_out', 'sold_out']);
+      expect((await place('u1*2', 'u3')).answers, 'no unit of the 3 is left').to.deep.equal(['sold_out', 'sold_out']);
     });
 
-    it('are split even if precheck refuses them, so that no half message carries the bad purchase [G14]', async () => {
+    it('are split even if precheck refuses them [G14]', async () => {
       await openSale({ stock: 9 });
       stock = {
         ...storeOf(store),
@@ -369,7 +369,7 @@ describe('place-batch', () => {
       expect([broker.openHalves, bucket().unitsLeft]).to.deep.equal([[], 8]);
     });
 
-    it('throw a fault, after the other half has its results, if the precheck of a half does not reach Redis [R8]', async () => {
+    it('throw a fault after the other half if the precheck of a half fails [R8]', async () => {
       await openSale({ stock: 9 });
       store.poisoned.add('u4/k1');
       inTheRollback = () => {
@@ -391,7 +391,7 @@ describe('place-batch', () => {
       expect((await place('u1', 'u2')).answers).to.deep.equal(['accepted', 'refused_by_store']);
     });
 
-    it('are decided by the marker, which says deducted if the script failed after it took the units [T8]', async () => {
+    it('are accepted if the marker is `deducted`, although the script failed afterwards [T8]', async () => {
       await openSale({ stock: 9 });
       stock = {
         ...storeOf(store),
@@ -434,7 +434,7 @@ describe('place-batch', () => {
       expect((await place('u1', 'u2')).answers).to.deep.equal(['replayed', undefined]);
     });
 
-    it('answers `outcome_unknown`, not a refusal, until the rollback is confirmed; a retry gets the result [T5]', async () => {
+    it('answers `outcome_unknown`, not a refusal, until the rollback is confirmed [T5]', async () => {
       await openSale({ stock: 1 });
       anotherBatchTakes('u9');
       broker.breakNext('rollback_lost');
@@ -471,21 +471,21 @@ describe('place-batch', () => {
       ['stale_epoch', () => store.restart()],
       ['not_warmed', (own: MemoryBucket) => (own.sale = null)],
     ] as const) {
-      it(`(${word}) answers outcome_unknown and rolls back if the sale may have lost data or was rebuilt [R10]`, async () => {
+      it(`(${word}) answers outcome_unknown and rolls back if the sale may have lost data [R10]`, async () => {
         await openSale();
         inTheGap = () => change(bucket());
         const placed = await place('u1', 'u2');
-        // a check-back may already have had it committed, and then a confirmed rollback proves nothing
+        // A check-back may have committed the batch, so a confirmed rollback proves nothing.
         expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });
         expect(events).to.deep.equal(['outcome_unknown@0', 'outcome_unknown@1', 'rollback']);
       });
     }
 
-    it('does not return a refusal that Redis lost before the confirmed rollback, because it may be an order [R2, R4]', async () => {
+    it('does not return a refusal that Redis lost before the confirmed rollback [R2, R4]', async () => {
       for (const refuse of [() => anotherBatchTakes('u1/other'), () => (inTheGap = (batch) => store.resolve(batch))]) {
         await openSale({ limitPerBuyer: 1 });
         refuse();
-        // the marker was lost, the sale rebuilt, and a check-back had the batch committed
+        // Redis lost the marker, the sale was rebuilt, and a check-back committed the batch.
         inTheRollback = ({ batchId }) => {
           expect(bucket().markers.get(batchId)?.kind).to.equal('aborted');
           bucket().markers.set(batchId, { kind: 'claimed', body: null });
@@ -505,7 +505,7 @@ describe('place-batch', () => {
       expect(placed.answers).to.deep.equal(['outcome_unknown', 'outcome_unknown']);
     });
 
-    it('(claimed) answers `outcome_unknown` and commits, because orders will follow but none may be promised', async () => {
+    it('(claimed) answers `outcome_unknown` and commits, because orders will follow', async () => {
       await openSale();
       inTheGap = ({ batchId }) => bucket().markers.set(batchId, { kind: 'claimed', body: null });
       const placed = await place('u1', 'u2');
@@ -514,7 +514,7 @@ describe('place-batch', () => {
       expect(committed()).to.have.length(1);
     });
 
-    it('(unreplicated) answers no 202, because a fail-over could undo it, but commits so that the broker keeps it', async () => {
+    it('(unreplicated) commits but answers no 202, because a fail-over could undo the deduct', async () => {
       await openSale();
       sinon.stub(store, 'deduct').resolves({ outcome: 'unreplicated' });
       const placed = await place('u1', 'u2');
@@ -525,7 +525,7 @@ describe('place-batch', () => {
   });
 
   describe('a lost reply of deduct', () => {
-    it('returns accepted if it ran and the marker is `deducted`, even for the last unit, with one deduct [T8]', async () => {
+    it('returns accepted after one deduct if the marker is `deducted` [T8]', async () => {
       await openSale({ stock: 2 });
       store.breakNext('deduct_reply_lost');
       const placed = await place('u1', 'u2');
@@ -536,7 +536,7 @@ describe('place-batch', () => {
       expect(bucket().unitsLeft).to.equal(0);
     });
 
-    it('places all again after the rollback if it refused and the marker is `aborted`; a late deduct takes nothing [G4]', async () => {
+    it('places all purchases again after the rollback if the marker is `aborted` [G4]', async () => {
       await openSale({ stock: 2 });
       store.breakNext('deduct_reply_lost');
       inTheGap = () => (bucket().unitsLeft = 1); // another purchase was faster
@@ -547,7 +547,7 @@ describe('place-batch', () => {
       expect(bucket().unitsLeft).to.equal(1);
     });
 
-    it('is aborted by `resolve` if it never arrived, and a late copy takes nothing [G4]', async () => {
+    it('aborts a deduct that never arrived, and lets a late copy take nothing [G4]', async () => {
       await openSale();
       store.breakNext('deduct_lost');
       const placed = await place('u1');
@@ -562,10 +562,10 @@ describe('place-batch', () => {
       const startedMs = clock.nowMs();
       expect((await place('u1')).answers).to.deep.equal(['accepted']);
       expect(clock.nowMs() - startedMs).to.equal(500);
-      expect(store.calls.resolve, 'one of three was lost on its way').to.equal(2);
+      expect(store.calls.resolve, 'one of three calls was lost').to.equal(2);
     });
 
-    it('stays unknown, without commit or rollback, if the marker cannot be read; the check-back ends it [T9]', async () => {
+    it('stays unknown until the check-back if the marker cannot be read [T9]', async () => {
       await openSale();
       store.breakNext('deduct_reply_lost', 'resolve_lost', 'resolve_lost', 'resolve_lost');
       const placed = await place('u1', 'u2');
@@ -578,7 +578,7 @@ describe('place-batch', () => {
       expect((await place('u1')).answers, 'the same key learns the outcome').to.deep.equal(['replayed']);
     });
 
-    it('stays unknown, without further attempts, if the sale went into repair and the marker gives no answer [R10]', async () => {
+    it('stays unknown if the sale went into repair and the marker gives no answer [R10]', async () => {
       await openSale();
       store.breakNext('deduct_lost');
       inTheGap = () => bucket().sale && (bucket().sale!.state = 'repair');
@@ -588,7 +588,7 @@ describe('place-batch', () => {
       expect(store.calls.resolve).to.equal(1);
     });
 
-    it('(outlived) stays unknown if the sale was rebuilt, because it may have held units, and the check-back commits [R4]', async () => {
+    it('(outlived) stays unknown until the check-back commits if the sale was rebuilt [R4]', async () => {
       await openSale();
       store.breakNext('deduct_lost');
       inTheGap = () => bucket().sale && (bucket().sale!.epoch = 2);

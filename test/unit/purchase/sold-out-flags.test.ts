@@ -26,7 +26,7 @@ describe('sold-out flags', () => {
   let store: MemoryRedis;
   let sale: Sale;
   let ref: HomeBucket;
-  /** A flag of a sale with several buckets. */
+  /** Units in all buckets of a sale with several buckets. */
   let unitsInAll: number | null;
   let flags: SoldOutFlags;
 
@@ -62,7 +62,7 @@ describe('sold-out flags', () => {
     await turn();
   };
 
-  it('limits the number of remembered buyers over all sales by dropping the flag that has been unused the longest', async () => {
+  it('drops the longest unused flag if all flags remember too many buyers', async () => {
     create(4);
     const others: HomeBucket[] = [];
     for (let i = 0; i < 5; i++) {
@@ -81,7 +81,7 @@ describe('sold-out flags', () => {
     expect(others.map((other) => flags.refuses(other, 'loser'))).to.deep.equal([false, false, false, true, true]);
   });
 
-  it('need not read the bucket again when a returned unit is sold again, because its buyer is named', async () => {
+  it('does not read the bucket again when a returned unit is sold to a named buyer', async () => {
     await precheck();
     const gone = releaseOf(ref, 'winner', '1');
     await store.release([gone]);
@@ -93,7 +93,7 @@ describe('sold-out flags', () => {
     await store.markRecorded([{ batch: again, orders: [liveOrderOf('third', '9')] }]);
     await precheck();
     expect(flags.refuses(ref, 'loser')).to.equal(true);
-    expect(flags.refuses(ref, 'third'), 'never its repeat').to.equal(false);
+    expect(flags.refuses(ref, 'third'), 'never the repeat').to.equal(false);
     expect(store.calls.acceptedBuyers).to.equal(1);
   });
 
@@ -153,7 +153,7 @@ describe('sold-out flags', () => {
     expect(flags.isSoldOut(sold)).to.equal(true); // reads again
     await turn();
     clock.advance(LIFE_MS / 2 + 10);
-    expect(flags.isSoldOut(sold), 'seen anew').to.equal(true);
+    expect(flags.isSoldOut(sold), 'seen again').to.equal(true);
     unitsInAll = 1;
     await turn();
     clock.advance(LIFE_MS / 2);
@@ -162,7 +162,7 @@ describe('sold-out flags', () => {
     expect(flags.isSoldOut(sold), 'a unit came back').to.equal(false);
   });
 
-  it('recognises a sold-out sale at once, even if it has too many accepted buyers to remember', async () => {
+  it('recognises a sold-out sale at once, even if the sale has very many buyers', async () => {
     create(1); // the sale has two winners
     flags.observe(ref, 0);
     expect(flags.isSoldOut(ref), 'before the winners are known').to.equal(true);
@@ -208,7 +208,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser')).to.equal(true);
   });
 
-  it('never refuses an accepted buyer, even after the purchase has ended, because a repeat is allowed', async () => {
+  it('never refuses an accepted buyer, even after the purchase has ended', async () => {
     await store.release([releaseOf(ref, 'winner', '1')]);
     await store.deduct(batchOf(sale, purchasesOf('winner3')));
     await precheck();
@@ -216,7 +216,7 @@ describe('sold-out flags', () => {
     expect(buyers.map((userId) => flags.refuses(ref, userId))).to.deep.equal([false, false, false, true]);
   });
 
-  it('stores a buyer who repeatedly buys and cancels only once, and does not read the bucket again', async () => {
+  it('stores only once a buyer who repeatedly buys and cancels', async () => {
     for (let nth = 0; nth < 50; nth++) {
       const requestId = `again-${nth}`;
       const previous = nth === 0 ? 'k1' : `again-${nth - 1}`;
@@ -239,7 +239,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser'), 'seen again').to.equal(true);
   });
 
-  it('counts its life from when it saw zero units, not from when it read the accepted buyers [I7]', async () => {
+  it('counts its life from the moment of zero units [I7]', async () => {
     let reading: () => void = () => undefined;
     create(1000, {
       acceptedBuyerCount: async (of) => {
@@ -274,7 +274,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser')).to.equal(false);
   });
 
-  it('never refuses the buyers of a rebuilt bucket, even if their number is unchanged [R3]', async () => {
+  it('never refuses the buyers of a rebuilt bucket, even if as many buyers hold units [R3]', async () => {
     await precheck();
     expect(flags.refuses(ref, 'claimer')).to.equal(true);
     const { requests, sale: loaded } = store.bucket(ref);
@@ -303,7 +303,7 @@ describe('sold-out flags', () => {
     create(1);
     await precheck();
     expect(flags.refuses(ref, 'loser')).to.equal(false);
-    expect(store.calls.acceptedBuyers, 'they are not even read').to.equal(0);
+    expect(store.calls.acceptedBuyers, 'the buyers are not even read').to.equal(0);
   });
 
   it('is set if there are exactly as many accepted buyers as it may remember', async () => {
@@ -312,7 +312,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'loser')).to.equal(true);
   });
 
-  it('reads the accepted buyers only once while there are no new ones', async () => {
+  it('reads the accepted buyers only once while no buyer is added', async () => {
     for (let i = 0; i < 5; i++) {
       await precheck();
       clock.advance(LIFE_MS);
@@ -326,7 +326,7 @@ describe('sold-out flags', () => {
     expect(store.calls.acceptedBuyers).to.equal(1);
   });
 
-  it('does not miss a buyer who is accepted during the read, and is set at the next zero count', async () => {
+  it('misses no buyer who is accepted during the read', async () => {
     create(1000, {
       acceptedBuyers: async function* (of) {
         store.bucket(ref).unitsLeft = 1;
@@ -342,7 +342,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'late')).to.equal(false);
   });
 
-  it('sets no flag if Redis does not answer, and reads again at the next zero count [R8]', async () => {
+  it('sets no flag if Redis does not answer, and reads again at the next zero [R8]', async () => {
     store.breakNext('read_fails');
     flags.observe(ref, 0);
     await turn();
@@ -405,13 +405,13 @@ describe('sold-out flags', () => {
       for (const units of [1, null]) {
         unitsInAll = 0;
         await precheck();
-        expect(await askFor(3 * LIFE_MS), 'nothing anywhere').to.equal(true);
+        expect(await askFor(3 * LIFE_MS), 'no unit in any bucket').to.equal(true);
         unitsInAll = units;
         expect(await askFor(LIFE_MS), `${units} in another bucket`).to.equal(false);
       }
     });
 
-    it('shares the counts of all buckets between their flags, which do not last longer for it [I7]', async () => {
+    it('shares the counts of all buckets between flags, without prolonging a flag [I7]', async () => {
       const buckets = 16;
       store.bucket(ref).sale!.buckets = buckets;
       let counted = 0;
@@ -438,7 +438,7 @@ describe('sold-out flags', () => {
         clock.advance(50);
         expect(await askAll(), 'renewed in time').to.equal(true);
       }
-      expect(counted, 'four in each life at most').to.be.within(4, 4 * 4 + 1);
+      expect(counted, 'at most four in each life').to.be.within(4, 4 * 4 + 1);
       unitsInAll = 1;
       clock.advance(LIFE_MS / 2);
       await askAll();

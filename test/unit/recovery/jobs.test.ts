@@ -48,7 +48,7 @@ describe('keeper: job loop', () => {
     expect(world.runs).to.deep.equal(Array(3).fill(['a-job', 'done']));
   });
 
-  it('pauses longer after each idle run, up to five times the pause, and normally again after work or a failure', async () => {
+  it('pauses longer after each idle run, and normally again after work or a failure', async () => {
     const atMs: number[] = [];
     const startedMs = world.clock.nowMs();
     await run(9, async (number) => {
@@ -108,7 +108,7 @@ describe('keeper: job loop', () => {
     expect(world.runs).to.deep.equal([]);
   });
 
-  it('of a consumer gets one loop per broker, so that messages at one broker do not wait for another [M14]', () => {
+  it('gives a consumer one loop per broker, so that no broker waits for another [M14]', () => {
     const job: Job = { name: 'a-job', runOnce: () => Promise.resolve() };
     const planned = loopsOf({ loops: 3, receive: () => Promise.resolve([]) }, job);
     expect(planned.map(([, looped]) => looped)).to.deep.equal([job, job, job]);
@@ -194,7 +194,7 @@ describe('keeper: buckets to read', () => {
 });
 
 describe('keeper: buckets with pending batches, shared by jobs', () => {
-  it('are read once for jobs that ask for the same buckets at about the same time', async () => {
+  it('are read once for jobs that ask for the same buckets together', async () => {
     const world = new KeeperWorld();
     const asked: string[] = [];
     const withPending = async (refs: readonly BucketRef[]): Promise<PendingBuckets> => {
@@ -256,11 +256,11 @@ describe('keeper: watch-pending', () => {
   });
 });
 
-describe('keeper: faults of single buckets', () => {
+describe('keeper: work on single buckets', () => {
   const fault = (dependency: 'redis' | 'mysql', message = 'away') =>
     new OperationalError(dependency, message, { retryable: true });
 
-  it('lets the other buckets continue, and at its end fails the run with the first fault and the number of faults', async () => {
+  it('continues with other buckets after a fault, and throws the fault at its end', async () => {
     const faults = new BucketFaults();
     const done: number[] = [];
     await faults.forEach([1, 2, 3, 4], async (item) => {
@@ -272,7 +272,7 @@ describe('keeper: faults of single buckets', () => {
     new BucketFaults().throwIfAny();
   });
 
-  it('ends the run on a fault of another kind: finishes work under way and begins nothing more', async () => {
+  it('begins nothing more after a fault of another dependency', async () => {
     const begun: number[] = [];
     const work = async (item: number): Promise<void> => {
       begun.push(item);
@@ -283,7 +283,7 @@ describe('keeper: faults of single buckets', () => {
     expect(begun).to.deep.equal([1, 2]);
   });
 
-  it('works on a limited number of buckets at once', async () => {
+  it('runs for a limited number of buckets at once', async () => {
     let [now, most] = [0, 0];
     const work = async (): Promise<void> => {
       most = Math.max(most, ++now);

@@ -23,7 +23,7 @@ describe('keeper: mark-recorded', () => {
   const entryOf = (userId: string) => certainEntry(world.store.findRequest(at(), userId, 'k1'));
   const pending = async (): Promise<number> => (await world.store.pendingSummary(at())).batches;
 
-  it('marks batches that are in MySQL but still pending in Redis, as after a worker dies [M9]', async () => {
+  it('marks batches that are in MySQL but still pending in Redis [M9]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2*2']);
     const [first, second] = await world.recorded(batch);
     world.clock.advance(AFTER_MS);
@@ -61,7 +61,7 @@ describe('keeper: mark-recorded', () => {
     expect([await pending(), (await entryOf('u1'))?.state]).to.deep.equal([1, 'held']);
   });
 
-  it('turns no ended row into an order; its request stays held until its release [C6]', async () => {
+  it('turns no ended row into an order [C6]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2', 'u3']);
     const [, second] = await world.recorded(batch, ['u3']);
     world.mysql.endOrder(second as string, 'cancelled');
@@ -82,7 +82,7 @@ describe('keeper: mark-recorded', () => {
     expect((await entryOf('u2'))?.state).to.equal('ordered');
   });
 
-  it('reads only the bodies of recorded batches, in one query, and none while no worker writes', async () => {
+  it('reads only the bodies of recorded batches, in one query', async () => {
     for (const user of ['u1', 'u2', 'u3']) await world.deducted(sale, [user]);
     const recorded = await world.deducted(sale, ['u4']);
     world.clock.advance(AFTER_MS);

@@ -91,7 +91,7 @@ describe('keeper: redrive', () => {
     expect(atMinutes).to.deep.equal([0, 1, 3, 7, 15, 31, 47, 63, 79, 95]);
   });
 
-  it('publishes a limited number per run, oldest first, and the others in the next runs [M11]', async () => {
+  it('publishes a limited number of batches per run, oldest first [M11]', async () => {
     const bodies = [];
     for (let i = 0; i < 12; i++) {
       bodies.push((await world.deducted(sale, [`u${i}`])).body);
@@ -127,7 +127,7 @@ describe('keeper: redrive', () => {
     expect(published()).to.deep.equal([batch.body]);
   });
 
-  it('publishes a failed batch again when its lease is over, and keeps the pauses of the others', async () => {
+  it('publishes a failed batch again when its lease is over', async () => {
     const batches = [];
     for (const user of ['u1', 'u2', 'u3']) {
       batches.push((await world.deducted(sale, [user])).body);
@@ -258,7 +258,7 @@ describe('keeper: redrive', () => {
     expect(published()[0]).to.equal(body);
   });
 
-  it('does not count buckets of a server that stops answering against the limit of a run', async () => {
+  it('does not count buckets of a silent server against the limit of a run', async () => {
     const many = await world.openSale({ buckets: 8 });
     for (let bucket = 0; bucket < 8; bucket++) await world.deducted(many, [`u${bucket}`], bucket);
     const { body } = await world.deducted(sale, ['u1']);

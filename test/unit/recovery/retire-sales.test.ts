@@ -59,7 +59,7 @@ describe('keeper: retire-sales', () => {
     return { sale, batch };
   };
 
-  it('retires a sale long after its end, and later makes Redis forget it while the orders stay', async () => {
+  it('retires a sale long after its end, and later makes Redis forget it', async () => {
     const { sale, batch } = await closedSale('u1', 'u2');
     const young = await closedSale('u3');
     world.mysql.putSale({ ...now(young.sale), closesAtMs: world.clock.nowMs() + 30 * DAY_MS });
@@ -134,7 +134,7 @@ describe('keeper: retire-sales', () => {
     expect(retired).to.equal(1);
   });
 
-  it('retires a sale after a Redis restart without a rebuild, unless some of its data exists only in Redis [R1]', async () => {
+  it('retires a sale after a Redis restart unless some data exists only in Redis [R1]', async () => {
     const { sale } = await closedSale('u1');
     const lost = await closedSale('u2');
     const held = await closedSale('u3');
@@ -199,7 +199,7 @@ describe('keeper: retire-sales', () => {
     expect([retired, now(other.sale).retiredAtMs !== null]).to.deep.equal([1, true]);
   });
 
-  it('retires other sales if many on one Redis server are unreadable, and retires those once the server answers', async () => {
+  it('retires other sales while one Redis server is unreadable, and its sales afterwards', async () => {
     const away: Sale[] = [];
     for (let i = 0; i < 60; i++) away.push(await world.openSale());
     const well = await world.openSale({ closesAtMs: world.clock.nowMs() + 2 * 3_600_000 });

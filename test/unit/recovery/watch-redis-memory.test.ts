@@ -29,7 +29,7 @@ describe('keeper: watch-redis-memory', () => {
     }
   };
 
-  it('publishes use and limit of each server, and the days left only if a rate is known', async () => {
+  it('publishes use and limit of each server, and the days left at a known rate', async () => {
     servers.push({ server: 'b:2', usedBytes: 7, maxBytes: 9 });
     await runOnce();
     expect(published).to.deep.equal(servers.map((memory) => ({ ...memory, daysLeft: null })));
@@ -48,7 +48,7 @@ describe('keeper: watch-redis-memory', () => {
     expect(published[0]?.daysLeft).to.equal(Infinity);
   });
 
-  it('hides neither other servers nor known growth if a server does not answer, and fails the run', async () => {
+  it('shows other servers and known growth if a server does not answer', async () => {
     await grow(7, 10);
     const [known] = servers;
     const noAnswer = new OperationalError('redis', 'no answer', { retryable: true });

@@ -44,7 +44,7 @@ describe('redis: a driver that has given up', () => {
   it('stays closed after it was closed', async () => {
     const [closed, other] = [started(0), started(0)];
     closed.disconnect();
-    other.emit('end'); // a moment later, when a reconnection of the closed driver would already have happened
+    other.emit('end'); // The closed driver would have reconnected before this one.
     await until('the other one is connected', () => other.connects === 1);
     expect([closed.closed, closed.connects]).to.deep.equal([1, 0]);
   });

@@ -3,7 +3,7 @@ import { Redis, ReplyError } from 'ioredis';
 import { Bug, OperationalError } from '../../../src/core/errors.js';
 import { asOperationalError, eachOrFault, reasonOf } from '../../../src/redis/connection.js';
 
-/** The driver itself produces these messages, so that the test notices a new version with different ones. */
+/** The driver itself makes these messages, so a version with other messages fails the test. */
 describe('redis: reason of a failed command', () => {
   const messageOf = async (options: object, act: (redis: Redis) => Promise<unknown>): Promise<string> => {
     const redis = new Redis(1, '127.0.0.1', { lazyConnect: true, ...options }); // port 1 is closed
@@ -48,7 +48,7 @@ describe('redis: error of a call', () => {
     expect(await thrownBy(asOperationalError('add a bucket up', failing(error)))).to.equal(error);
   });
 
-  it('is retryable if it can pass or no reply came, but not if the server would repeat it [G14]', async () => {
+  it('is retryable unless the server would give the same error again [G14]', async () => {
     const isRetryable = async (cause: unknown): Promise<unknown> =>
       ((await thrownBy(asOperationalError('deduct', failing(cause)))) as OperationalError).retryable;
     const reply = (message: string): Error => new (ReplyError as new (message: string) => Error)(message);

@@ -22,7 +22,7 @@ describe('redis: release', () => {
     return { ...of, orderId: String(index), withUnits: true };
   });
 
-  it('sends every script of a mass expiry, at most 64 at a time, so that purchases queue behind only a few', async () => {
+  it('sends every script of a mass expiry, at most 64 at a time', async () => {
     const { seen, connection } = countingRedis();
     const words = await createBatchStore(connection).release(releases);
     expect(seen).to.deep.equal({ underWay: 0, most: 64, all: 500 });

@@ -42,7 +42,7 @@ describe('gRPC with a private authority', () => {
     }
   }
 
-  it('connects by name, by address and by another name, without a warning from Node', async () => {
+  it('connects by name, by address and by another name, without a warning', async () => {
     const warnings: Error[] = [];
     const onWarning = (warning: Error): void => void warnings.push(warning);
     process.on('warning', onWarning);
@@ -61,7 +61,7 @@ describe('gRPC with a private authority', () => {
     expect(await connected(tlsOf(authority.cert, 'other.example'), `127.0.0.1:${port}`)).to.be.a('string');
   });
 
-  it('reuses one object per target, so that clients share connections, until the certificates change', () => {
+  it('reuses one object per target until the certificates change', () => {
     let ca = authority.cert;
     const tls = new Tls(ROCKETMQ_TLS_NAMES, { tlsCa: () => ca });
     const first = channelCredentials(tls, 'a:1');

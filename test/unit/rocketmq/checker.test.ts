@@ -48,7 +48,7 @@ describe('checker: the answer to the broker', () => {
     expect(throwing.counted).to.deep.equal(['no_answer']);
   });
 
-  it('runs a limited number of checks at once, and does not answer a second check of a message under way [M12]', async () => {
+  it('runs few checks at once, and only one check of a message [M12]', async () => {
     let running = 0;
     let most = 0;
     const { ask } = open(async () => {

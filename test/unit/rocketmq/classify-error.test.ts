@@ -52,7 +52,7 @@ describe('classify-error: failed sends', () => {
     it(`may be stored: ${what} [T6]`, () => expect(isCertainlyNotStored(error)).to.equal(false));
   }
 
-  it('lets a message go to another broker if this broker is down or refuses everything, but never if it may be stored', () => {
+  it('lets a message go to another broker only if this broker certainly did not store it', () => {
     const another = notStored.filter(([, error]) => mayGoToAnotherBroker(error)).map(([what]) => what);
     expect(another).to.deep.equal([
       'a full disk',

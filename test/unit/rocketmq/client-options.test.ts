@@ -46,7 +46,7 @@ describe('client-options', () => {
     expect(() => of('a:1,')).to.throw(OperationalError, 'not ""');
   });
 
-  it('gives the client a valid time-out, and a logger with every method that the client calls', () => {
+  it('gives the client a valid time-out and a complete logger', () => {
     const options = baseClientOptions(address, {
       ...address,
       credentials: null,

@@ -19,10 +19,9 @@ async function expectRejected(work: Promise<unknown>): Promise<void> {
   const [outcome] = await Promise.allSettled([work]);
   expect(outcome.status).to.equal('rejected');
 }
-/** Addresses of proxies at which nothing listens. */
 const queryRoute = (client: BaseClient, endpoints: Endpoints): Promise<unknown> =>
   client['rpcClientManager'].queryRoute(endpoints, new messages.QueryRouteRequest(), 1000);
-const address = { endpoint: '127.0.0.1:1', topic: 't', group: 'g' };
+const address = { endpoint: '127.0.0.1:1', topic: 't', group: 'g' }; // nothing listens there
 const options = { ...baseClientOptions(address, { ...address, credentials: null, log: silentLog }), topics: ['t'] };
 const newProducer = (): PatchedProducer => new PatchedProducer(options);
 const newConsumer = (): PatchedConsumer =>
@@ -129,7 +128,7 @@ describe('patched consumer: brokers from which it receives', () => {
     expect([first, await begin(), await begin()].sort()).to.deep.equal(['a', 'b', 'c']);
     for (const broker of ['b', 'b', 'a', 'c', 'a', 'b']) {
       await end(broker);
-      expect(await begin(), 'the one that nobody waits at').to.equal(broker);
+      expect(await begin(), 'the broker without a receive').to.equal(broker);
     }
   });
 
@@ -142,7 +141,7 @@ describe('patched consumer: brokers from which it receives', () => {
       asked.push(broker);
       await end(broker, broker === 'b' ? new Error('14 UNAVAILABLE') : undefined);
     }
-    expect(new Set(asked), 'it is asked in its turn').to.deep.equal(new Set(['a', 'b', 'c']));
+    expect(new Set(asked), 'the broker gets its turn').to.deep.equal(new Set(['a', 'b', 'c']));
   });
 });
 
@@ -205,7 +204,7 @@ describe('patched producer: brokers to which it sends', () => {
     expect(await send(4), 'it is back').to.deep.equal(new Set([1, 2]));
   });
 
-  it('follow a broker to its new address, include a new broker and exclude a removed one', async () => {
+  it('follow a broker to its new address, and notice new and removed brokers', async () => {
     expect(await send(4)).to.deep.equal(new Set([1, 2]));
     ports = { a: 7, b: 2, c: 3 };
     await updateRoutes();
@@ -219,7 +218,7 @@ describe('patched producer: brokers to which it sends', () => {
     expect(await send(4)).to.deep.equal(new Set([2]));
   });
 
-  it('keep the last brokers while the route has none', async () => {
+  it('keep the last brokers while the route has no broker', async () => {
     expect(await send(4)).to.deep.equal(new Set([1, 2]));
     ports = {};
     await updateRoutes();
@@ -317,7 +316,7 @@ describe('RocketMQ transport', () => {
       expect(moved.callCount).to.equal(0);
     });
 
-    it('repeats a call at the next proxy if it was certainly not sent, and stays there', async () => {
+    it('repeats a call at the next proxy if the call was certainly not sent', async () => {
       const dead = await first();
       failures.set(dead, refused);
       await ask();

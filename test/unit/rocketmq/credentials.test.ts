@@ -11,7 +11,7 @@ const accessIn = (env: Environment) => brokerAccessOf(loadConfig(['brokerAccess'
 describe('RocketMQ credentials', () => {
   const folder = useTempFolder();
 
-  it('are absent without a key; with a key, are read for each signature', () => {
+  it('are absent without a key, and are read again for each signature', () => {
     expect(accessIn({}).credentials).to.equal(null);
     const clock = sinon.useFakeTimers({ toFake: ['performance'] });
     try {

@@ -47,7 +47,7 @@ describe('delivery-source', () => {
     expect(client.receive.firstCall.args).to.deep.equal([32, 10_000]);
   });
 
-  it('sends an ack or a retry once, does not reject if it is refused, and may send it again', async () => {
+  it('sends an ack or a retry once, and again only if the first was refused', async () => {
     const { source, client } = await openSource();
     client.receive.resolves([view()]);
     const [delivery] = await source.receive(1);
@@ -101,7 +101,7 @@ describe('delivery-source: client whose receives fail', () => {
     client.receive.resolves([]);
     expect(await source.receive(1)).to.deep.equal([]);
     expect(client.startup.callCount).to.equal(2);
-    expect(client.shutdown.callCount, 'the old one').to.equal(1);
+    expect(client.shutdown.callCount, 'the old client').to.equal(1);
     expect(client.shutdown.firstCall.thisValue).to.equal(client.startup.firstCall.thisValue);
     expect(client.receive.lastCall.thisValue).to.equal(client.startup.secondCall.thisValue);
   });
@@ -115,7 +115,7 @@ describe('delivery-source: client whose receives fail', () => {
     expect(client.startup.callCount).to.equal(1);
   });
 
-  it('gets another minute after one success', async () => {
+  it('gets another minute after one successful receive', async () => {
     const { source, client, failure } = await openSource();
     client.receive.onFirstCall().rejects(new Error('a hiccup'));
     client.receive.onThirdCall().rejects(new Error('another'));
@@ -149,7 +149,7 @@ describe('delivery-source: client whose receives fail', () => {
     expect(client.receive.lastCall.thisValue).to.equal(client.startup.firstCall.thisValue);
   });
 
-  it('logs one line at the start of an outage, however many clients fail to start, and one at its end', async () => {
+  it('logs one line at the start and one line at the end of an outage', async () => {
     const { source, client, lines, failure } = await openSource({ start: { attempts: 1 } });
     client.receive.rejects(new Error('no answer'));
     client.startup.rejects(new Error('no proxy'));

@@ -53,7 +53,7 @@ async function openChannel() {
 }
 
 describe('purchase-channel', () => {
-  it('sends the body unchanged, keyed by its batch, with the properties that a dead letter needs', async () => {
+  it('sends the body with its key and the properties that a dead letter needs', async () => {
     const { client, sendHalf, metrics, channel } = await openChannel();
     await sendHalf();
     const message = client.send.firstCall.args[0] as MessageOptions;
@@ -86,7 +86,7 @@ describe('purchase-channel', () => {
   const DEAD_BROKER = new InternalErrorException(50_001, 'RemotingConnectException: connect to 10.0.0.3:10911 failed');
   const withBrokers = (count: number) => sinon.stub(PatchedProducer.prototype, 'brokers').get(() => count);
 
-  it('sends again as long as another broker may accept a message that was certainly not stored', async () => {
+  it('sends an unstored message again while another broker may accept it', async () => {
     withBrokers(2);
     const { client, sendHalf } = await openChannel();
     for (const nth of [0, 1]) client.send.onCall(nth).rejects(DEAD_BROKER);
@@ -104,7 +104,7 @@ describe('purchase-channel', () => {
     expect(client.send.callCount).to.equal(2);
   });
 
-  it('returns unavailable if no broker can be reached, and sends once if there is a single broker', async () => {
+  it('returns unavailable if no broker can be reached', async () => {
     for (const [brokers, sends] of [
       [2, 9],
       [1, 1],
@@ -160,7 +160,7 @@ describe('purchase-channel', () => {
     ]);
   });
 
-  it('does not reject if a commit fails, and does not confirm a failed rollback [T4, T5]', async () => {
+  it('does not reject if a commit fails, and confirms no failed rollback [T4, T5]', async () => {
     const { client, sendHalf, metrics, lines } = await openChannel();
     const half = await sendHalf();
     client.end.rejects(new InternalErrorException(50_001, 'cannot found transaction data'));

@@ -61,7 +61,7 @@ describe('start-client', () => {
     expect([error.retryable, made.length, made[0]?.shutdowns]).to.deep.equal([false, 1, 1]);
   });
 
-  it('starts if one of several proxies completes the handshake, and names the others', async () => {
+  it('starts if one of several proxies completes the handshake, and names the other proxies', async () => {
     const plain = createServer((socket) => void socket.end('no TLS here\r\n'));
     await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve));
     const { port } = plain.address() as AddressInfo;

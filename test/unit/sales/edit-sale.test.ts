@@ -57,7 +57,7 @@ describe('SaleEditor', () => {
   const edited = (): unknown[] =>
     mysql.audited.filter(({ action }) => action === 'sale.edited').map(({ before, after }) => [before, after]);
 
-  it('raises and lowers the stock of a selling sale exactly, and changes nothing on a repeat', async () => {
+  it('changes the stock of a selling sale exactly, and nothing on a repeat', async () => {
     const sale = await open({ stock: 10 });
     await redis.deduct(batchOf(sale, purchasesOf('u1*2')));
     expect(await outcome(sale, { stock: 15 })).to.equal('done');
@@ -72,7 +72,7 @@ describe('SaleEditor', () => {
     ]);
   });
 
-  it('refuses to lower the stock if buyers hold one unit too many, even if MySQL does not know the buyer yet', async () => {
+  it('refuses to lower the stock if buyers hold one unit too many', async () => {
     const sale = await open({ stock: 10 });
     await redis.deduct(batchOf(sale, purchasesOf('u1*2')));
     expect(await outcome(sale, { stock: 1 })).to.equal('not_enough');
@@ -130,7 +130,7 @@ describe('SaleEditor', () => {
     }
   }
 
-  it('requests the rebuild of a closed sale that was never rebuilt, and ends the edit if the sale is retired', async () => {
+  it('requests the rebuild of a closed sale, and ends the edit if the sale is retired', async () => {
     for (const to of [15, 4]) {
       const sale = await open({ stock: 10 });
       redis.breakNext('edit_fails');
@@ -188,7 +188,7 @@ describe('SaleEditor', () => {
     expect([mysql.saleOf(sale.saleId)?.title, left(sale)]).to.deep.equal(['New', [15]]);
   });
 
-  it('changes title and closing time in both stores, and other fields only if the state allows it', async () => {
+  it('changes title and closing time of a selling sale in both stores, but not its price', async () => {
     const sale = await open({ buckets: 2 });
     const closesAtMs = sale.closesAtMs + 1000;
     expect(await outcome(sale, { title: 'New', closesAtMs })).to.equal('done');
@@ -201,7 +201,7 @@ describe('SaleEditor', () => {
     expect(await outcome(saleOf(), { title: 'x' })).to.equal('not_found');
   });
 
-  it('changes a draft only in MySQL, in a new epoch if Redis would load it differently', async () => {
+  it('changes a draft only in MySQL, in a new epoch if its stock changes', async () => {
     const sale = await open({ state: 'draft' });
     expect(await outcome(sale, { title: 'New', priceCents: 7 })).to.equal('done');
     expect(mysql.saleOf(sale.saleId)).to.include({ title: 'New', priceCents: 7, epoch: 1 });
@@ -210,7 +210,7 @@ describe('SaleEditor', () => {
     expect(edits.rows.size).to.equal(0);
   });
 
-  it('cancels a sale before it starts: deletes a draft, even from Redis, and closes a warm or early sale', async () => {
+  it('cancels a sale before it starts by deleting a draft or closing a warm sale', async () => {
     const draft = await open({ state: 'draft' });
     await redis.warm(draft);
     const later = clock.nowMs() + 60_000;

@@ -44,7 +44,7 @@ describe('get-sale', () => {
     for (let bucket = 0; bucket < sale.buckets; bucket++) store.bucket({ ...sale, bucket }).sale!.state = state;
     return sale;
   };
-  it('shows a closed sale that Redis lacks or may have lost with the data of MySQL', async () => {
+  it('shows a closed sale that Redis may have lost with the data of MySQL', async () => {
     const sale = await loaded({ stock: 100, sold: 20 }, 'closed');
     mysql.putSale({ ...sale, state: 'closed' });
     store.restart();
@@ -53,7 +53,7 @@ describe('get-sale', () => {
     expect(await viewOf(sale)).to.include({ state: 'closed', stock: 'plenty' });
   });
 
-  it('announces a planned sale with its times without asking Redis, and shows it as closed after its end', async () => {
+  it('announces a planned sale with its times, and shows it as closed after its end', async () => {
     const sale = saleOf({ state: 'draft', warmBeforeMs: 60_000 }, clock.nowMs());
     mysql.putSale(sale);
     const { opensAtMs, closesAtMs, title } = sale;
@@ -89,7 +89,7 @@ describe('get-sale', () => {
       units: 1,
     });
     expect((await viewOf(sale)).stock).to.equal('plenty');
-    expect(store.bucket({ ...sale, bucket: 1 }).unitsLeft, 'they have arrived').to.equal(1);
+    expect(store.bucket({ ...sale, bucket: 1 }).unitsLeft, 'the units have arrived').to.equal(1);
 
     const sold = await loaded({ stock: 2, buckets: 2 });
     for (const bucket of [0, 1]) store.bucket({ ...sold, bucket }).unitsLeft = 0;
@@ -158,7 +158,7 @@ describe('get-sale', () => {
     expect((await viewOf(late)).state).to.equal('closed');
   });
 
-  it('advances the time of a reused reading, so that the sale opens and closes by it', async () => {
+  it('advances the time of a reused reading, so that the sale opens and closes on time', async () => {
     const readAtMs = clock.nowMs();
     const sale = await loaded({ opensAtMs: readAtMs + 400, closesAtMs: readAtMs + 900 });
     const get = create();

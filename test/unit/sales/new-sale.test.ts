@@ -20,7 +20,7 @@ const errorsOf = (changes: object): Record<string, string> => {
 };
 
 describe('readNewSale', () => {
-  it('accepts a sale whose window is already open, trims its title and defaults to one bucket', () => {
+  it('accepts a sale whose window is open, with one bucket by default', () => {
     expect(readNewSale(SALE, NOW_MS)).to.deep.equal({
       sale: {
         sku: 'pen',
@@ -52,7 +52,7 @@ describe('readNewSale', () => {
     ]);
   });
 
-  it('refuses titles that are empty, of 10 kB, or able to draw over a terminal', () => {
+  it('refuses titles that are empty, too long or able to control a terminal', () => {
     for (const title of ['', '  ', 'x'.repeat(10_240)]) {
       expect(errorsOf({ title })).to.deep.equal({ title: 'title must be a text of 1 to 200 characters.' });
     }
@@ -140,7 +140,7 @@ describe('readNewSale', () => {
     }
   });
 
-  it('accepts a payment window from a second to a day, and null if it is absent', () => {
+  it('accepts a payment window from a second to a day, or none', () => {
     for (const [paymentWindow, ms] of [
       ['1s', 1000],
       ['10m', 600_000],

@@ -37,7 +37,7 @@ describe('SaleAdmin', () => {
   };
   const inRepository = async ({ saleId }: Sale): Promise<SaleState | undefined> => (await admin.show(saleId))?.state;
 
-  it('takes a sale through its life, draft → warm → open ⇄ paused → closed, and Redis follows', async () => {
+  it('takes a sale through draft → warm → open ⇄ paused → closed in both stores', async () => {
     const sale = await create(newSale({ stock: 5 }), 'ann');
     expect([sale.state, await inStore(sale)]).to.deep.equal(['draft', null]);
     for (const [move, state] of [
@@ -99,7 +99,7 @@ describe('SaleAdmin', () => {
     }
   });
 
-  it('never loads a sale again that may have sold, even if Redis has lost it [R5]', async () => {
+  it('never loads a sale again that may have sold [R5]', async () => {
     for (const state of ['open', 'paused', 'closed'] as const) {
       const sale = saleOf({ state });
       mysql.putSale(sale);
@@ -166,7 +166,7 @@ describe('SaleAdmin', () => {
     expect((await inStore(sale))?.[0]).to.equal('open');
   });
 
-  it('moves a sale that Redis has lost or is repairing, and says that it is in repair [R5]', async () => {
+  it('moves a sale that Redis has lost or is repairing [R5]', async () => {
     const lost = saleOf({ state: 'warm' });
     mysql.putSale(lost);
     expect(await admin.open(lost.saleId, 'ann')).to.deep.equal({
@@ -208,7 +208,7 @@ describe('SaleAdmin', () => {
     expect(await admin.list({ max: 10 })).to.have.length(4);
   });
 
-  it('imports all sales or none; a dry run creates none but reports the same', async () => {
+  it('imports all sales or no sale, and reports the same in a dry run', async () => {
     const nowMs = clock.nowMs();
     const sale = (sku: string, fromMs: number): NewSale =>
       newSale({ sku, opensAtMs: nowMs + fromMs, closesAtMs: nowMs + fromMs + 100 });

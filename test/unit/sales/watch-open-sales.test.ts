@@ -44,7 +44,7 @@ describe('keeper: watch-open-sales', () => {
     (await registry.metrics()).split('\n').filter((line) => line.startsWith('seckill_sale_units'));
   const sale = (saleId: string, parts: Partial<Sale>): Sale => saleOf({ saleId, stock: 100, ...parts }, 0);
 
-  it('publishes stock, sold, left and held of a limited number of selling sales, over all buckets', async () => {
+  it('publishes the stock of a limited number of selling sales over all buckets', async () => {
     open = [sale('7', { sold: 30, buckets: 2 }), sale('8', { sold: 0, buckets: 1 })];
     stored = {
       7: [
@@ -67,7 +67,7 @@ describe('keeper: watch-open-sales', () => {
     expect(asked).to.deep.equal([{ states: ['open', 'paused'], max: OPEN_SALES_MAX }]);
   });
 
-  it('publishes the figures of MySQL for a sale that Redis lacks or is repairing, and drops an ended sale', async () => {
+  it('publishes the figures of MySQL for a sale that Redis lacks or is repairing', async () => {
     open = [sale('7', { sold: 30, buckets: 2 }), sale('8', { buckets: 1, sold: 0 })];
     stored = { 7: [{ state: 'open', unitsLeft: 40 }, null], 8: [{ state: 'repair', unitsLeft: 1 }] };
     await runOnce();
@@ -93,7 +93,7 @@ describe('keeper: watch-open-sales', () => {
     expect(asked).to.have.length(1);
   });
 
-  it('hides only the sales of a silent Redis server, and all figures while MySQL is down', async () => {
+  it('hides the sales of a silent Redis server, and everything while MySQL is down', async () => {
     open = [sale('7', { buckets: 1, sold: 0 }), sale('8', { buckets: 1, sold: 0 })];
     stored = { 7: [{ state: 'open', unitsLeft: 2 }], 8: [{ state: 'open', unitsLeft: 1 }] };
     awayFor = '8';
@@ -105,6 +105,6 @@ describe('keeper: watch-open-sales', () => {
     ]);
     fault = new OperationalError('mysql', 'no answer', { retryable: true });
     expect(await runOnce().catch((error: unknown) => error)).to.equal(fault);
-    expect(await published(), 'nothing old').to.deep.equal([]);
+    expect(await published(), 'no old figures').to.deep.equal([]);
   });
 });

@@ -78,7 +78,7 @@ describe('servers of an instance', () => {
     const paths = stackPaths(folder());
     rememberInstance(paths.instanceFile, { ports: pickFreePorts([]), servers: DEFAULT_VERSIONS });
     const stack = openStack({ dir: folder(), versions: { mysql: '8.0' }, env: {} });
-    expect(stack.versions, 'what its data is of').to.deep.equal(DEFAULT_VERSIONS);
+    expect(stack.versions, 'the server of its data').to.deep.equal(DEFAULT_VERSIONS);
     const error = await stack.up().catch((cause: unknown) => cause);
     expect(error)
       .to.be.instanceOf(StackError)

@@ -54,7 +54,7 @@ describe('the watch on npm', () => {
     ['whose shell stays', '', '; exit $?'],
     ['whose shell becomes the launcher', 'exec ', ''],
   ] as const)
-    it(`ends the launcher of an npm ${shell} if npm alone is killed, but not if the terminal is`, async () => {
+    it(`ends the launcher of an npm ${shell} if npm is killed, but not with the terminal`, async () => {
       await start(before, after);
       terminal.kill('SIGKILL');
       await pause(LOOK_MS);

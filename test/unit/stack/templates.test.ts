@@ -31,7 +31,7 @@ describe('files of the servers', () => {
     expect(lines.filter((line) => line === 'bindAddress=127.0.0.1')).to.have.length(2);
   });
 
-  it('flush before they answer if an answer must survive the loss of the host', async () => {
+  it('flush before they answer if a lost host must lose no answer', async () => {
     const flushed = async (durability: Durability): Promise<string[]> => {
       await Promise.all([
         redisSpec(instance(durability)).prepare(TOOLS),
@@ -48,7 +48,7 @@ describe('files of the servers', () => {
     await proxySpec(instance()).prepare(TOOLS);
     const value = (key: string): number => Number(new RegExp(`^${key}=(\\d+)$`, 'm').exec(conf('broker.conf'))?.[1]);
     expect(value('transactionCheckInterval') * value('transactionCheckMax')).to.be.at.least(3_600_000);
-    // transactionOpBatchInterval, without which messages arrive twice
+    // At transactionOpBatchInterval or below, messages would arrive twice.
     expect(value('transactionCheckInterval')).to.be.above(3_000);
   });
 });

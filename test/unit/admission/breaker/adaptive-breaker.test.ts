@@ -31,7 +31,7 @@ describe('breaker: score', () => {
     );
   });
 
-  it('never falls when a signal rises, and adds all signals up according to their weights', () => {
+  it('never falls when a signal rises, and is the weighted sum of all signals', () => {
     fc.assert(
       fc.property(signals, fc.double({ min: 1, max: 10, noNaN: true }), (one, factor) => {
         const score = scoreOf(one, rules);
@@ -57,14 +57,14 @@ describe('breaker: score', () => {
     expect(scoreOf({ ...CALM, p95Ms: 1000, perSecond: 350 }, rules)).to.be.closeTo(0.5, 1e-9);
   });
 
-  it('measures load as a multiple of the usual rate, which has a minimum, and only after enough calls', () => {
+  it('measures load against the usual rate once there are enough calls', () => {
     const slow = { ...CALM, p95Ms: 1000 };
     expect(scoreOf({ ...slow, perSecond: 5000, usualPerSecond: 1000 }, rules)).to.be.closeTo(0.6, 1e-9);
     expect(scoreOf({ ...slow, perSecond: 200, usualPerSecond: 1 }, rules)).to.be.closeTo(0.4, 1e-9);
     expect(scoreOf({ ...slow, perSecond: 5000, usualPerSecond: null }, rules)).to.be.closeTo(0.4, 1e-9);
   });
 
-  it('doubles the wait up to a maximum, and jitters it only downwards', () => {
+  it('doubles the wait up to a maximum, and only shortens the wait by jitter', () => {
     const probe = { firstMs: 100, capMs: 1000, jitter: 0.5, calmMs: 0 };
     expect([0, 1, 2, 3, 4, 2000].map((failed) => probeWaitMs(failed, 0, probe))).to.deep.equal([
       100, 200, 400, 800, 1000, 1000,
@@ -109,7 +109,7 @@ function call({ clock, breaker }: Setting, times: number, failed: boolean, every
 }
 
 describe('breaker of one process', () => {
-  it('opens on failures, tries again after a wait that doubles up to its maximum, and closes when the trial succeeds', () => {
+  it('opens on failures, waits longer after each failed trial, and closes after a success', () => {
     const rules = rulesOf({ callsMin: 10, trial: { calls: 1 }, probe: { firstMs: 1000, capMs: 3000, jitter: 0 } });
     const setting = settingOf(() => rules);
     const { clock, breaker } = setting;
@@ -135,7 +135,7 @@ describe('breaker of one process', () => {
     expect(breaker.state(), 'what was before the trial is forgotten').to.equal('closed');
   });
 
-  it('keeps its longer waits if it soon opens again, and returns to the first wait after a calm period', () => {
+  it('returns to the first wait only after a calm period', () => {
     const probe = { firstMs: 1000, capMs: 60_000, jitter: 0, calmMs: 20_000 };
     const rules = rulesOf({ callsMin: 1, trial: { calls: 1 }, probe });
     const setting = settingOf(() => rules);
@@ -156,7 +156,7 @@ describe('breaker of one process', () => {
     expect(waitMs(), 'after calm').to.equal(1000);
   });
 
-  it('opens on slowness together with load, but on neither alone', () => {
+  it('opens on slowness together with load, but not on slowness or load alone', () => {
     const rules = rulesOf({ callsMin: 1, rate: { floorPerSecond: 1, warmUpMs: 20_000 } });
     const run = (latencyMs: number, everyMs: number): BreakerState => {
       const setting = settingOf(() => rules);
@@ -173,7 +173,7 @@ describe('breaker of one process', () => {
     expect(run(2000, 20), 'a slow crowd').to.equal('open');
   });
 
-  it('ignores calls that end during a trial but began before it opened', () => {
+  it('ignores calls that end during a trial but began before the breaker opened', () => {
     const rules = rulesOf({ callsMin: 1, trial: { calls: 1 }, probe: { firstMs: 100, jitter: 0 } });
     const setting = settingOf(() => rules);
     const { clock, breaker } = setting;
@@ -201,7 +201,7 @@ describe('breaker of one process', () => {
     expect(asked()).to.deep.equal([false, false, true, true]);
   });
 
-  it('opens with the quorum, closes when the quorum ends, and does not report the quorum as its own state', () => {
+  it('opens and closes with the quorum, but reports only its own state', () => {
     const rules = rulesOf();
     const { clock, breaker } = settingOf(() => rules);
     breaker.followQuorum(true, clock.monotonicMs() + 1000);
@@ -214,7 +214,7 @@ describe('breaker of one process', () => {
     expect(breaker.refuses()).to.equal(false);
   });
 
-  it('counts and learns nothing while off, only counts in a dry run, and can change its mode at any time', () => {
+  it('learns nothing while off, and counts without refusing in a dry run', () => {
     let rules = rulesOf({ mode: 'off', callsMin: 1 });
     const setting = settingOf(() => rules);
     const { breaker, refusals, moves } = setting;

@@ -26,7 +26,7 @@ const countsOf = (latencies: readonly number[]): Uint32Array => {
 };
 
 describe('breaker: latency histogram', () => {
-  it('never returns a quantile that is too low, or too high by more than one bucket', () => {
+  it('returns a quantile that is never too low and at most one bucket too high', () => {
     fc.assert(
       fc.property(
         fc.array(latency, { minLength: 1, maxLength: 300 }),

@@ -23,13 +23,13 @@ const reportsOf = (...states: readonly BreakerState[]): LiveReport[] =>
   }));
 
 describe('breaker: quorum', () => {
-  it('is a share of the live processes: at least two, or one if only one process lives', () => {
+  it('is a share of the live processes, and at least two if several processes live', () => {
     expect([1, 2, 3, 4, 5, 10].map((live) => quorumOf(live, 0.5))).to.deep.equal([1, 2, 2, 2, 3, 5]);
     expect([1, 2, 3, 10].map((live) => quorumOf(live, 1))).to.deep.equal([1, 2, 3, 10]);
     expect([1, 2, 50, 100].map((live) => quorumOf(live, 0.07))).to.deep.equal([1, 2, 4, 7]);
   });
 
-  it('opens all breakers exactly when enough of them are open', () => {
+  it('opens all breakers exactly when enough breakers are open', () => {
     const states = fc.array(fc.constantFrom(...BREAKER_STATES), { maxLength: 40 });
     fc.assert(
       fc.property(states, fc.integer({ min: 1, max: 100 }), (all, percent) => {
@@ -42,7 +42,7 @@ describe('breaker: quorum', () => {
     );
   });
 
-  it('counts each dependency separately, and does not count half-open breakers as open', () => {
+  it('counts each dependency separately, and no half-open breaker as open', () => {
     const reports = reportsOf('open', 'open', 'closed', 'half_open', 'closed');
     expect(isOpenForAll(reports, 'redis', 0.4)).to.equal(true);
     expect(isOpenForAll(reports, 'redis', 0.6)).to.equal(false);
@@ -78,7 +78,7 @@ class World {
   readonly out = new Set<Dependency>();
   readonly processes: SharedBreakers[] = [];
   readonly refusals: string[] = [];
-  /** Calls of the metrics. */
+  /** Results that the metrics counted. */
   readonly counted: string[] = [];
   #nextLookMs: number[] = [];
 
@@ -163,7 +163,7 @@ describe('breakers of several processes', () => {
     expect(world.refuse('mysql'), 'other dependencies are well').to.deep.equal([false, false, false]);
   });
 
-  it('open everywhere within a second when the second of two processes opens its own', async () => {
+  it('open in every process within a second when they open in two processes', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     const idle = await world.boot();
     await world.fail([one, two]);
@@ -172,7 +172,7 @@ describe('breakers of several processes', () => {
     expect(world.refuse()).to.deep.equal([true, true, true]);
   });
 
-  it('start with the quorum during an outage, and do not report the quorum as their own state', async () => {
+  it('start with the quorum during an outage, but report only their own state', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     await world.fail([one, two]);
     await world.run(300);
@@ -181,7 +181,7 @@ describe('breakers of several processes', () => {
     expect(reports.find(({ processId }) => processId === 'p2')?.report.redis).to.equal('closed');
   });
 
-  it('close within a second when one process closes its own, even if their own wait is longer', async () => {
+  it('close within a second when one process closes its breaker, despite a longer wait', async () => {
     const busy = [await world.boot(), await world.boot(), await world.boot(), await world.boot()];
     const probe = { firstMs: 60_000, capMs: 60_000, jitter: 0.5 };
     world.rules = rulesOf({ callsMin: 5, trial: { calls: 2 }, probe });
@@ -197,7 +197,7 @@ describe('breakers of several processes', () => {
     ]);
   });
 
-  it('show the shared state, and each process whose breaker is not closed, with its start time', async () => {
+  it('show the shared state, and since when the breaker of a process is not closed', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     const idle = await world.boot();
     const redis = (process: SharedBreakers): unknown[] =>
@@ -231,7 +231,7 @@ describe('breakers of several processes', () => {
     expect(idle.mode).to.equal('off');
   });
 
-  it('do not keep the breaker open for others if they have no requests', async () => {
+  it('do not stay open because of processes that have no requests', async () => {
     const [busy, ...others] = [await world.boot(), await world.boot(), await world.boot(), await world.boot()];
     await world.fail([busy, ...others] as SharedBreakers[]);
     await world.run(4000, [busy as SharedBreakers]);
@@ -240,7 +240,7 @@ describe('breakers of several processes', () => {
     expect(world.refuse()[0]).to.equal(false);
   });
 
-  it('decide by their own calls while the store is down and the last reports have expired', async () => {
+  it('decide by their own calls once the last reports have expired and the store is down', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     const follower = await world.boot();
     world.rules = rulesOf({ callsMin: 5, probe: { firstMs: 60_000, capMs: 60_000, jitter: 0 } });
@@ -269,7 +269,7 @@ describe('breakers of several processes', () => {
     expect(other.refuses('redis')).to.equal(false);
   });
 
-  it('count only errors of the dependency as failures, but can also count a result as a failure', async () => {
+  it('count faults of the dependency as failures, and results that the caller calls failures', async () => {
     const process = await world.boot();
     const opensBy = async (call: () => Promise<unknown>, failed?: (result: unknown) => boolean): Promise<boolean> => {
       world.clock.advance(60_000);
@@ -301,7 +301,7 @@ describe('breakers of several processes', () => {
     }
   });
 
-  it('in a dry run, refuse no request and count everything; when off, report nothing', async () => {
+  it('refuse nothing in a dry run, and report nothing when off', async () => {
     world.rules = rulesOf({ mode: 'dry_run', callsMin: 5 });
     const one = await world.boot();
     await world.run(500, [one]);
@@ -316,7 +316,7 @@ describe('breakers of several processes', () => {
     expect(reports.map(({ processId }) => processId)).to.deep.equal(['test']);
   });
 
-  it('close when they are switched off while open, and start empty when switched on again', async () => {
+  it('close when they are switched off, and start empty when they are switched on again', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     const follower = await world.boot();
     await world.fail([one, two]);
@@ -340,7 +340,7 @@ describe('breakers of several processes', () => {
     expect(one.refuses('redis')).to.equal(false);
   });
 
-  it('poll in a loop, survive an unreachable store, and withdraw their report when they stop', async () => {
+  it('poll even while the store is unreachable, and withdraw their report when they stop', async () => {
     const process = await world.boot();
     const aborter = new AbortController();
     const ended = process.poll(aborter.signal);

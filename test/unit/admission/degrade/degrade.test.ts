@@ -47,7 +47,7 @@ describe('degradation levels', () => {
     expect(rules.cache).to.deep.equal({ ttlMs: 60_000, factor: 0.7, ttlMinMs: 5000 });
   });
 
-  it('reject rules that would give a purchase an old or partial answer, with the place and the reason', () => {
+  it('reject rules that would give a purchase an old or partial answer', () => {
     for (const poor of ['L1', 'L2', 'L3']) {
       expect(reasonsFor({ switches: { purchase: { level: poor } } })).to.deep.equal([
         'switches.purchase.level: must be L0 or L4 for a purchase',
@@ -99,7 +99,7 @@ describe('degradation levels', () => {
     expect(asked).to.deep.equal(['mysql']);
   });
 
-  it('apply a share exactly, keep its users as it grows, and do not depend on buckets', () => {
+  it('affect exactly the given share of users, and keep these users when the share grows', () => {
     const users = Array.from({ length: 10_000 }, (_, index) => `user-${index}`);
     let before = new Set<string>();
     for (const share of [1, 10, 50, 90, 100]) {
@@ -118,7 +118,7 @@ describe('degradation levels', () => {
     expect(users.some((user) => rulingFor(none, 'sale', user, () => false).level !== 'L0')).to.equal(false);
   });
 
-  it('ask no breaker while off, only count in a dry run, and apply new rules from the next request on', () => {
+  it('ask no breaker while off, and refuse nothing in a dry run', () => {
     let rules: DegradeRules = rulesOf({ mode: 'off', switches: { sale: { level: 'L2' } } });
     const counted: string[] = [];
     let asked = 0;
@@ -216,7 +216,7 @@ describe('degradation as a layer', () => {
     expect(counted).to.deep.equal(['purchase L4 dry_run', 'degrade degraded dry_run']);
   });
 
-  it('refuses the same users each time if a switch covers a share of them', () => {
+  it('refuses the same users each time when a switch covers a share of the users', () => {
     rules = rulesOf({ switches: { purchase: { level: 'L4', percent: 30 } } });
     const users = Array.from({ length: 500 }, (_, i) => `user-${i}`);
     const refused = (): string[] => users.filter((user) => entry.buyer(caller('purchase'), user) !== null);

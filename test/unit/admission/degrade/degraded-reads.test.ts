@@ -66,7 +66,7 @@ describe('degraded reads', () => {
     expect(page.reading).to.equal(1);
   });
 
-  it('below L0, return the empty answer and shorten the cache time if a source fails, but throw a bug', async () => {
+  it('return the empty answer below L0 if a source fails, but throw a bug', async () => {
     page.error = OUT;
     expect((await page.serve('L1')).served).to.equal('empty');
     expect((await page.serve('L2')).served).to.equal('empty');

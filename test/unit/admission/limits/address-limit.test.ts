@@ -31,7 +31,7 @@ describe('address limit without rules', () => {
     expect(counted).to.deep.equal(['sale address on', 'sale address on', 'sale address on']);
   });
 
-  it('slides its window: older requests count less and less, and refused requests never count', () => {
+  it('counts older requests less and less, and refused requests never', () => {
     const limit = limitOf(100);
     expect(allowed(limit, '203.0.113.7', 1000)).to.equal(100);
     clock.advance(10_000);
@@ -55,7 +55,7 @@ describe('address limit without rules', () => {
     expect(passedAtMs.length).to.be.within(500, 700);
   });
 
-  it('counts an IPv6 network as one address, and ignores loopback, trusted proxies and private networks', () => {
+  it('counts an IPv6 network as one address, and ignores loopback, proxies and private networks', () => {
     const limit = limitOf(3);
     const inNetwork = Array.from({ length: 6 }, (_, nth) => limit.refuses(`2001:db8::${nth + 1}`, 'sale'));
     expect(inNetwork.filter((refused) => refused)).to.have.length(3);
@@ -83,7 +83,7 @@ describe('address limit without rules', () => {
         },
       ),
     );
-    /** Returns how many requests of these networks pass when each network has ten. */
+    /** Returns how many requests of these networks pass when each network may send ten. */
     function served(networks: readonly number[]): number {
       return [...new Set(networks)].reduce(
         (sum, one) => sum + Math.min(10, networks.filter((other) => other === one).length),
@@ -92,7 +92,7 @@ describe('address limit without rules', () => {
     }
   });
 
-  it('uses limited memory for a crowd of addresses, and keeps counting known addresses', () => {
+  it('uses limited memory for a crowd of addresses, and keeps counting the addresses it knows', () => {
     const limit = limitOf(2);
     expect(allowed(limit, '203.0.113.7', 2)).to.equal(2);
     for (let nth = 0; nth < 60_000; nth++) limit.refuses(`198.18.${nth >> 8}.${nth & 255}`, 'sale');
@@ -108,7 +108,7 @@ describe('address limit without rules', () => {
     expect(allowed(limit, '2001:db8::ffff:1', 10), 'its own limit').to.equal(0);
   });
 
-  it('is off when it is 0', () => {
+  it('is off when the maximum is 0', () => {
     expect(limitOf(0).isOn).to.equal(false);
   });
 });

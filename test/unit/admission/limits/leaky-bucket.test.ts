@@ -17,7 +17,7 @@ class CountingClock extends SteppedClock {
   }
 }
 
-/** Rates with an interval of a whole number of half milliseconds, so that both sides compute exactly. */
+/** Rates whose interval is a multiple of 0.5 ms, so that both sides compute exactly. */
 const limit = fc.record({
   ratePerSecond: fc.constantFrom(1, 4, 8, 10, 20, 50, 100, 125, 200, 250, 400, 500, 1000, 2000),
   waitMaxMs: fc.integer({ min: 0, max: 60 }),
@@ -27,7 +27,7 @@ const gapsMs = fc.array(
   { maxLength: 60 },
 );
 
-/** The simple model: water, measured in ms of outflow. A request that would overflow is refused. */
+/** The simple model: water, measured in ms of outflow. It refuses a request that would overflow. */
 class Water {
   #levelMs = 0;
   #atMs = 0;
@@ -44,7 +44,7 @@ class Water {
 }
 
 describe('leaky bucket', () => {
-  it('refuses the same requests as a simple model, and releases the others at the same times, in order', async () => {
+  it('refuses requests, and releases the others in order, exactly as a simple model does', async () => {
     await fc.assert(
       fc.asyncProperty(limit, gapsMs, async (of, gaps) => {
         const clock = new CountingClock(0);

@@ -57,7 +57,7 @@ describe('limits', () => {
     expect(calls).to.have.length(0);
   });
 
-  it('refuse with the wait and headers, and admit again after that wait', async () => {
+  it('refuse with headers and a wait, and admit again after that wait', async () => {
     rules = limitsRules.parse({ mode: 'on', purchase: { user: USER } });
     expect([await buy(), await buy()]).to.deep.equal([null, null]);
     const refused = await buy();
@@ -89,7 +89,7 @@ describe('limits', () => {
     expect(limits.buyer(CALLER, 'u1')).to.equal(null);
   });
 
-  it('count the /64 network of an IPv6 address before the token check, and admit a request without an address', async () => {
+  it('count the /64 network of an IPv6 address before the token check', async () => {
     rules = limitsRules.parse({ mode: 'on', purchase: { ip: { limit: 1, windowMs: 1000 } } });
     expect(await come('2001:db8::1')).to.equal(null);
     expect((await come('2001:db8::2'))?.word).to.equal('rate_limited');
@@ -97,7 +97,7 @@ describe('limits', () => {
     expect(calls.at(-1)?.callers).to.deep.equal([{ address: null, userId: null }]);
   });
 
-  it('count a request against the global limit once: after the token is checked, or at once for a sale page', async () => {
+  it('count a request once against the global limit, after any check of its token', async () => {
     const one = { ip: { limit: 9, windowMs: 1000 }, global: { ratePerSecond: 1, burst: 1 } };
     rules = limitsRules.parse({ mode: 'on', purchase: one, sale: one });
     expect([await come('203.0.113.7'), await buy(), (await buy('u2'))?.word]).to.deep.equal([

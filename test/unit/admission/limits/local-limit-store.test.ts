@@ -29,10 +29,7 @@ function admitted(of: BucketLimit, gapsUs: readonly number[]): number[] {
   return times;
 }
 
-/**
- * The simple model admits a call unless some time span would then contain more than burst + rate × span. It computes
- * with big integers over every span that ends now.
- */
+/** The simple model admits a call if every span that ends now then contains at most burst + rate × span calls. */
 function admittedByModel({ ratePerSecond, burst }: BucketLimit, gapsUs: readonly number[]): number[] {
   const times: bigint[] = [];
   let nowUs = BigInt(BEGIN_US);
@@ -134,7 +131,7 @@ const enter = (window: SlidingWindow, { atUs, subject }: Call, most: number, sub
 };
 
 describe('sliding window', () => {
-  it('never admits more than the limit per window, and refuses only if the calls of the last 1.1 windows reach the limit', () => {
+  it('admits at most the limit per window, and refuses only if 1.1 windows reach the limit', () => {
     fc.assert(
       fc.property(windowLimit, windowMs, calls, (most, ofMs, list) => {
         const window = new SlidingWindow(ofMs);
@@ -146,9 +143,9 @@ describe('sliding window', () => {
           if (enter(window, call, most)) {
             own.push(call.atUs);
             log.set(call.subject, own);
-            expect(since(windowUs), 'let in during the last window').to.be.at.most(most);
+            expect(since(windowUs), 'admitted during the last window').to.be.at.most(most);
           } else {
-            expect(since(windowUs + windowUs / WINDOW_SLICES), 'let in before a refusal').to.be.at.least(most);
+            expect(since(windowUs + windowUs / WINDOW_SLICES), 'admitted before a refusal').to.be.at.least(most);
           }
         }
       }),

@@ -60,7 +60,7 @@ describe('limit batcher', () => {
     await turn();
   };
 
-  it('sends a lone request at once, groups later requests, and gives each its own verdict', async () => {
+  it('sends a lone request at once, and later requests in groups', async () => {
     const first = take('u0');
     await turn();
     const others = Promise.all(['u1', 'u2', 'u3'].map((user) => take(user)));
@@ -84,7 +84,7 @@ describe('limit batcher', () => {
     expect(calls.map(({ call }) => call.callers.length)).to.deep.equal([LIMIT_CALLERS_MAX, LIMIT_CALLERS_MAX, 5]);
   });
 
-  it('sends endpoints independently of each other, and separates requests under different limits', async () => {
+  it('sends requests of different endpoints or limits in separate calls', async () => {
     const stuck = take('u0');
     const other = take('u1', 'sale');
     await turn();
@@ -188,7 +188,7 @@ describe('limits with an unreliable Redis', () => {
   const IN = 'allowed';
   const OUT = 'rate_limited';
 
-  it('count locally without an error while Redis is down, and try Redis again now and then', async () => {
+  it('count locally while Redis is down, and try Redis again now and then', async () => {
     shared.mood = 'fails';
     expect(await outcomes(5)).to.deep.equal([IN, IN, IN, IN, OUT]);
     expect([shared.asked, counted]).to.deep.equal([1, { redis: 0, local: 5 }]);
@@ -212,7 +212,7 @@ describe('limits with an unreliable Redis', () => {
     expect(logged).to.have.length(2);
   });
 
-  it('delay only one request by replyTimeoutMs while Redis is silent, and let no other wait for this or a later attempt', async () => {
+  it('let only one request at a time wait for a silent Redis', async () => {
     shared.mood = 'silent';
     let first: string | undefined;
     void outcome().then((word) => (first = word));
@@ -232,7 +232,7 @@ describe('limits with an unreliable Redis', () => {
     expect(shared.asked).to.equal(2);
   });
 
-  it('count locally without calling Redis once a request has waited as long as an answer may take', async () => {
+  it('count locally once a request has waited as long as Redis may take', async () => {
     const waited = (waitedMs: number): Promise<LimitAnswers> => store.take(CALL, waitedMs);
     await waited(99);
     expect(counted).to.deep.equal({ redis: 1, local: 0 });
@@ -242,7 +242,7 @@ describe('limits with an unreliable Redis', () => {
     expect(shared.asked, 'it is not away').to.equal(2);
   });
 
-  it('use an answer that was ready when the process woke up, even if its timeout has passed', async () => {
+  it('use an answer that arrived while the process slept, even after its timeout', async () => {
     shared.mood = 'late';
     const word = outcome();
     clock.advance(100);
@@ -257,7 +257,7 @@ describe('limits with an unreliable Redis', () => {
     expect(await store.take(CALL).catch((error: unknown) => error)).to.be.instanceOf(Bug);
   });
 
-  it('give each process an equal share, at least one request, if the number of processes is known', async () => {
+  it('give each process an equal share of the limit, at least one request', async () => {
     shared.mood = 'fails';
     options = { ...OPTIONS, processes: 3 };
     expect(await outcomes(3)).to.deep.equal([IN, IN, OUT]);

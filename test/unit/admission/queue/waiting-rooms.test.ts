@@ -77,7 +77,7 @@ describe('waiting rooms', () => {
     return places;
   };
 
-  it('admit buyers in order of arrival, and show each buyer a place and an estimated wait', async () => {
+  it('admit buyers in order of arrival, and show their place and an estimated wait', async () => {
     expect(await positions('a', 'b', 'c')).to.deep.equal([1, 2, 3]);
     expect(((await join('c')) as Waiting).estimateMs).to.equal(13_000);
     await elapse(9_900);
@@ -145,7 +145,7 @@ describe('waiting rooms', () => {
     expect(refused).to.equal('memory line store is down');
   });
 
-  it('assign places by lot only once the sale opens, and put late buyers behind the others', async () => {
+  it('assign places by lot once the sale opens, and put late buyers behind the others', async () => {
     set({ order: 'lot', admitPerSecond: 0 });
     const early = ['a', 'b', 'c', 'd'];
     const tickets: string[] = [];
@@ -163,7 +163,7 @@ describe('waiting rooms', () => {
     expect(await positions(...early)).to.deep.equal(places.map(({ position }) => position));
   });
 
-  it('give every buyer the lot that the seal determines, whatever the order of arrival and the process', async () => {
+  it('derive the lot of a buyer from the seal alone, on every process', async () => {
     set({ order: 'lot', admitPerSecond: 0 });
     const crowd = fc.uniqueArray(fc.string({ minLength: 1, maxLength: 8 }), { minLength: 2, maxLength: 40 });
     await fc.assert(
@@ -196,7 +196,7 @@ describe('waiting rooms', () => {
     for (const [order, times] of seen) expect(times, order).to.be.within(900, 1100); // Expected: 1000, with σ = 29.
   });
 
-  it('answer sold_out while the sale has no units, and keep the places in case units return', async () => {
+  it('answer sold_out while the sale has no units, but keep the places', async () => {
     const ticket = ticketOf(await join('a'));
     soldOut.add('7');
     expect(await read('a', ticket)).to.deep.equal({ outcome: 'sold_out' });
@@ -209,7 +209,7 @@ describe('waiting rooms', () => {
     expect(rooms.waiting, 'a silent room').to.equal(0);
   });
 
-  it('end a turn that its buyer does not use, and put the buyer at the end', async () => {
+  it('end an unused turn, and put its buyer at the end', async () => {
     set({ idleMs: 1000 });
     sale.opensAtMs = clock.nowMs();
     await positions('uses-it', 'gone');
@@ -284,7 +284,7 @@ describe('waiting rooms', () => {
   });
 
   for (const apis of [1, 2, 4]) {
-    it(`admit at the set rate with ${apis} processes, while one is killed and one is added`, async () => {
+    it(`admit at the set rate with ${apis} processes, even when a process is killed or added`, async () => {
       set({ admitPerSecond: 200 });
       sale.opensAtMs = clock.nowMs();
       const processes = Array.from({ length: apis }, () => newRooms());
@@ -325,9 +325,9 @@ describe('waiting rooms', () => {
     });
   }
 
-  it('admit a buyer at once if the room is empty', async () => {
+  it('admit a buyer to an empty room at once', async () => {
     sale.opensAtMs = clock.nowMs() - 60_000;
-    // one second of turns and one place are saved up
+    // The room has saved up the turns of one second and one more place.
     expect(await positions('a', 'b', 'c')).to.deep.equal(['admitted', 'admitted', 1]);
   });
 
@@ -367,7 +367,7 @@ describe('waiting rooms', () => {
     expect(await positions('a', 'b', 'c', 'd')).to.deep.equal(['admitted', 'admitted', 'admitted', 1]);
   });
 
-  it('end all places when an operator empties the room, even if the store then loses that', async () => {
+  it('end all places when an operator empties the room, even if the store then forgets this', async () => {
     const ticket = ticketOf(await join('a'));
     await positions('b', 'c');
     expect(await store.steer('7', 'all_out')).to.deep.equal({ word: 'emptied', buyers: 3 });
@@ -378,7 +378,7 @@ describe('waiting rooms', () => {
     expect(await positions('d2', 'a')).to.deep.equal([2, 3]);
   });
 
-  it('admit nobody during a pause, not even to a place that was free before', async () => {
+  it('admit nobody during a pause, not even to a free place', async () => {
     set({ admitPerSecond: 5 });
     sale.opensAtMs = clock.nowMs();
     await positions('a');

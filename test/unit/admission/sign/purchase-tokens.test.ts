@@ -54,7 +54,7 @@ describe('purchase tokens', () => {
     }
   });
 
-  it('are limited to perUnit × stock, rounded up, one per buyer, and a buyer gets the same token again', async () => {
+  it('are limited to perUnit × stock, rounded up, and to one per buyer', async () => {
     set({ perUnit: 1.2 }); // 2 units × 1.2 is 2.4, rounded up to 3.
     for (const user of ['a', 'b', 'a', 'c', 'b']) expect((await issue(user)).outcome, user).to.equal('issued');
     const firstEndMs = sale.opensAtMs + rules.lifeMs;
@@ -64,7 +64,7 @@ describe('purchase tokens', () => {
     expect((await issue('d')).outcome, 'those of the others have lapsed').to.equal('issued');
   });
 
-  it('allow three expired tokens per buyer and a hundred tokens per address, and count an IPv6 network as one address', async () => {
+  it('are limited to three expired tokens per buyer and a hundred tokens per address', async () => {
     set({ perUnit: 1000, lifeMs: 1000 });
     clock.advance(60_000);
     for (let nth = 0; nth < 3; nth++, clock.advance(1000)) expect((await issue('a')).outcome).to.equal('issued');
@@ -79,11 +79,11 @@ describe('purchase tokens', () => {
     expect(await check('a', token, 'r1')).to.equal(null);
     expect(await check('a', token, 'r1')).to.equal(null);
     expect(await check('a', token, 'r2')).to.equal('forbidden');
-    expect(await check('a', await issued('a'), 'r2')).to.equal('forbidden'); // The same token is returned again.
+    expect(await check('a', await issued('a'), 'r2')).to.equal('forbidden'); // This is the token of r1.
     expect(refused).to.deep.equal(['token redeemed_for_another on', 'token redeemed_for_another on']);
   });
 
-  it('are refused for another buyer or sale; an invented token causes no call to Redis', async () => {
+  it('are refused for another buyer or sale, and call no Redis if invented', async () => {
     const token = await issued('a');
     const asked = store.asked;
     expect(check('b', token)).to.equal('forbidden');
@@ -96,7 +96,7 @@ describe('purchase tokens', () => {
     );
   });
 
-  it('begin to expire when the sale opens; after that, a retry of their purchase and a new token are still allowed', async () => {
+  it('expire only after the opening, but then still allow a retry of their purchase', async () => {
     const [spent, idle] = [await issued('a'), await issued('b')];
     clock.advance(60_000 + rules.lifeMs - 1);
     expect(await check('a', spent)).to.equal(null);
@@ -114,7 +114,7 @@ describe('purchase tokens', () => {
     expect(await check('a', token, 'r2')).to.equal('forbidden');
   });
 
-  it('are unavailable while Redis is down, or pass if the rules allow it and the token is valid', async () => {
+  it('are unavailable while Redis is down, unless the rules accept every valid token', async () => {
     const token = await issued('a');
     store.down = true;
     expect(await check('a', token)).to.equal('unavailable');
@@ -127,7 +127,7 @@ describe('purchase tokens', () => {
     expect(error).to.have.property('name', 'OperationalError');
   });
 
-  it('are neither required nor issued when off or for other sales, and refuse nothing in a dry run', async () => {
+  it('are not issued when off or for other sales, and refuse nothing in a dry run', async () => {
     for (const raw of [{ mode: 'off' }, { sales: ['8'] }]) {
       set(raw);
       expect(check('a', undefined)).to.equal(null);

@@ -46,7 +46,7 @@ describe('seals', () => {
     expect(ring('k2').open(WHAT, old)).to.equal(null);
   });
 
-  it('neither seal nor open without a key, and keep a sealed text short enough to open', () => {
+  it('neither seal nor open without a key, and never seal a text too long to open', () => {
     expect(() => ring().seal(WHAT, [1])).to.throw(RangeError, 'no sealing key');
     expect(ring().open(WHAT, ring('k1').seal(WHAT, [1]))).to.equal(null);
     expect(() => ring('k1').seal(WHAT, ['x'.repeat(466)])).to.throw(RangeError, 'short');

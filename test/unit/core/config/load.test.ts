@@ -171,7 +171,7 @@ describe('config', () => {
     expect(problemsOf(parts, { ...GOOD, MYSQL_URL: 'mysql://u:50%25off@db/x' })).to.deep.equal([]);
   });
 
-  it('shows no secret in the error about it [S9]', () => {
+  it('shows no secret in the error about the secret [S9]', () => {
     const short = 'short-secret';
     const env = {
       JWT_SECRET: short,
@@ -292,7 +292,7 @@ describe('config', () => {
   });
 
   describe('settings of earlier releases', () => {
-    it('keeps the fixed value, and names the setting, if an old environment sets it', () => {
+    it('keeps the fixed value, and names the setting, if the environment still sets it', () => {
       const old = { REDRIVE_AFTER_MS: '5', GATE_CARD_CACHE_MS: '7', REPAIR_LEASE_MS: '100', LOG_LEVEL: 'warn' };
       for (const sections of Object.values(PROGRAM_SECTIONS))
         expect(problemsOf(sections, { ...GOOD, ...old })).to.deep.equal([]);

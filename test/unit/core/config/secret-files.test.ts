@@ -92,7 +92,7 @@ describe('config: secrets and certificates from files', () => {
     );
   });
 
-  it('prefers the settings of an app to its environment, even if a setting is a file', () => {
+  it('prefers the settings of an app to its environment, and to files in its environment', () => {
     const around = { MYSQL_PASSWORD_FILE: file('around', 'around') };
     const of = (settings: Record<string, string>, env: Environment): string =>
       loadConfig(['mysql'], withSettings({ MYSQL_URL, ...settings }, env)).mysql.password();
@@ -100,7 +100,7 @@ describe('config: secrets and certificates from files', () => {
     expect(of({ MYSQL_PASSWORD: 'set' }, around)).to.equal('set');
     expect(of({ MYSQL_PASSWORD_FILE: file('own', 'own') }, { MYSQL_PASSWORD: 'around' })).to.equal('own');
     const kept = withSettings({ ACCESS_LOG_FILE: '/a/log' }, { ACCESS_LOG: 'all' });
-    expect(kept, 'no secret, and no file that holds one').to.include({ ACCESS_LOG: 'all', ACCESS_LOG_FILE: '/a/log' });
+    expect(kept, 'no secret and no file with a secret').to.include({ ACCESS_LOG: 'all', ACCESS_LOG_FILE: '/a/log' });
   });
 
   it('reads a password again when its file changes', () => {
@@ -138,7 +138,7 @@ describe('config: secrets and certificates from files', () => {
 
     const mysql = (env: Environment): string => problemOf(['mysql'], { MYSQL_URL, MYSQL_TLS: 'on', ...env });
 
-    it('reads them from the environment or from files', () => {
+    it('are read from the environment or from files', () => {
       const { tlsCa, tlsCert, tlsKey, tls } = loadConfig(['mysql'], {
         MYSQL_URL,
         MYSQL_TLS: 'on',
@@ -154,7 +154,7 @@ describe('config: secrets and certificates from files', () => {
       ]);
     });
 
-    it('names a certificate or key that cannot be used, but never shows a key', async () => {
+    it('are named if they cannot be used, without showing a key', async () => {
       const expired = await makeCertificate(
         { commonName: 'x', fromMs: Date.now() - 2 * DAY_MS, untilMs: Date.now() - DAY_MS },
         authority,
@@ -168,9 +168,9 @@ describe('config: secrets and certificates from files', () => {
       expect(mysql({ MYSQL_TLS_CA_FILE: file('old.pem', expired.cert) })).to.match(
         /^MYSQL_TLS_CA_FILE must contain a certificate that is valid, but it expired on \d{4}-/,
       );
-      expect(mysql({ MYSQL_TLS_CA: expired.cert + authority.cert }), 'an old one beside it').to.equal('');
+      expect(mysql({ MYSQL_TLS_CA: expired.cert + authority.cert }), 'an old certificate beside it').to.equal('');
       const chain = { MYSQL_TLS_CERT: expired.cert + authority.cert, MYSQL_TLS_KEY: expired.key };
-      expect(mysql(chain), 'our own is the first, whatever stands behind it').to.match(
+      expect(mysql(chain), 'our own certificate comes first').to.match(
         /^MYSQL_TLS_CERT must contain a certificate that is valid/,
       );
       const noKey = mysql({ MYSQL_TLS_CERT: pair.cert, MYSQL_TLS_KEY: 'hush-hush' });
@@ -183,7 +183,7 @@ describe('config: secrets and certificates from files', () => {
       );
     });
 
-    it('refuses them if TLS is off', () => {
+    it('are refused if TLS is off', () => {
       const ca = authority.cert;
       expect(mysql({ MYSQL_TLS: 'off', MYSQL_TLS_CA: ca })).to.equal(
         'MYSQL_TLS must be on if MYSQL_TLS_CA is set, because nothing is encrypted now',

@@ -36,7 +36,7 @@ describe('keeper: watch-messages', () => {
     expect(await published()).to.deep.equal([]);
   });
 
-  it('publishes lag and age of each group, dead letters per topic, half messages and the number of brokers that are down', async () => {
+  it('publishes lags and ages, dead letters, half messages and the number of brokers down', async () => {
     await runOnce();
     expect(await published()).to.deep.equal([
       'seckill_mq_lag{group="writer",topic="purchase"} 3',

@@ -98,7 +98,7 @@ describe('inspection of RocketMQ with a faulty broker', () => {
     }
   });
 
-  it('names a broker that no name server knows any more, as long as it remembers the brokers it has seen', async () => {
+  it('names a broker that it has seen before and that no name server knows now', async () => {
     await inspect({ 'broker-a': () => NO_ONE, 'broker-b': () => NO_ONE });
     const { namesrvAddr } = cluster as StandInCluster;
     const seen = new SeenBrokers();
@@ -112,7 +112,7 @@ describe('inspection of RocketMQ with a faulty broker', () => {
     expect(await downs()).to.deep.equal([]);
     cluster?.forget('broker-b');
     expect(await downs()).to.deep.equal(['broker-b: no name server knows this broker any more']);
-    expect(await downs(), 'and goes on to be').to.have.length(1);
+    expect(await downs(), 'and stays down').to.have.length(1);
   });
 });
 
@@ -130,13 +130,13 @@ describe('figures for the keeper', () => {
     return { down: brokers.map(({ down }) => down), held: held !== null };
   };
 
-  it('count the only broker as down, and show no messages, if no name server knows it any more', async () => {
+  it('count the only broker as down if no name server knows it any more', async () => {
     expect(await downs()).to.deep.equal({ down: [null], held: true });
     cluster.forget('broker-a');
     expect(await downs()).to.deep.equal({ down: ['no name server knows this broker any more'], held: false });
   });
 
-  it('count a broker as down if a newly started keeper finds none', async () => {
+  it('count a broker as down if a newly started keeper finds no broker', async () => {
     cluster.forget('broker-a');
     const down = [`NAMESRV_ADDR ${cluster.namesrvAddr}: it knows no broker`];
     expect(await downs()).to.deep.equal({ down, held: false });
@@ -150,7 +150,7 @@ describe('figures for the keeper', () => {
       .that.matches(/closed the connection/);
   });
 
-  it('count a broker as down when neither it nor its name server answers, whichever died first', async () => {
+  it('count a broker as down when neither it nor its name server answers', async () => {
     const afterItsNameServer = async (): Promise<boolean[]> => {
       cluster.close();
       return (await inspection.figures([])).brokers.map(({ down }) => down !== null);
@@ -175,10 +175,7 @@ describe('figures for the keeper', () => {
 describe('browsing a topic', () => {
   let cluster: StandInCluster;
   let inspection: RocketmqInspection;
-  /**
-   * Lengths of the bodies of each queue. Message `n` of a queue was stored at `n`, with a small delay for later
-   * queues.
-   */
+  /** Lengths of the bodies of each queue. Message `n` was stored at time `n`, slightly later in later queues. */
   let queues: number[][];
   let pulls: number;
   beforeEach(async () => {
@@ -213,7 +210,7 @@ describe('browsing a topic', () => {
     return [messages.map(({ storedAtMs }) => storedAtMs), more];
   };
 
-  it('returns the newest messages of all queues, or the first after a position, and whether there are more', async () => {
+  it('returns the newest messages of all queues, or the messages after a position', async () => {
     queues = [small(3), small(2)];
     expect(await browse(null, 10)).to.deep.equal([[0, 1, 10, 11, 20], false]);
     expect(await browse(null, 5)).to.deep.equal([[0, 1, 10, 11, 20], false]);
@@ -237,7 +234,7 @@ describe('browsing a topic', () => {
   it('reads no more of a queue than it may return', async () => {
     queues = [Array.from({ length: 400 }, () => 900), Array.from({ length: 400 }, () => 900)];
     expect(await browse(null, 400)).to.deep.equal([[3991], true]);
-    expect(pulls, 'one of each queue, from its end').to.equal(2);
+    expect(pulls, 'the last message of each queue').to.equal(2);
     expect(await browse({ queueId: 1, offset: 0 }, 400)).to.deep.equal([[1], true]);
     expect(pulls).to.equal(3);
   });

@@ -120,7 +120,7 @@ describe('admin: RocketMQ', () => {
     expect(body.groups).to.deep.equal([GROUP]);
   });
 
-  it('returns a list with the lines that the command prints, and the brokers that did not answer', async () => {
+  it('returns a list as the command prints it, and the brokers that did not answer', async () => {
     expect((await get('/groups').expect(200)).body).to.deep.equal({ items: [GROUP], more: false, down: [] });
     isBrokerDown = true;
     clock.advance(1000);
@@ -144,13 +144,13 @@ describe('admin: RocketMQ', () => {
     expect(asked).to.have.length(2);
     await Promise.all([get('/groups'), get('/groups'), get('/groups?all=true', 'admin')]);
     expect(asked).to.have.length(4);
-    expect(asked[3], 'all that the brokers know').to.deep.equal(['groups', null]);
+    expect(asked[3], 'all groups of the brokers').to.deep.equal(['groups', null]);
     clock.advance(1001);
     await get('/groups').expect(200);
     expect(asked).to.have.length(5);
   });
 
-  it('returns the newest messages, or messages by key, id, time or offset, with `more` if others match', async () => {
+  it('returns the newest messages, or messages by key, id, time or offset', async () => {
     const limitsOf = (max: number): object => ({ max, bodiesMax: 4 * 1024 * 1024 });
     const found = async (query: string): Promise<unknown> => {
       const { body } = await get(`/messages?${query}`).expect(200);
@@ -180,7 +180,7 @@ describe('admin: RocketMQ', () => {
     expect([body.items.map(({ queueOffset }: FoundMessage) => queueOffset), body.more]).to.deep.equal([[1], true]);
   });
 
-  it('requires an admin for topics of other systems, and shows other roles only our own half messages', async () => {
+  it('shows topics and half messages of other systems only to an admin', async () => {
     for (const role of ['viewer', 'operator']) {
       for (const path of ['/messages?topic=billing', '/messages?topic=%25DLQ%25billing&key=k', '/groups?all=true']) {
         expect((await get(path, role).expect(403)).body, path).to.include({ code: 'role_needed' });
@@ -246,7 +246,7 @@ describe('admin: RocketMQ', () => {
     expect(without.body.detail).to.include('NAMESRV_ADDR');
   });
 
-  it('returns 503 with a sentence and reports no bug if a broker refuses or stops answering', async () => {
+  it('returns 503 and reports no bug if a broker refuses or stops answering', async () => {
     let says: Said = { code: 16, remark: 'the consumer group[g] is forbidden' };
     const cluster = await StandInCluster.start({ 'broker-a': () => says });
     const open: OpenInspection = (onDown) => new RocketmqInspection(cluster.namesrvAddr, null, { onDown });
@@ -268,7 +268,7 @@ describe('admin: RocketMQ', () => {
   });
 
   describe('abandoned half messages', () => {
-    it('are resumed, and each is written to the audit log before the broker is asked', async () => {
+    it('are resumed, each after its entry in the audit log', async () => {
       answers.discarded = () => [halfOf(), halfOf({ messageId: 'M2', resumedAtMs: 1 }), halfOf({ topic: 'other' })];
       answers.resume = () => {
         expect(audited).to.have.length(1);

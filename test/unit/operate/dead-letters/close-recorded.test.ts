@@ -16,7 +16,7 @@ describe('keeper: close-recorded-dead-letters', () => {
   });
   const states = (): string[] => world.deadLetters.deadLetters.map(({ state }) => state);
 
-  it('closes a parked batch that another message has recorded, with a note, and marks it recorded in Redis', async () => {
+  it('closes a parked batch that another message has recorded, and marks it recorded in Redis', async () => {
     const [recorded, waiting] = [await world.parkedBatch(sale, ['u1', 'u2']), await world.parkedBatch(sale, ['u3'])];
     await world.recorded(recorded.batch, ['u2']);
     await job.runOnce();
@@ -31,7 +31,7 @@ describe('keeper: close-recorded-dead-letters', () => {
     ]);
   });
 
-  it('leaves a batch that is recorded in part, or by another batch, to an operator', async () => {
+  it('leaves a batch that is recorded in part or by another batch to an operator', async () => {
     const [part, other] = [await world.parkedBatch(sale, ['u1', 'u2']), await world.parkedBatch(sale, ['u3'])];
     await world.recorded(batchOf(sale, part.batch.purchases.slice(0, 1), part.batch.batchId));
     await world.recorded(batchOf(sale, other.batch.purchases, 'another-batch'));

@@ -33,7 +33,7 @@ describe('keeper: collect-dead-letters', () => {
   const pending = async (): Promise<number> =>
     (await world.store.pendingSummary({ saleId: sale.saleId, bucket: 0 })).batches;
 
-  it('parks messages on which the group gave up, with their origin, and keeps the units held', async () => {
+  it('parks messages on which the group gave up, and keeps their units held', async () => {
     const batch = await world.deducted(sale, ['u1*2']);
     bury(batch.body, { topic: TOPICS.purchase, saleId: batch.saleId, batchId: batch.batchId });
     await create().runOnce();
@@ -127,7 +127,7 @@ describe('keeper: collect-dead-letters', () => {
     expect(unfinished()).to.equal(0);
   });
 
-  it('marks a batch that was recorded after all, and acks it without a dead letter [M9]', async () => {
+  it('marks a batch that was recorded after all, without a dead letter [M9]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2']);
     const orderIds = await world.recorded(batch, ['u2']);
     bury(batch.body);

@@ -10,7 +10,7 @@ describe('seckill dlq: filters', () => {
     return command.parse(args, { from: 'user' }).opts<Parameters<typeof filterOf>[0]>();
   };
 
-  it('match every dead letter if none is given', () => {
+  it('match every dead letter without an option', () => {
     expect(filterOf(parse())).to.deep.equal({});
   });
 

@@ -37,7 +37,7 @@ describe('dead-letter-admin', () => {
     return results;
   };
 
-  it('matching: reads pages from a given id until it has enough or the end is reached', async () => {
+  it('matching: reads pages from a given id until it has enough or reaches the end', async () => {
     const ids = await park(450);
     expect(await idsOf(world.admin.matching({}, 1000))).to.deep.equal(ids);
     expect(await idsOf(world.admin.matching({}, 250))).to.deep.equal(ids.slice(0, 250));
@@ -45,7 +45,7 @@ describe('dead-letter-admin', () => {
     expect(await idsOf(world.admin.matching({ saleId: '999' }, 1000))).to.deep.equal([]);
   });
 
-  it('parkedMatching: returns dead letters of an earlier run first, skips ended ones and limits the total', async () => {
+  it('parkedMatching: returns dead letters of an earlier run first, and skips ended dead letters', async () => {
     const [a, b, c, d, e] = (await park(5)) as [string, string, string, string, string];
     await world.deadLetters.beginReplay(d, 'ann');
     await world.deadLetters.close(b, 'ann', 'discarded', 'given up');
@@ -64,7 +64,7 @@ describe('dead-letter-admin', () => {
     expect(seen).to.deep.equal(ids);
   });
 
-  it('workThrough: limits the number of actions under way and returns a result for each dead letter', async () => {
+  it('workThrough: limits concurrent actions and returns a result for each dead letter', async () => {
     let underWay = 0;
     let most = 0;
     const results = await workThrough(

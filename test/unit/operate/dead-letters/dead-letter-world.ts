@@ -14,9 +14,7 @@ import type { RedriveChannel } from '../../../../src/core/ports/channels.js';
 import { MemoryWorkerSlots } from '../../../helpers/memory/memory-worker-slots.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';
 
-/**
- * DeadLetterAdmin with all its stores in memory, and a worker that records published batches when a test asks for it.
- */
+/** DeadLetterAdmin on stores in memory, with a worker that records published batches on request. */
 export class DeadLetterWorld extends KeeperWorld {
   /** What the worker does with a published batch. */
   onPublish: (batch: Batch) => Promise<void> = async () => undefined;
@@ -42,7 +40,7 @@ export class DeadLetterWorld extends KeeperWorld {
     return orderIds.filter((orderId) => !this.coupons.has(orderId));
   }
 
-  /** Unpaid orders past their deadline. */
+  /** Returns the unpaid orders past their deadline. */
   dueOf(orderIds: readonly string[]): string[] {
     const nowMs = this.clock.nowMs();
     const due = this.mysql.allOrders.filter((order) => {

@@ -15,7 +15,7 @@ describe('discard-dead-letter', () => {
   const bucket = () => world.store.bucket({ ...sale, bucket: 0 });
   const sold = async () => (await world.mysql.find(sale.saleId))?.sold;
 
-  it('fails each purchase as discarded and writes its release to the outbox in the same transaction [C3]', async () => {
+  it('fails each purchase as discarded and writes its release in the same transaction [C3]', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2*2']);
     expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({
       outcome: 'discarded',
@@ -43,7 +43,7 @@ describe('discard-dead-letter', () => {
     expect(bucket().unitsLeft).to.equal(99);
   });
 
-  it('returns no units of a purchase that has an order, and marks the batch recorded in Redis', async () => {
+  it('returns no units of a purchase with an order, and marks the batch recorded', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
     const [orderId] = await world.recorded(batchOf(sale, purchasesOf('u1')));
     await world.admin.discard(deadLetterId, 'ann');
@@ -81,7 +81,7 @@ describe('discard-dead-letter', () => {
     expect([await sold(), bucket().unitsLeft]).to.deep.equal([1, 99]);
   });
 
-  it('after a crash before the dead letter was closed, a repeat writes nothing more and returns no units twice [C3]', async () => {
+  it('writes one row and returns units once if repeated after a crash [C3]', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     world.deadLetters.breakMoves(1);
     expect(await world.admin.discard(deadLetterId, 'ann').catch((cause: unknown) => cause)).to.be.instanceOf(
@@ -110,7 +110,7 @@ describe('discard-dead-letter', () => {
     });
   });
 
-  it('closes a message that is not a batch, or names an unknown sale, without rows', async () => {
+  it('closes a message without a batch, or with an unknown sale, without rows', async () => {
     const { batch } = await world.parkedBatch(sale, ['u1']);
     const garbage = await world.parkDeadLetter(batch, { body: '{' });
     const unknown = batchOf({ saleId: '999' }, purchasesOf('u1'));
@@ -121,7 +121,7 @@ describe('discard-dead-letter', () => {
     expect(world.mysql.allOrders).to.deep.equal([]);
   });
 
-  it('writes a row even if Redis holds no units for it, and then returns no units', async () => {
+  it('writes a row but returns no units if Redis holds no units for the purchase', async () => {
     const batch = batchOf(sale, purchasesOf('u1'));
     const deadLetterId = await world.parkDeadLetter(batch);
     await world.admin.discard(deadLetterId, 'ann');
@@ -130,7 +130,7 @@ describe('discard-dead-letter', () => {
     expect(bucket().unitsLeft).to.equal(100);
   });
 
-  it('changes nothing and reports it if conflicts never end', async () => {
+  it('changes nothing and returns `contended` if conflicts never end', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     world.mysql.breakNext(...Array.from({ length: 8 }, () => 'write_again' as const));
     expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({ outcome: 'contended' });

@@ -19,7 +19,7 @@ describe('replay-dead-letter', () => {
     world.admin.replay(deadLetterId, { actor: 'ann', waitMs: WAIT_MS, ...(signal === undefined ? {} : { signal }) });
   const pending = () => [...world.store.bucket({ ...sale, bucket: 0 }).pending.keys()];
 
-  it('puts the batch into pending, then publishes it, and is done once every purchase has its row [M8]', async () => {
+  it('puts the batch into pending, publishes it, and waits until every purchase has its row [M8]', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2*2']);
     const seen: unknown[] = [];
     world.onPublish = async (published) => {
@@ -62,7 +62,7 @@ describe('replay-dead-letter', () => {
     expect(reads).to.equal(5);
   });
 
-  it('stays parked with a note, leaves the batch in pending, and may be repeated if no worker records it in time', async () => {
+  it('stays parked with a note if no worker records the batch in time', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     const beforeMs = world.clock.nowMs();
     expect((await replay(deadLetterId)).outcome).to.equal('unfinished');
@@ -100,7 +100,7 @@ describe('replay-dead-letter', () => {
     });
   });
 
-  it('publishes the batch for a worker to decide if a purchase has its row under another batch', async () => {
+  it('publishes the batch if a purchase has its row under another batch', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
     await world.recorded(batchOf(sale, purchasesOf('u1', 'u2')));
     expect((await replay(deadLetterId)).outcome).to.equal('replayed');
@@ -108,7 +108,7 @@ describe('replay-dead-letter', () => {
     expect(pending()).to.deep.equal([batch.batchId]);
   });
 
-  it('if one batch has two dead letters, finds the batch recorded at the second', async () => {
+  it('finds the batch recorded at the second of its two dead letters', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     // from a version that could park a batch twice
     const second = await world.parkDeadLetter(batch, { isBatch: false });
@@ -118,7 +118,7 @@ describe('replay-dead-letter', () => {
     expect(world.rowsOf(batch)).to.have.length(1);
   });
 
-  it('refuses a body that is not a batch and stores the reason in the dead letter', async () => {
+  it('refuses a body that is not a batch, and stores the reason', async () => {
     const { batch } = await world.parkedBatch(sale, ['u1']);
     for (const [body, why] of [
       ['{', /not JSON/],

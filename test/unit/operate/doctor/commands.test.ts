@@ -24,7 +24,7 @@ describe('seckill doctor: output', () => {
     expect(lines[at + 1]?.trim()).to.equal('→ Let MYSQL_URL name the primary server, or set read_only to OFF.');
     expect(lines[at + 1]?.indexOf('→'), 'below the sentence').to.equal(lines[at]?.indexOf('MySQL is'));
     expect(lines.at(-1)).to.match(/^\d+ ok, 1 risky, 1 wrong, 1 unknown\.$/);
-    expect(lines.join('\n'), 'what a server says steers no terminal').not.to.include('\x1b');
+    expect(lines.join('\n'), 'no control sequence of a server').not.to.include('\x1b');
   });
 
   it('prints the worst verdict, and each check by its id, if JSON is requested', () => {

@@ -21,7 +21,7 @@ describe("the machine's view of a server", () => {
     });
   afterEach(() => servers.splice(0).forEach((server) => server.close()));
 
-  it('finds listening ports on every address of both families, but no other ports and no open connections', () => {
+  it('finds listening ports on every address of both families, and nothing else', () => {
     expect(wildcardPortsIn(TABLE)).to.deep.equal([0x07e8, 0x46a1]);
     expect(wildcardPortsIn('')).to.deep.equal([]);
   });
@@ -32,7 +32,7 @@ describe("the machine's view of a server", () => {
     expect(await reachOf('localhost', 1)).to.deep.equal(here);
   });
 
-  it('reports a server on every address as open if the machine has an address besides loopback', async function () {
+  it('reports a server on every address as open to other machines', async function () {
     const others = Object.values(networkInterfaces()).some((found) => found?.some(({ internal }) => !internal));
     if (!others) {
       console.log('    skipped: this machine has no address but loopback');

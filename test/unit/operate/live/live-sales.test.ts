@@ -113,7 +113,7 @@ describe('live sales', () => {
     expect(listed).to.deep.equal([{ states: ['warm', 'open', 'paused'], max: 100 }]);
   });
 
-  it('leave the answers of a sale unknown while apis count more sales than they have places for', async () => {
+  it('show the answers of a sale as unknown while apis have too many sales to count', async () => {
     all = [sale('7'), sale('8')];
     landed = new Map([['8', 400]]);
     await heard(2, { 7: { accepted: 9, sold_out: 1 } }, 300);
@@ -129,7 +129,7 @@ describe('live sales', () => {
     ]);
   });
 
-  it('put the busiest first, then open sales by latest opening, paused sales, and warm sales by next opening', async () => {
+  it('list busy sales first, then open, paused and warm sales', async () => {
     all = [
       sale('1', { state: 'warm', opensAtMs: 300 }),
       sale('7', { state: 'warm', opensAtMs: 400 }),
@@ -145,7 +145,7 @@ describe('live sales', () => {
     expect(await ids()).to.deep.equal(['5', '6', '3', '4', '2', '1', '7']);
   });
 
-  it('show a limited number and count the others', async () => {
+  it('show a limited number of sales and count the rest', async () => {
     all = Array.from({ length: LIVE_SALES_MAX + 3 }, (_, index) => sale(String(index + 1)));
     await heard(2, { [LIVE_SALES_MAX + 3]: { accepted: 1 } });
     const { sales, moreSales } = await live.look();
@@ -166,7 +166,7 @@ describe('live sales', () => {
     expect(found, 'all are listed').to.deep.equal([]);
   });
 
-  it('show a sale in repair if Redis is rebuilding or has lost it, but not while it is warmed', async () => {
+  it('show a sale in repair if Redis lost or rebuilds it, but not while it warms', async () => {
     all = [sale('1', { buckets: 2 }), sale('2'), sale('3', { state: 'warm' })];
     stored = { 1: [open(5), { state: 'repair', unitsLeft: 0 }] };
     const { sales } = await live.look();
@@ -178,7 +178,7 @@ describe('live sales', () => {
     ]);
   });
 
-  it('lose only the figures of a server that is down, and name it', async () => {
+  it('lose only the figures of a server that is down, and name the server', async () => {
     all = [sale('7', { sold: 3 })];
     stored = { 7: [open(97)] };
     isDown = { stock: true, landed: true };
@@ -196,7 +196,7 @@ describe('live sales', () => {
     expect(missing).to.include('mysql is away');
   });
 
-  it('read a limited number of buckets each time, in turn, and keep the figures of the other sales', async () => {
+  it('read a limited number of buckets in turn, and keep the figures of other sales', async () => {
     all = Array.from({ length: 4 }, (_, index) => sale(String(index + 1), { buckets: 32 }));
     for (const { saleId } of all) stored[saleId] = Array.from({ length: 32 }, () => open(1));
     const lefts: (number | null)[][] = [];

@@ -85,7 +85,7 @@ describe('live snapshots', () => {
     const [one, other] = [listen(), listen()];
     await next(one);
     await next(other);
-    expect(looks, 'the second one joins what is under way, and then there is a second').to.equal(2);
+    expect(looks, 'the running snapshot and one more').to.equal(2);
     expect(one).to.deep.equal(other);
     leaves.shift()?.();
     await next(other);
@@ -98,13 +98,13 @@ describe('live snapshots', () => {
     expect(looks).to.equal(before);
   });
 
-  it('send the last snapshot at once to a new listener, and the next one when the others get it', async () => {
+  it('send the last snapshot to a new listener at once', async () => {
     const one = listen();
     await next(one);
     const late = listen();
     expect(late).to.deep.equal(one);
     clock.advance(1000);
-    expect(listen(), 'an old one is not sent').to.deep.equal([]);
+    expect(listen(), 'no old snapshot is sent').to.deep.equal([]);
     await next(one);
     expect(late.length).to.equal(2);
     expect(looks).to.equal(2);
@@ -164,10 +164,10 @@ describe('live snapshots', () => {
     expect((await next(got)).conditions[1], 'since then').to.deep.equal(notReady);
     clock.advance(6000);
     const later = (await next(got)).conditions[1];
-    expect(later, 'three reports long').to.deep.equal({ ...notReady, severity: 'page' });
+    expect(later, 'for three reports').to.deep.equal({ ...notReady, severity: 'page' });
   });
 
-  it('show how many buyers are in the waiting room of a sale, once for all APIs, or null if no API knows a room', async () => {
+  it('count the buyers in the waiting room of a sale once for all APIs', async () => {
     const sales = ['7', '8', '9'].map((saleId) => ({ saleId }) as LiveSale);
     look = async () => ({ ...NOTHING, sales });
     await programs.report('a', reportOf({ kind: 'api', waiting: { 7: 3, 8: 0 } }), 600_000);
@@ -182,7 +182,7 @@ describe('live snapshots', () => {
 
   const shown = ({ conditions }: Snapshot): string[] => conditions.map(({ name, severity }) => `${name} ${severity}`);
 
-  it('report a missing worker or keeper at once, and raise an alert after one or two minutes', async () => {
+  it('report a missing worker or keeper at once, and alert after a minute or two', async () => {
     const got = listen();
     const first = await next(got);
     expect(shown(first)).to.deep.equal(['SeckillWorkerAbsent info', 'SeckillKeeperAbsent info']);
@@ -197,7 +197,7 @@ describe('live snapshots', () => {
     expect((await next(got)).conditions).to.deep.equal([]);
   });
 
-  it('name one of several programs that vanished, until another takes its place', async () => {
+  it('name one of several programs that vanished, until another program takes its place', async () => {
     const worker = (id: string): ProgramReport => reportOf({ kind: 'worker', id });
     await programs.report('keeper', reportOf(), 600_000);
     await programs.report('one', worker('shop-1:8'), 600_000);
@@ -223,7 +223,7 @@ describe('live snapshots', () => {
     expect(shown(await next(got))).to.deep.equal([]);
   });
 
-  it('count the absence of all workers from the last report of the last one, however late a console looks', async () => {
+  it('show all workers as absent since the last report of the last worker', async () => {
     await programs.report('keeper', reportOf(), 3_600_000);
     await programs.report('one', reportOf({ kind: 'worker', id: 'shop-1:8' }), 1_000);
     clock.advance(5_000);
@@ -254,7 +254,7 @@ describe('live snapshots', () => {
   const namesIn = ({ conditions }: Snapshot): string[] =>
     conditions.map(({ name, severity, about }) => `${name} ${severity} ${about}`);
 
-  it('show what this api knows itself while Redis is down, and claim nothing about other programs', async () => {
+  it('show what this api knows while Redis is down, and nothing about other programs', async () => {
     const problems = ['redis: there is no connection to Redis.'];
     const unready = { ready: false, notReadySinceMs: 1, problems };
     const report = reportOf({ kind: 'api', id: 'shop-1:9', ...unready, conditions: [condition] });
@@ -283,7 +283,7 @@ describe('live snapshots', () => {
     expect(namesIn(await next(got))).to.not.include('ProgramsUnknown page redis');
   });
 
-  it("show this api's newest own report instead of the one in Redis while Redis accepts no reports", async () => {
+  it("show this api's newest report even while Redis accepts no reports", async () => {
     const old = reportOf({ kind: 'api', id: 'shop-1:9' });
     await programs.report('a', old, 10_000);
     const problems = ['redis: Redis is full (maxmemory) and refuses writes. Give it memory.'];
@@ -295,7 +295,7 @@ describe('live snapshots', () => {
     expect(namesIn(first)).to.have.members(['ProgramNotReady info shop-1:9', 'ProgramsUnknown info redis']);
   });
 
-  it('log a bug, lose one snapshot and make the next', async () => {
+  it('log a bug, lose one snapshot and make the next snapshot', async () => {
     const bug = new TypeError('a bug');
     look = () => Promise.reject(bug);
     const got = listen();
@@ -360,7 +360,7 @@ describe('GET /admin/v1/live', () => {
     expect(buyer.status).to.equal(403);
   });
 
-  it('returns 503 at the maximum number of listeners, and frees a place when a client leaves', async () => {
+  it('returns 503 at the maximum number of listeners, until a client leaves', async () => {
     await serve();
     const first = await listen();
     await listen();
@@ -405,7 +405,7 @@ describe('GET /admin/v1/live', () => {
     }
   });
 
-  it('ends after its maximum time, so that the token is checked again, and when the API drains', async () => {
+  it('ends after its maximum time, and when the API drains', async () => {
     await serve({ heartbeatMs: 15_000, streamMaxMs: 50, retryMs: 10 });
     await (await listen()).end();
     await until(() => live.listening === 0);

@@ -21,7 +21,7 @@ const ADMIN = bearer('root', ['admin']);
 
 describe('order export', () => {
   describe('one line', () => {
-    it('has a cell for each field as CSV, and the body of the search as JSON lines', async () => {
+    it('has a CSV cell for each field, or the body of the search as JSON', async () => {
       expect(await line(ORDER, 'csv')).to.equal(LINE);
       expect(JSON.parse(await line({ ...ORDER, metadata: { cart: '42' } }, 'jsonl'))).to.deep.include({
         userId: 'u1',
@@ -34,7 +34,7 @@ describe('order export', () => {
       });
     });
 
-    it('has no formula in a CSV cell, and no cell that ends its cell or line early [S6]', async () => {
+    it('has no formula in a CSV cell, and no text that ends a cell early [S6]', async () => {
       const metadata = { a: '=1+1', b: 'x;=cmd()', c: 'a"b,c\nd', d: '\t@x' };
       const csv = await line({ ...ORDER, userId: '-2', requestId: '-cmd', metadata }, 'csv');
       expect(csv.match(/\n/g)).to.have.length(1);
@@ -42,7 +42,7 @@ describe('order export', () => {
       expect(cells).to.have.length(19);
       expect(cells.slice(2, 4)).to.deep.equal(["'-2", "'-cmd"]);
       for (const cell of cells) expect(cell).not.to.match(/^[=+\-@\t\r]/);
-      expect(csv, 'where a semicolon divides cells').not.to.include(';');
+      expect(csv, 'for programs that split at semicolons').not.to.include(';');
       expect(JSON.parse(cells[13] as string)).to.deep.equal(metadata);
     });
   });
@@ -140,11 +140,11 @@ describe('order export', () => {
       expect(asked).to.deep.equal([]);
     });
 
-    it('waits for a slow reader, continues with it, and ends when the reader leaves', async () => {
+    it('waits for a slow reader, and ends when the reader leaves', async () => {
       pages = () => ({ orders: full(), next: 'more' });
       const client = await deafClient();
       const read = await standsStill();
-      expect(read, 'what fits into the buffers of two sockets').to.be.below(200);
+      expect(read, 'at most the buffers of two sockets').to.be.below(200);
       client.resume();
       await until(() => asked.length > read + 20);
       client.destroy();
@@ -153,7 +153,7 @@ describe('order export', () => {
       expect(fake.bugs).to.deep.equal([]);
     });
 
-    it('runs two exports at a time, asks a third to retry, and frees a place when an export ends', async () => {
+    it('runs two exports at a time, and asks a third caller to retry', async () => {
       pages = () => ({ orders: full(), next: 'more' });
       const [first] = [await deafClient(), await deafClient()];
       await until(() => asked.length >= 2);
@@ -169,7 +169,7 @@ describe('order export', () => {
       }
     });
 
-    it('returns a problem for a fault before the first byte, and aborts the text at a later fault', async () => {
+    it('returns a problem for an early fault, and aborts the text at a later fault', async () => {
       const down = new OperationalError('mysql', 'ECONNREFUSED', { retryable: true });
       pages = () => Promise.reject(down);
       expect((await get(PATH)).status).to.equal(503);

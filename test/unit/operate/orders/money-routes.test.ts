@@ -58,7 +58,7 @@ describe('admin routes for the money of orders', () => {
     await post('/orders/99/cancel', { reason: 'x' }, ['viewer']).expect(403);
   });
 
-  it('requests a refund of all that is left, or of a part under its own key', async () => {
+  it('requests a refund of the rest, or of a part under its own key', async () => {
     const { body } = await refund({ restock: true }).expect(200);
     const { createdAtMs: _, ...shown } = REFUND;
     expect(body).to.deep.equal({
@@ -72,7 +72,7 @@ describe('admin routes for the money of orders', () => {
     ]);
   });
 
-  it('refuses a part without a key, a bad key, a bad amount, and a caller who is only an operator', async () => {
+  it('refuses a partial refund without a key, a bad key, a bad amount, and an operator', async () => {
     expect(await detailOf(refund({ amountCents: 500 }), 400)).to.contain('Idempotency-Key');
     await refund({}, 'a b').expect(400);
     for (const amountCents of [0, -1, 1.5, '5']) await refund({ amountCents }, 'k1').expect(400);
@@ -101,7 +101,7 @@ describe('admin routes for the money of orders', () => {
     expect((body as { refunds: unknown[] }).refunds).to.have.length(1);
   });
 
-  it('voids a sale step by step, and refuses an open sale, an unknown place and a request to do nothing', async () => {
+  it('voids a sale step by step, and refuses an open sale or an unknown place', async () => {
     const wish = { unpaid: true, reason: 'wrong price' };
     expect((await post('/sales/7/void', { ...wish, after: 'unpaid.0-0' }).expect(200)).body).to.deep.equal(voided);
     expect(asked).to.deep.equal([['7', 'unpaid.0-0', { ...wish, refundAll: false, dryRun: false }, 'boss']]);

@@ -38,7 +38,7 @@ describe('seckill plan', () => {
     expect(twice).to.equal(6000);
   });
 
-  it('needs more of everything for smaller batches, and settles on a result', () => {
+  it('needs more of everything for smaller batches', () => {
     const [few, many] = [valuesOf({ ...RUSH, tries: 200_000 }), valuesOf(RUSH)];
     expect(many['batch']).to.be.below(few['batch'] as number);
     expect(many['workers']).to.be.at.least(few['workers'] as number);
@@ -84,7 +84,7 @@ describe('seckill plan', () => {
   const cpuMicros = { api: 1, worker: 2, keeper: 3, redis: 4, mariadb: 5, broker: 6, 'load generator': 7 };
   const report = (...results: object[]): string => JSON.stringify({ startedAt: '2026-11-28T10:00:00Z', results });
 
-  it('takes measured costs from a benchmark report, and the others from the README', () => {
+  it('takes measured costs from a benchmark report, and other costs from the README', () => {
     const win = { kind: 'load', scenario: 'win', cpuMicros };
     const alone = { kind: 'load', scenario: 'no-group-commit', cpuMicros: { ...cpuMicros, api: 900 } };
     const soldOut = { kind: 'load', scenario: 'sold-out', cpuMicros: { ...cpuMicros, api: 33 } };

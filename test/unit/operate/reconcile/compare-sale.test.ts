@@ -32,7 +32,7 @@ describe('compare-sale', () => {
     expect(await found()).to.deep.equal(['leak u1', 'leak u2']);
   });
 
-  it('does not read young requests singly, and leaves candidates beyond the limit to the next run [C5]', async () => {
+  it('reads no young request, and leaves candidates beyond the limit to the next run [C5]', async () => {
     for (let user = 0; user < 50; user++) await world.deducted(sale, [`u${user}`]);
     let looks = 0;
     world.read.beforeEntriesRead = () => void looks++;
@@ -60,7 +60,7 @@ describe('compare-sale', () => {
     }
   });
 
-  it('compares the rows of a closed sale without Redis, and reports a match only once it is retired', async () => {
+  it('compares a closed sale without Redis, and reports a match only once it is retired', async () => {
     await world.work(await world.deducted(sale, ['u1']));
     await world.publishNotifications();
     bucket().sale = null;
@@ -94,7 +94,7 @@ describe('compare-sale', () => {
     expect(world.jobs.jobs).to.deep.equal([]);
   });
 
-  it('keeps reporting purchases that the MySQL guard refused, for a day, or longer while the stock differs [D6]', async () => {
+  it('reports refusals of the MySQL guard for a day, and longer while the stock differs [D6]', async () => {
     const batch = await world.deducted(sale, ['u1*2']);
     const [orderId = ''] = await world.recorded(batch, ['u1']);
     const row = world.mysql.allOrders.find((order) => order.orderId === orderId) as Order;
@@ -123,7 +123,7 @@ describe('compare-sale', () => {
     expect(await found()).to.deep.equal(['unheld u1']);
   });
 
-  it('reports a batch that is not pending as a leak at once, unless its dead letter is parked', async () => {
+  it('reports a batch that is not pending as a leak, unless its dead letter is parked', async () => {
     const gone = await world.deducted(sale, ['u1']);
     await world.store.park(gone);
     await world.parkedBatch(sale, ['u2']);
@@ -152,7 +152,7 @@ describe('compare-sale', () => {
     expect(await found()).to.have.members(['not_marked u1', 'unreleased u2']);
   });
 
-  it('reports an order in Redis without a row, and a live row that is missing in Redis [D5]', async () => {
+  it('reports an order in Redis without a row, and a row without an order [D5]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2']);
     await world.work(batch);
     bucket().requests.delete('u1/k1');
@@ -163,7 +163,7 @@ describe('compare-sale', () => {
     expect(await found()).to.have.members(['unheld u1', 'order_lost u3']);
   });
 
-  it('ignores a purchase that reacquire refused while its batch or its dead letter will write the row [R3]', async () => {
+  it('ignores a purchase that reacquire refused while its batch will write the row [R3]', async () => {
     sale = await world.openSale({ stock: 1 });
     const late = batchOf(sale, purchasesOf('u9'));
     await world.deducted(sale, ['u1']);
@@ -177,9 +177,9 @@ describe('compare-sale', () => {
     expect(await found(), 'the re-drive serves it').to.deep.equal([]);
     await world.parkDeadLetter(late);
     await world.store.park(late);
-    expect(await found(), 'a letter').to.deep.equal([]);
+    expect(await found(), 'with a dead letter').to.deep.equal([]);
     world.deadLetters.deadLetters.length = 0;
-    expect(await found(), 'nobody').to.deep.equal(['order_lost u9']);
+    expect(await found(), 'without a dead letter').to.deep.equal(['order_lost u9']);
   });
 
   it('reports drift if nothing is in transit, and otherwise that the sale is moving [D6]', async () => {
@@ -197,12 +197,12 @@ describe('compare-sale', () => {
     expect(await found(), 'a release is on its way').to.deep.equal([]);
   });
 
-  it('reports an oversell by rows that the last guard refused, and by a count above the stock [D6]', async () => {
+  it('reports an oversell if the count of sold units exceeds the stock [D6]', async () => {
     world.mysql.putSale({ ...sale, sold: 101 });
     expect(await found()).to.deep.equal(['oversell 1']);
   });
 
-  it('reports markers of a closed sale as stale once their rows are old, but never while it may sell [C7]', async () => {
+  it('reports old markers of a closed sale as stale, but never while the sale may sell [C7]', async () => {
     await world.work(await world.deducted(sale, ['u1']));
     await world.publishNotifications();
     age(OPTIONS.markerAgeMs);
@@ -274,7 +274,7 @@ describe('compare-sale', () => {
     expect(await world.reconcile.run(one).catch((error: Error) => error.message)).to.equal('away');
   });
 
-  it('if no sale is named, selects sales that may sell and sales that closed recently', async () => {
+  it('selects sales that may sell or closed recently if no sale is named', async () => {
     const old = await world.openSale({ closesAtMs: 1 });
     world.mysql.putSale({ ...old, state: 'closed' });
     const run = await world.reconcile.run({ apply: false, waitMs: 0, actor: 'keeper' });

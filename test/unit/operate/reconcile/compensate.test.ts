@@ -27,7 +27,7 @@ describe('compensate', () => {
     await world.store.setState(sale, state);
   };
 
-  it('publishes the batch of a leak once, and finishes once the worker has written its rows', async () => {
+  it("publishes the batch of a leak once, and finishes after the worker's rows", async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     world.onPublish = (again) => world.work(again);
     await world.found(sale.saleId, true);
@@ -37,7 +37,7 @@ describe('compensate', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('if the body of a batch is lost, republishes the affected purchase alone and leaves the other purchases untouched', async () => {
+  it('republishes only the affected purchase if the body of its batch is lost', async () => {
     const { batchId } = await world.deducted(sale, ['u1*2', 'u2']);
     bucket().markers.delete(batchId);
     world.onPublish = (again) => world.work(again);
@@ -53,7 +53,7 @@ describe('compensate', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('after five attempts at growing intervals, writes a failed row and returns its units once', async () => {
+  it('writes a failed row after five attempts, and returns its units once', async () => {
     const batch = await world.stray(sale, ['u1']);
     await world.found(sale.saleId, true);
     const dueMs: number[] = [];
@@ -95,7 +95,7 @@ describe('compensate', () => {
     expect(bucket().unitsLeft).to.equal(99);
   });
 
-  it('after a crash between the failed row and the mark, returns the units once and marks in the next run [C3]', async () => {
+  it('returns the units once after a crash between the failed row and the mark [C3]', async () => {
     await world.stray(sale, ['u1']);
     await world.found(sale.saleId, true);
     for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
@@ -124,7 +124,7 @@ describe('compensate', () => {
     expect(met).to.equal(2 * ATTEMPTS_MAX);
   });
 
-  it('calls Redis once per pass for a sale that it cannot reach, and does the jobs of the other sales', async () => {
+  it('calls Redis once per pass for an unreachable sale, and does the jobs of other sales', async () => {
     world.onPublish = (again) => world.work(again);
     const other = await world.openSale({ stock: 100 });
     for (let nth = 0; nth < 5; nth++) await world.stray(sale, [`u${nth}`]);
@@ -147,7 +147,7 @@ describe('compensate', () => {
     expect(ends, 'no attempt was used up').to.deep.equal(Array(6).fill(['compensated', 0]));
   });
 
-  it('calls Redis three times per pass, not once per sale, if it can reach no sale', async () => {
+  it('calls Redis three times per pass, not once per sale, if no sale is reachable', async () => {
     const sales = [sale, ...(await Promise.all([1, 2, 3, 4].map(() => world.openSale({ stock: 100 }))))];
     for (const one of sales) {
       await world.stray(one, ['u1']);
@@ -177,7 +177,7 @@ describe('compensate', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('republishes a batch instead of marking it recorded while any of its purchases has no row', async () => {
+  it('republishes a batch, instead of marking it recorded, while a purchase has no row', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
     age();
@@ -192,7 +192,7 @@ describe('compensate', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('adjusts the stock of a paused sale, after an audit entry, but never of an open sale [C5]', async () => {
+  it('adjusts the stock of a paused sale, but never of an open sale [C5]', async () => {
     bucket().unitsLeft += 2;
     expect(await world.found(sale.saleId, true)).to.deep.equal(['drift -2']);
     expect(states()).to.deep.equal([]);
@@ -242,7 +242,7 @@ describe('compensate', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('never publishes or gives up a batch that the re-drive handles, however long no worker runs [M8]', async () => {
+  it('never publishes or gives up a batch that the re-drive handles [M8]', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.found(sale.saleId, true);
     await world.store.unpark(batch); // an operator replays it
@@ -275,7 +275,7 @@ describe('compensate', () => {
     expect([states(), world.publishedIds]).to.deep.equal([['not_marked pending'], []]);
   });
 
-  it('delays one job without using up an attempt if a keeper dies, and continues past a bug in one job [C3]', async () => {
+  it('uses up no attempt of a job if its keeper dies, and continues past a bug [C3]', async () => {
     for (const user of ['u1', 'u2', 'u3']) await world.stray(sale, [user]);
     await world.found(sale.saleId, true);
     const { done, postpone } = world.jobs;
@@ -296,7 +296,7 @@ describe('compensate', () => {
     expect(world.jobs.jobs[1]).to.include({ attempts: 0, lastError: 'Error: a bug' });
   });
 
-  it('adjusts no stock if only a part could be adjusted, or if the units of buyers disagree with their requests [D6]', async () => {
+  it('adjusts no stock in part, or if buyers contradict their requests [D6]', async () => {
     await setState('paused');
     bucket().unitsLeft = 3;
     await world.found(sale.saleId, true); // 97 units too few

@@ -25,7 +25,7 @@ export const OPTIONS: ReconcileOptions = {
   leaseMs: 60_000,
 };
 
-/** Reconcile with everything around it in memory, and a worker that works when a test asks it to. */
+/** Reconcile on stores in memory, with a worker that works on request. */
 export class ReconcileWorld extends DeadLetterWorld {
   readonly jobs = new MemoryCompensationRepository(this.clock);
   readonly runsRepository = new MemoryReconcileRuns(this.clock);
@@ -75,7 +75,7 @@ export class ReconcileWorld extends DeadLetterWorld {
       resolveLost(request, { ...ports, audit, search }, { ...OPTIONS, paymentWindowMs: 900_000 }, onOrder);
   }
 
-  /** Holds units for these buyers in a stray batch, which has no dead letter and which the re-drive does not see. */
+  /** Holds units in a stray batch, which has no dead letter and is unknown to the re-drive. */
   async stray(sale: Sale, texts: readonly string[]): Promise<Batch> {
     const batch = await this.deducted(sale, texts);
     await this.store.park(batch);

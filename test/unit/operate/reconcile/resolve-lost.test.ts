@@ -82,7 +82,7 @@ describe('lost orders after a restore of MySQL', () => {
       },
     ]);
 
-  it('writes them under their old ids, unpaid, with a new deadline, and Redis and MySQL match [D5]', async () => {
+  it('writes lost orders under their old ids, unpaid and with a new deadline [D5]', async () => {
     const { ids } = await lost(['u1', 'u2*3']);
     world.clock.advance(3_600_000);
     expect(await world.found(sale.saleId)).to.have.members(['order_lost u1', 'order_lost u2']);
@@ -95,12 +95,12 @@ describe('lost orders after a restore of MySQL', () => {
     expect(rows.every(({ expiresAtMs }) => expiresAtMs === world.clock.nowMs() + 900_000)).to.equal(true);
     expect(stored().sold).to.equal(4);
     expect(bucket().unitsLeft).to.equal(96);
-    expect(world.mysql.outbox.undone('batch_recorded'), 'buyers and services are told').to.have.length(2);
+    expect(world.mysql.outbox.undone('batch_recorded'), 'buyers and services get events').to.have.length(2);
     expect(await world.found(sale.saleId)).to.deep.equal([]);
     expect(await resolve('fail').then(({ words: again }) => again), 'it may be repeated').to.deep.equal([]);
   });
 
-  it('fails them under their old ids, and their units go back once', async () => {
+  it('fails lost orders under their old ids, and returns their units once', async () => {
     const { ids } = await lost(['u1', 'u2*3']);
     const { words } = await resolve('fail');
     expect(words).to.deep.equal(['u1 failed discarded', 'u2 failed discarded']);
@@ -113,7 +113,7 @@ describe('lost orders after a restore of MySQL', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('takes batch id and metadata from the message, and ignores a message with a different quantity', async () => {
+  it('takes batch id and metadata from the message, unless its quantity differs', async () => {
     const { batch } = await lost(['u1', 'u2']);
     const metadata = { cart: '42' };
     const [first, second] = batch.purchases as [Purchase, Purchase];
@@ -132,7 +132,7 @@ describe('lost orders after a restore of MySQL', () => {
     expect(world.mysql.shown(row as never).metadata).to.deep.equal(metadata);
   });
 
-  it('fails an order that had ended, in every mode, and names the paid order', async () => {
+  it('fails orders that had ended, even in mode `write`, and notes a paid order', async () => {
     const { ids } = await lost(['paid', 'gone', 'late', 'plain']);
     world.kept.events.push(event('order.paid', ids[0] as string), event('order.cancelled', ids[1] as string));
     world.kept.events.push(event('order.expired', ids[2] as string));
@@ -141,7 +141,7 @@ describe('lost orders after a restore of MySQL', () => {
     expect(orders.find(({ userId }) => userId === 'paid')?.note).to.equal('it was paid');
   });
 
-  it('`auto` writes an order that an event confirms, with its metadata, and fails the others', async () => {
+  it('writes only orders that an event confirms in mode `auto`, and fails the others', async () => {
     const { ids } = await lost(['u1', 'u2']);
     world.kept.events.push(event('order.created', ids[0] as string, { cart: '7' }));
     expect((await resolve('auto')).words).to.deep.equal(['u1 written', 'u2 failed discarded']);
@@ -149,7 +149,7 @@ describe('lost orders after a restore of MySQL', () => {
     expect(world.mysql.shown(row as never).metadata).to.deep.equal({ cart: '7' });
   });
 
-  it('`auto` does not change an order without evidence if the broker was not searched completely', async () => {
+  it('changes no order without evidence in mode `auto` if a broker was silent', async () => {
     await lost(['u1']);
     world.silent = 'broker-a: no answer';
     const { orders, result } = await resolve('auto');
@@ -167,7 +167,7 @@ describe('lost orders after a restore of MySQL', () => {
     expect([world.mysql.allOrders, world.audits, stored().sold]).to.deep.equal([[], [], 0]);
   });
 
-  it('writes the audit log before the change, with the ids of the orders but no buyer', async () => {
+  it('writes the audit log before the change, with order ids but no buyer', async () => {
     const { ids } = await lost(['u1']);
     world.mysql.breakNext('write_fails');
     await resolve('write').catch(() => undefined);
@@ -183,7 +183,7 @@ describe('lost orders after a restore of MySQL', () => {
     expect((await resolve('write')).words, 'the rest is done by the next call').to.deep.equal(['u1 written']);
   });
 
-  it('fails a purchase whose units were lost before it had an order, under a new id', async () => {
+  it('fails a purchase that lost its units before it had an order', async () => {
     sale = await world.openSale({ stock: 1 });
     await world.work(await world.deducted(sale, ['u1']));
     const late = await world.deducted(await world.openSale(), ['u9']);
@@ -242,7 +242,7 @@ describe('lost orders after a restore of MySQL', () => {
     expect(await world.repairs.asked(10)).to.deep.equal([sale.saleId]);
   });
 
-  it('handles at most the requested number of orders, and finds the others in the next run', async () => {
+  it('handles at most the requested number of orders, and the others in the next run', async () => {
     await lost(['u1', 'u2', 'u3']);
     const { result, words } = await resolve('write', { max: 2 });
     expect([words.length, result.outcome === 'resolved' && result.more]).to.deep.equal([2, true]);

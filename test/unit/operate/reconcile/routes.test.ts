@@ -28,7 +28,7 @@ describe('admin reconcile', () => {
   const post = (path: string): request.Test =>
     request(server.operatorsUrl).post(`/admin/v1/reconcile${path}`).set('authorization', admin);
 
-  it('reports findings in a dry run; with apply, creates jobs in the name of the caller and waits for them', async () => {
+  it('reports findings in a dry run, and creates and awaits jobs with apply', async () => {
     await world.stray(sale, ['u1']);
     world.onPublish = (batch) => world.work(batch);
     const dry = await post(`/sales/${sale.saleId}`).expect(200);
@@ -50,7 +50,7 @@ describe('admin reconcile', () => {
     expect(runs[0].startedAt).to.match(/^20\d\d-/);
   });
 
-  it('returns 409 with the owner during another run on the sale, and 404 for an unknown sale [C1]', async () => {
+  it('returns 409 with the owner during another run, and 404 for an unknown sale [C1]', async () => {
     await world.runsRepository.lease(sale.saleId, 'bob-1', 60_000);
     const { body } = await post(`/sales/${sale.saleId}`).expect(409);
     expect(body).to.include({ code: 'reconcile_running', retryable: true, detail: 'bob-1 is reconciling this sale.' });

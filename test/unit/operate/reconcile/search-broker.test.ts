@@ -77,7 +77,7 @@ describe('search for lost orders at the broker', () => {
     return [batch?.batchId, ...events];
   };
 
-  it('finds the message and the events of an order, on every topic that may have them', async () => {
+  it('finds the message and the events of an order on every topic', async () => {
     const purchase = { topic: TOPICS.purchase, body: BATCH.body };
     const paid = { topic: TOPICS.orderEvent, body: event('order.paid'), storedAtMs: MINTED_MS + 600 * MINUTE_MS };
     const found = await search({

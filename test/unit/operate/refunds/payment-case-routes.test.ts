@@ -35,7 +35,7 @@ describe('admin payment cases', () => {
     await get('?after=1x').expect(400);
   });
 
-  it('closes a case in the name of the operator, even if asked twice, and returns 404 for an unknown case', async () => {
+  it('closes a case in the name of the operator, and returns 404 for an unknown case', async () => {
     const close = (caseId: string) =>
       request(server.operatorsUrl).post(`${path}/${caseId}/close`).set('authorization', admin);
     for (let i = 0; i < 2; i++)

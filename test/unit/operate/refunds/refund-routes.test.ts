@@ -82,7 +82,7 @@ describe('admin refunds', () => {
     const listedRefund = { ...SHOWN, currency: 'USD' };
     expect((await get('').expect(200)).body).to.deep.equal({ refunds: [listedRefund, listedRefund], next: null });
     reason = 'wrong_currency';
-    expect((await get('?limit=1').expect(200)).body.refunds[0].currency, 'that of the payment is not kept').to.equal(
+    expect((await get('?limit=1').expect(200)).body.refunds[0].currency, 'the currency is unknown').to.equal(
       null,
     );
     listed.pop();
@@ -93,7 +93,7 @@ describe('admin refunds', () => {
     ]);
   });
 
-  it('lists the refunds of paid orders of a sale, and begins the next page after their number', async () => {
+  it('lists the refunds of paid orders of a sale page by page', async () => {
     refundId = '12';
     reason = 'wrong_currency'; // the words of an operator
     const { body } = await get('?state=failed&sale=7&after=order/3&limit=1').expect(200);
@@ -117,7 +117,7 @@ describe('admin refunds', () => {
   const post = (path: string, body: object, authorization = admin): request.Test =>
     request(server.operatorsUrl).post(`/admin/v1/order-refunds/${path}`).set('authorization', authorization).send(body);
 
-  it('retries a failed refund and claims a refund, with the reason and the name of the caller', async () => {
+  it('retries or claims a refund with the reason and the name of the caller', async () => {
     const retried = await post('7/retry', { reason: ' a new card ' }).expect(200);
     expect(retried.body).to.deep.include({ outcome: 'refunding' });
     expect(retried.body.refund).to.include({ refundId: '8', state: 'due', createdAt: '2030-01-01T00:00:00.000Z' });
@@ -164,7 +164,7 @@ describe('admin refunds', () => {
     expect(takenOn).to.deep.equal(['pi_3.Mt:1 boss']);
   });
 
-  it('returns 409 for a completed refund, so that it is not paid twice, and 404 for an unknown refund', async () => {
+  it('returns 409 for a completed refund and 404 for an unknown refund', async () => {
     answer = { outcome: 'already_refunded', refund: REFUND };
     const { body } = await done('p1').expect(409);
     expect(body).to.include({ code: 'wrong_state', retryable: false });

@@ -64,7 +64,7 @@ describe('control of waiting rooms', () => {
     expect(await rateInRules()).to.equal(12.5);
   });
 
-  it('shows the buyers, the rate and the wait of the last buyer, which is unknown during a pause', async () => {
+  it('shows the buyers, the rate and the wait of the last buyer', async () => {
     const publish = (queue: object, version: number) => rules.publish({ queue }, version, 'boss');
     await publish({ mode: 'on', sales: ['7'], admitPerSecond: 0.5 }, 0);
     const room7 = { version: 1, mode: 'on', admitPerSecond: 0.5, waiting: 3, admitted: 0, estimateMs: 6000 };
@@ -93,7 +93,7 @@ describe('control of waiting rooms', () => {
     expect((await steer({ action: 'empty' }, '8').expect(404)).body).to.include({ code: 'not_found' });
   });
 
-  it('prints the number of buyers on the command line, and fails when the sale has no room', async () => {
+  it('prints the number of buyers, and fails when the sale has no room', async () => {
     const lines: string[] = [];
     sinon.stub(console, 'log').callsFake((line: string) => void lines.push(line));
     await steerRoom(room, '7', 2, {});

@@ -23,8 +23,8 @@ describe('admin rules', () => {
     [repository, broadcast] = [new MemoryRuleRepository(), new MemoryRuleBroadcast()];
     const rules = new RuleAdmin({ repository, broadcast, log: silentLog });
     ruleReports = new MemoryRuleReports(new ManualClock());
-    // Long enough for megabytes on a busy machine.
     const fake = new FakeServices({ rules, ruleReports });
+    // Long enough for megabytes on a busy machine.
     server = await startServer(fake, { headersTimeoutMs: 15_000, requestTimeoutMs: 15_000 });
   });
   afterEach(() => server.stop());
@@ -33,7 +33,7 @@ describe('admin rules', () => {
     request(server.operatorsUrl)[method](`/admin/v1/rules${path}`).set('authorization', admin);
   const put = (version: number, rules: object): request.Test => ask('put').send({ version, rules });
 
-  it('publishes rules that were read, changed and sent back, in the name of the caller', async () => {
+  it('publishes changed rules in the name of the caller', async () => {
     const { body: read } = await ask('get').expect(200);
     expect(read.version).to.equal(0);
     read.rules.lists.mode = 'dry_run';
@@ -50,7 +50,7 @@ describe('admin rules', () => {
     expect(body).to.deep.equal({ outcome: 'published', version: 1, seenAtOnce: false });
   });
 
-  it('names the APIs that use the newest version, and the reason for each API that does not', async () => {
+  it('names the APIs that use the newest version, and why other APIs do not', async () => {
     await put(0, denying('eve')).expect(200);
     expect((await ask('get', '/status').expect(200)).body).to.deep.equal({
       version: 1,
@@ -84,7 +84,7 @@ describe('admin rules', () => {
     expect(await repository.current()).to.include({ version: 1 });
   });
 
-  it('returns 400 with every mistake and its place, and changes nothing, when rules are invalid [S6]', async () => {
+  it('returns 400 with every mistake, and changes nothing, when rules are invalid [S6]', async () => {
     const { body } = await put(0, { lists: { mode: 'x', users: { deny: ['a b'] } }, soon: {} }).expect(400);
     expect(body.errors.map(({ field }: { field: string }) => field)).to.have.members([
       'lists.mode',

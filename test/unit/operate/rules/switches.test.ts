@@ -89,7 +89,7 @@ describe('switches', () => {
     );
   });
 
-  it('turn on a layer that is off, never a layer in a dry run, and change no mode at L0', () => {
+  it('turn on a layer that is off, but never a layer in a dry run', () => {
     const modeAfter = (mode: 'off' | 'dry_run' | 'on', level: SwitchChange['level']): string =>
       withSwitch({ degrade: rulesOf({ mode }) }, { endpoint: 'sale', level, percent: 100 }).degrade.mode;
     expect(modeAfter('off', 'L1')).to.equal('on');

@@ -30,7 +30,7 @@ describe('readCsv', () => {
     expect(cells('\n\n')).to.deep.equal([]);
   });
 
-  it('reads Excel files with semicolons or tabs instead of commas, and lines that end in CR', () => {
+  it('reads Excel files with semicolons or tabs, and lines that end in CR', () => {
     for (const separator of [',', ';', '\t']) {
       for (const end of ['\n', '\r\n', '\r']) {
         const lines = [
@@ -61,7 +61,7 @@ describe('readCsv', () => {
 });
 
 describe('readImport', () => {
-  it('reads sales from CSV with their lines, and treats an empty cell as a missing value', () => {
+  it('reads sales from CSV with their lines, and an empty cell as a missing value', () => {
     const { sales, errors } = csv(`pen,"A pen, blue",250,100,1,,${TIMES},10m,5m`, '', `mug,A mug,900,5,2,4,${TIMES},,`);
     expect(errors).to.deep.equal([]);
     expect(

@@ -105,7 +105,7 @@ describe('admin sales', () => {
     ]);
   });
 
-  it('lets the keeper run a sale, and refuses an overlapping sale with the name of the other sale', async () => {
+  it('lets the keeper run a sale, and names the other sale of a refused overlap', async () => {
     const planned = { ...SALE, warmBeforeMs: 600_000 };
     made = { outcome: 'created', sale: planned };
     const { body } = await post('/admin/v1/sales')
@@ -136,7 +136,7 @@ describe('admin sales', () => {
     expect(created).to.deep.equal([]);
   });
 
-  it('returns 400, 413 or 415 if the body is not a JSON object, is too large or has another type [S6]', async () => {
+  it('returns 400, 413 or 415 if the body is malformed, too large or of another type [S6]', async () => {
     const send = (type: string, body: string): request.Test =>
       post('/admin/v1/sales').set('content-type', type).send(body);
     for (const body of ['', 'x', 'null', '[]', '"x"', `{"__proto__":{"a":1},${JSON.stringify(NEW).slice(1)}`]) {
@@ -177,7 +177,7 @@ describe('admin sales', () => {
     await get('/admin/v1/sales/x').expect(400);
   });
 
-  it('moves a sale through SaleAdmin and returns the sale; resume opens it', async () => {
+  it('moves a sale through SaleAdmin, and opens a paused sale on resume', async () => {
     for (const verb of ['warm', 'open', 'pause', 'resume', 'close']) {
       expect((await post(`/admin/v1/sales/7/${verb}`).expect(200)).body).to.deep.equal({
         ...SALE_BODY,

@@ -14,7 +14,7 @@ const status = (parts: Partial<BucketStatus> = {}): BucketStatus => ({
 });
 
 describe('sale buckets', () => {
-  it('show state, units and pending batches, and report a server that does not answer or a bucket that is not loaded', async () => {
+  it('show state, units and pending batches, or why a bucket could not be read', async () => {
     const statuses = [status(), status({ sameServer: false }), status({ state: null, epoch: 0 }), fault, status()];
     const buckets = await readSaleBuckets(
       { saleId: '7', buckets: 5 },

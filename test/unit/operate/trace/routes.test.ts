@@ -110,7 +110,7 @@ describe('admin trace', () => {
       return sent;
     };
 
-    it('allows two per operator, so that others have a place', async () => {
+    it('allows two searches per operator, so that others have a place', async () => {
       const sent = await begin('ann', 'ann');
       expect((await get('k1', 'ann').expect(503)).body.code).to.equal('overloaded');
       const other = get('k1', 'bob').then((response) => response);
@@ -121,7 +121,7 @@ describe('admin trace', () => {
       await get('k1', 'ann').expect(200);
     });
 
-    it('allows four in total', async () => {
+    it('allows four searches in total', async () => {
       const sent = await begin('ann', 'ann', 'bob', 'bob');
       expect((await get('k1', 'cid').expect(503)).body.code).to.equal('overloaded');
       for (const done of release) done();

@@ -11,7 +11,7 @@ const stand = (evidence: PurchaseEvidence, redriveAfterMs = 30_000): [string, st
 };
 
 describe('trace: state of a purchase', () => {
-  it('names the worker, then the re-drive, for a held purchase in pending, and neither if the body is missing', () => {
+  it('names the worker, then the re-drive, for a held purchase in pending', () => {
     expect(stand(pendingEvidence({}))).to.deep.equal([
       'pending',
       'Held for 12 s, not recorded: a worker records it, or the keeper publishes it again after 30 s.',
@@ -23,7 +23,7 @@ describe('trace: state of a purchase', () => {
     expect(stand(pendingEvidence({ store: { batch } }))[1]).to.match(/^Held for 0\.3 s.*no body left.*reconcile/);
   });
 
-  it("names the dead letter, the operator's choices and an unfinished replay for a held, parked purchase", () => {
+  it("names the dead letter and the operator's choices for a held, parked purchase", () => {
     const batch = { batchId: 'batch-1', marker: 'deducted', body: BATCH.body, pendingSinceMs: null } as const;
     const parked = (replayStartedAtMs: number | null) =>
       stand(pendingEvidence({ store: { batch }, deadLetters: [deadLetterOf({ replayStartedAtMs })] }));
@@ -39,7 +39,7 @@ describe('trace: state of a purchase', () => {
     );
   });
 
-  it('names reconcile and the time of its job for a held purchase that is neither pending nor parked', () => {
+  it('names reconcile and its time for a purchase neither pending nor parked', () => {
     const batch = { batchId: 'batch-1', marker: 'deducted', body: null, pendingSinceMs: null } as const;
     const [state, sentence] = stand(pendingEvidence({ store: { batch }, jobs: [jobOf()] }));
     expect(state).to.equal('stray');
@@ -99,7 +99,7 @@ describe('trace: state of a purchase', () => {
     expect(stand(refunded)[1]).to.not.contain('owed');
   });
 
-  it('describes an ended order: units returned, on their way, or stuck', () => {
+  it('says whether the units of an ended order are returned, on their way or stuck', () => {
     const released = { state: 'released', orderId: '42', quantity: 1 } as const;
     expect(stand(recordedEvidence('expired', { store: { entry: released } }))).to.deep.equal([
       'expired',
@@ -139,7 +139,7 @@ describe('trace: state of a purchase', () => {
     expect(stand(recordedEvidence('expired', { store: locked }))[1]).to.contain('waits for a repair');
   });
 
-  it('relies on MySQL alone for a retired sale, where a missing row means that there is no order', () => {
+  it('relies on MySQL alone for a retired sale', () => {
     const gone = { sale: null, entry: null, batch: null, unsure: false };
     const retired = (evidence: PurchaseEvidence): PurchaseEvidence => {
       return { ...evidence, sale: evidence.sale && { ...evidence.sale, state: 'closed', retiredAtMs: START_MS } };
@@ -154,7 +154,7 @@ describe('trace: state of a purchase', () => {
     expect(stand(expired)[1]).to.equal('Order 42 is expired: its sale is no longer in Redis.');
   });
 
-  it('says that a closed sale that Redis may have lost is rebuilt when its buyer asks', () => {
+  it('says that a closed sale lost by Redis is rebuilt when its buyer asks', () => {
     const one = pendingEvidence({ store: { entry: null, batch: null, unsure: true } });
     const closed = { ...one, sale: one.sale && { ...one.sale, state: 'closed' as const } };
     expect(stand(closed)[1]).to.contain('which the keeper rebuilds when its buyer asks, because the sale is closed');

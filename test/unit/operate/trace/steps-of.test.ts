@@ -13,7 +13,7 @@ const lines = (evidence: PurchaseEvidence): string[] =>
   });
 
 describe('trace: steps', () => {
-  it('a pending purchase shows its creation, its deduct and its current state', () => {
+  it('show the creation, the deduct and the current state of a pending purchase', () => {
     expect(lines(pendingEvidence({}))).to.deep.equal([
       '-0.05 redis batch_formed',
       '0 redis deducted',
@@ -27,7 +27,7 @@ describe('trace: steps', () => {
     expect(sale?.detail).to.equal('open, epoch 1, 8 units left; the buyer has 1');
   });
 
-  it('a retired sale shows its retirement and nothing from Redis', () => {
+  it('show the retirement of a retired sale, and nothing from Redis', () => {
     const one = recordedEvidence('paid', { store: { sale: null, entry: null, batch: null } });
     const retiredAtMs = START_MS + 8000;
     const evidence = { ...one, sale: one.sale && { ...one.sale, state: 'closed' as const, retiredAtMs } };
@@ -35,13 +35,13 @@ describe('trace: steps', () => {
     expect(lines(evidence).filter((line) => line.includes('redis'))).to.deep.equal([]);
   });
 
-  it('a dead letter shows the error of its batch', () => {
+  it('show the error of a dead letter', () => {
     const detail = 'poison: ER_BAD_FIELD: the whole message';
     const steps = stepsOf(pendingEvidence({ deadLetters: [deadLetterOf({ detail })] }));
     expect(steps.find(({ what }) => what === 'parked')?.detail).to.include(detail);
   });
 
-  it("a sale with buckets shows the units of all buckets and of the buyer's bucket", () => {
+  it("show the units of all buckets and of the buyer's bucket", () => {
     const one = pendingEvidence({ store: { unitsLeft: 30 } });
     const evidence = { ...one, sale: one.sale && { ...one.sale, buckets: 4 } };
     const sale = stepsOf(evidence).find(({ what }) => what === 'sale');
@@ -50,7 +50,7 @@ describe('trace: steps', () => {
     );
   });
 
-  it('a paid order shows its payment, outbox rows and coupon in order of time', () => {
+  it('show the payment, outbox rows and coupon of a paid order in order of time', () => {
     const outboxRow = (
       outboxId: string,
       atMs: number,
@@ -92,14 +92,14 @@ describe('trace: steps', () => {
     ]);
   });
 
-  it('an ended order has a step for its end: expired at its last change, or failed with its reason', () => {
+  it('show when an order expired, or why it failed', () => {
     expect(lines(recordedEvidence('expired', {}))).to.include('5 mysql expired');
     expect(lines(recordedEvidence('pending_payment', {}))).to.include('900.1 mysql payment_deadline');
     const failed = stepsOf(recordedEvidence('failed', { order: { reason: 'oversold_guard', expiresAtMs: null } }));
     expect(failed.find(({ what }) => what === 'failed')?.detail).to.match(/order 42: 1 for 19.99 EUR.*oversold_guard$/);
   });
 
-  it('metadata is one line of JSON, from the batch and the row, and amounts have their currency', () => {
+  it('show metadata as one line of JSON, and amounts with their currency', () => {
     const metadata = { cart: '42', note: 'two\nlines' };
     const [u1, u2] = BATCH.purchases as [Purchase, Purchase];
     const { body } = sealBatch({
@@ -117,7 +117,7 @@ describe('trace: steps', () => {
     expect(recorded?.detail).to.equal(`order 42: 1 for 19.99 EUR, batch batch-1${shown}`);
   });
 
-  it('shows `claimed` instead of `deducted` for a batch whose units were reacquired, then `marked_recorded` [R4]', () => {
+  it('show `claimed` instead of `deducted` for reacquired units, then `marked_recorded` [R4]', () => {
     const { batch } = pendingEvidence({}).store;
     const claimed = {
       batchId: 'batch-1',
@@ -130,7 +130,7 @@ describe('trace: steps', () => {
     expect(lines(pendingEvidence({ store: { batch: recorded } }))).to.include('now redis marked_recorded');
   });
 
-  it("shows the broker's messages of the batch, or that the broker has none", () => {
+  it("show the broker's messages of the batch, or that the broker has none", () => {
     const broker = [
       { kind: 'half', storedAtMs: START_MS - 20 },
       { kind: 'committed', storedAtMs: START_MS + 10 },
@@ -148,7 +148,7 @@ describe('trace: steps', () => {
     expect(silent).to.include('now broker not_asked').and.not.to.include('now broker messages');
   });
 
-  it('shows refunds, dead letters, jobs and the audit log', () => {
+  it('show refunds, dead letters, jobs and the audit log', () => {
     const refund = { paymentId: 'p1', amountCents: 5, reason: 'order_expired', state: 'refunded' as const };
     const evidence: PurchaseEvidence = {
       ...pendingEvidence({

@@ -34,7 +34,7 @@ describe('trace: timeline of seven stages', () => {
     }
   });
 
-  it('shows for a pending purchase that its units are taken and the worker or the re-drive comes next', () => {
+  it('shows the units of a pending purchase as taken and its row as waiting', () => {
     expect(lines(pendingEvidence({}))).to.deep.equal([
       'half done - -',
       'deduct done 0 -',
@@ -58,7 +58,7 @@ describe('trace: timeline of seven stages', () => {
     expect(lines(pendingEvidence({ broker: [half, redriven] }))[2]).to.equal('commit done 61 -');
   });
 
-  it('shows for an order when a worker read the batch, when the row was written and when payment is due', () => {
+  it('shows when an order was read, written and falls due', () => {
     const orderId = composeOrderId(START_MS + 90, 3, 'u1', 0);
     const evidence = recordedEvidence('pending_payment', {
       order: { orderId },
@@ -74,7 +74,7 @@ describe('trace: timeline of seven stages', () => {
       'notification waiting - 0.7',
     ]);
     const ofAnotherTime = recordedEvidence('pending_payment', { order: { orderId: '42' } });
-    expect(lines(ofAnotherTime)[3], 'an id that was minted at no such time says nothing').to.equal('delivery done - -');
+    expect(lines(ofAnotherTime)[3], 'an id from another time proves nothing').to.equal('delivery done - -');
   });
 
   it('shows no waiting stage for a paid order with published events', () => {
@@ -84,14 +84,14 @@ describe('trace: timeline of seven stages', () => {
       repository: { outboxRows: [outboxRow(), moved] },
     });
     expect(lines(evidence).slice(5)).to.deep.equal(['payment done 2 -', 'notification done 2.5 -']);
-    expect(lines(recordedEvidence('paid', {})).at(-1), 'rows that were tidied').to.equal('notification done - -');
+    expect(lines(recordedEvidence('paid', {})).at(-1), 'removed outbox rows').to.equal('notification done - -');
   });
 
   it('shows an order that ended unpaid and a failed order', () => {
     expect(lines(recordedEvidence('expired', {}))[5]).to.equal('payment failed 5 -');
     const units = outboxRow({ kind: 'release', doneAtMs: null });
     const cancelled = recordedEvidence('cancelled', { repository: { outboxRows: [outboxRow(), units] } });
-    expect(lines(cancelled).slice(5), 'units that go back are no notification').to.deep.equal([
+    expect(lines(cancelled).slice(5), 'a release is not a notification').to.deep.equal([
       'payment failed 5 -',
       'notification done 0.4 -',
     ]);
@@ -114,7 +114,7 @@ describe('trace: timeline of seven stages', () => {
     expect(timeline(evidence)[4]?.text).to.include('dead letter 17');
   });
 
-  it('shows a batch that was rolled back, an unknown purchase, and a purchase whose Redis lost data', () => {
+  it('shows a batch that was rolled back, an unknown purchase, and lost data in Redis', () => {
     const none = { entry: null, batch: null } as const;
     const batch = { batchId: 'batch-1', marker: 'aborted', body: null, pendingSinceMs: null } as const;
     expect(lines(pendingEvidence({ store: { entry: null, batch } }))).to.deep.equal([

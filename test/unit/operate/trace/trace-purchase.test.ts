@@ -103,7 +103,7 @@ describe('trace: purchases with an id', () => {
     expect(await found({ id: '42' })).to.deep.equal([`${saleId}/u1/k1`]);
   });
 
-  it('finds a request id for every buyer and sale once in both stores, narrowed by buyer or sale', async () => {
+  it('finds purchases by request id, for all buyers and sales or for one', async () => {
     const [one, two] = [await world.openSale(), await world.openSale()];
     inRedis.set(`${one.saleId}/k1`, ['u1', 'u2']).set(`${two.saleId}/k1`, ['u1']);
     const all = [`${one.saleId}/u1/k1`, `${one.saleId}/u2/k1`, `${two.saleId}/u1/k1`];
@@ -123,7 +123,7 @@ describe('trace: purchases with an id', () => {
     expect(await found({ id: batchId, userId: 'u2' })).to.deep.equal([`${saleId}/u2/k1`]);
   });
 
-  it('finds purchases known only to a dead letter: all of them by batch id, one by request id', async () => {
+  it('finds purchases that only a dead letter knows, by batch id or request id', async () => {
     const batch = batchOf({ saleId: '7' }, purchasesOf('u1/k1', 'u2/k2'));
     await deadLetters.park({
       messageId: 'm1',
@@ -141,7 +141,7 @@ describe('trace: purchases with an id', () => {
     expect(await found({ id: '1' }), 'the number of the dead letter').to.deep.equal(['7/u1/k1', '7/u2/k2']);
     deadLetters.deadLetters[0] = { ...(deadLetters.deadLetters[0] as StoredDeadLetter), reason: 'forged' };
     walked = [];
-    expect((await found({ id: '1' }))[0], 'nothing in it is believed').to.match(/^Neither Redis nor MySQL knows 1/);
+    expect((await found({ id: '1' }))[0], 'a forgery proves nothing').to.match(/^Neither Redis nor MySQL knows 1/);
   });
 
   it('asks the broker once per batch, and a silent broker only once', async () => {
@@ -194,7 +194,7 @@ describe('trace: purchases with an id', () => {
         attempts: 1,
       });
 
-    it('finds all its purchases: recorded, waiting in Redis or parked, even from capitals or a traceparent', async () => {
+    it('finds recorded, waiting and parked purchases, even from capitals or a traceparent', async () => {
       const { saleId } = await world.openSale();
       ofTrace.set(TRACE_ID, [{ userId: 'u1', saleId, requestId: 'k1' }]);
       const waiting = batchOf({ saleId }, [...traced('u2/k2'), ...purchasesOf('other')]);
@@ -208,7 +208,7 @@ describe('trace: purchases with an id', () => {
       expect(await found({ id: TRACE_ID, userId: 'u2' })).to.deep.equal([`${saleId}/u2/k2`]);
     });
 
-    it('finds the batch of a purchase without its own trace id: recorded, in Redis or parked', async () => {
+    it('finds the batch of a purchase that has no trace id of its own', async () => {
       const { saleId } = await world.openSale();
       const [recorded, waiting, parked] = [
         batchOf({ saleId }, purchasesOf('u1')),
@@ -226,7 +226,7 @@ describe('trace: purchases with an id', () => {
       expect(answer.outcome === 'found' && answer.traces[0]?.traceId).to.equal(traceIdOfBatch(waiting.batchId));
     });
 
-    it('finds a refusal after a half message through the broker, and reports a silent broker without failing', async () => {
+    it('finds a refused purchase through the broker, and reports a silent broker', async () => {
       const { saleId } = await world.openSale();
       const { body } = batchOf({ saleId }, [...purchasesOf('u1'), ...traced('u2')]);
       const messagesOf = async () => of<TracedMessage>();
@@ -234,7 +234,7 @@ describe('trace: purchases with an id', () => {
       expect(await found({ id: TRACE_ID })).to.deep.equal([`${saleId}/u2/k1`]);
       const silent = [{ name: 'broker-b', why: '10.0.0.2:10911 does not answer' }];
       broker = { messagesOf, halvesOf: async () => ({ found: [body], silent }) };
-      expect(await found({ id: TRACE_ID }), 'what another one has').to.deep.equal([`${saleId}/u2/k1`]);
+      expect(await found({ id: TRACE_ID }), 'the messages of another broker').to.deep.equal([`${saleId}/u2/k1`]);
       walked = [];
       broker = { messagesOf, halvesOf: async () => ({ found: [], silent }) };
       expect((await found({ id: TRACE_ID }))[0]).to.match(
@@ -244,7 +244,7 @@ describe('trace: purchases with an id', () => {
       expect((await found({ id: TRACE_ID }))[0]).to.contain('(NAMESRV_ADDR 10.0.0.1:9876: ECONNREFUSED)');
       broker = null;
       expect((await found({ id: TRACE_ID }))[0]).to.contain('(NAMESRV_ADDR is not set)');
-      expect((await found({ id: 'k9' }))[0], 'no broker would know it').to.contain(
+      expect((await found({ id: 'k9' }))[0], 'no broker could know the id').to.contain(
         'It never arrived, or it was refused',
       );
       const { batchId } = batchOf({ saleId }, purchasesOf('u3'));
@@ -260,7 +260,7 @@ describe('trace: purchases with an id', () => {
       expect(await found({ id: TRACE_ID })).to.deep.equal([`${saleId}/u1/${TRACE_ID}`]);
     });
 
-    it('is shown for each purchase: its own trace id, or that of its batch', async () => {
+    it('is shown for each purchase, even if only its batch has a trace id', async () => {
       const sale = await world.openSale();
       const batch = batchOf(sale, [...traced('u1'), ...purchasesOf('u2')]);
       expect(await world.store.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
@@ -314,7 +314,7 @@ describe('trace: purchases with an id', () => {
       expect(asked.filter((line) => line.startsWith('pending'))).to.deep.equal([]);
     });
 
-    it('finds both if an id is a trace id and a request id', async () => {
+    it('finds both purchases if an id is a trace id and a request id', async () => {
       const { saleId } = await world.openSale();
       ofTrace.set(TRACE_ID, [{ userId: 'u1', saleId, requestId: 'k1' }]);
       indexed = [{ userId: 'u1', saleId, requestId: TRACE_ID }];
@@ -364,12 +364,12 @@ describe('trace: purchases with an id', () => {
       };
       const [state, , steps] = await first(saleId);
       expect(state).to.equal('pending_payment');
-      expect(steps, 'the entry that is there now').to.contain(
+      expect(steps, 'the present entry').to.contain(
         formatRequestEntry({ state: 'ordered', orderId: '42', quantity: 1 }),
       );
     });
 
-    it('asks Redis only once, and only for its batch, about a live order that both stores know', async () => {
+    it('asks Redis only once about a live order that both stores know', async () => {
       const { saleId, entryIs, row } = await bought();
       entryIs('ordered');
       rowOf = () => row('pending_payment');
@@ -394,7 +394,7 @@ describe('trace: purchases with an id', () => {
     expect(asked).to.deep.equal([]);
   });
 
-  it('does not ask a broker again once it was silent for one batch, and shows the messages of other brokers', async () => {
+  it('does not ask a silent broker again, and shows the messages of other brokers', async () => {
     const sale = await world.openSale();
     for (const user of ['u1', 'u2']) await world.deducted(sale, [`${user}/k1`]);
     inRedis.set(`${sale.saleId}/k1`, ['u1', 'u2']);
@@ -413,7 +413,7 @@ describe('trace: purchases with an id', () => {
       const ofBroker = steps.filter(({ source }) => source === 'broker').map(({ what, detail }) => [what, detail]);
       expect(ofBroker.map(([what]) => what)).to.deep.equal(['half_stored', 'not_asked']);
       expect(ofBroker[1]?.[1]).to.equal('broker-b: hangs');
-      expect(timeline[2], 'the other one may have it').to.include({ stage: 'commit', state: 'unknown' });
+      expect(timeline[2], 'another broker may have it').to.include({ stage: 'commit', state: 'unknown' });
     }
   });
 
@@ -422,7 +422,7 @@ describe('trace: purchases with an id', () => {
     expect(await found({ id: 'k1' })).to.deep.equal(['7/u1/k1']);
   });
 
-  it('if no sale is named, searches Redis for the newest fifty sales, and otherwise the named sale, however old', async () => {
+  it('searches Redis for the named sale, or for the newest fifty sales', async () => {
     const sales = [];
     for (let i = 0; i < 51; i++) sales.push(await world.openSale());
     const [oldest, second] = sales.map(({ saleId }) => saleId) as [string, string];

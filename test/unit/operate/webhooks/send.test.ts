@@ -72,7 +72,7 @@ describe('send a webhook', () => {
     expect(JSON.parse(body)).to.deep.equal(EVENT);
   });
 
-  it('signs with the previous secret too, so that a receiver may know either', async () => {
+  it('signs with the previous secret too, so that a receiver may know either secret', async () => {
     status(204);
     await send(urlOf(), HERE, 'whsec_before');
     const [{ req, body } = expect.fail()] = requests;
@@ -86,7 +86,7 @@ describe('send a webhook', () => {
     }
   });
 
-  it('tells an event that is rejected from a receiver in trouble', async () => {
+  it('distinguishes an event that is rejected from a receiver in trouble', async () => {
     const outcomes: Record<number, string> = {};
     for (const code of [200, 299, 301, 400, 401, 403, 404, 408, 410, 422, 425, 429, 500, 503]) {
       status(code);
@@ -127,7 +127,7 @@ describe('send a webhook', () => {
     expect((await send()).outcome).to.equal('delivered');
   });
 
-  it('fails when the receiver is slow, closes within its answer, or is not there', async () => {
+  it('fails when the receiver is slow, absent, or closes within its answer', async () => {
     answer = () => undefined;
     expect(await send(), 'no answer').to.deep.equal({ outcome: 'failed', detail: 'no answer within 0.3 s' });
     answer = (_, res) => void res.writeHead(200, { 'content-length': '10' }).write('half');
@@ -155,7 +155,7 @@ describe('send a webhook', () => {
     expect(requests).to.have.length(1);
   });
 
-  it('connects to the address that DNS knows, and asks the system about a name that DNS does not know', async () => {
+  it('connects to the address in DNS, or asks the system about a name unknown to DNS', async () => {
     status(204);
     names['shop.example'] = '127.0.0.1';
     expect((await send(urlOf('shop.example'))).outcome).to.equal('delivered');
@@ -168,7 +168,7 @@ describe('send a webhook', () => {
     expect(requests).to.have.length(2);
   });
 
-  it('finds a name of the hosts file when the name server is silent, and checks its address', async () => {
+  it('finds a name in the hosts file when the name server is silent', async () => {
     status(204);
     writeFileSync(hostsFile, '# ours\n127.0.0.1 localhost Receiver.example # a comment\n10.0.0.1\tother.example\n');
     names = { 'receiver.example': null, 'other.example': null };
@@ -179,7 +179,7 @@ describe('send a webhook', () => {
     expect(questions).to.deep.equal([]);
   });
 
-  it('ends within its time when a name server is silent, and asks once for all calls of a host', async () => {
+  it('ends in time when a name server is silent, and asks once for all calls', async () => {
     status(204);
     names['silent.example'] = null;
     names['shop.example'] = '127.0.0.1';
@@ -197,7 +197,7 @@ describe('send a webhook', () => {
 const DNS_HEADER_BYTES = 12;
 const TYPE_A = 1;
 
-/** Answers a question of DNS with a name's IPv4 address, with nothing for IPv6, or that there is no such name. */
+/** Builds a DNS answer: the IPv4 address of the name, nothing for IPv6, or no such name. */
 function replyTo(message: Buffer, names: Record<string, string | null>, questions: string[]): Buffer | null {
   const labels: string[] = [];
   let at = DNS_HEADER_BYTES;

@@ -11,7 +11,7 @@ describe('align-sale-states', () => {
   const job = () => alignSaleStates(world.ports());
   const stateOf = ({ saleId }: Sale): string | undefined => world.store.bucket({ saleId, bucket: 0 }).sale?.state;
 
-  it('closes a sale in Redis that is closed only in MySQL, once it was seen twice', async () => {
+  it('closes a sale in Redis once it was seen twice as closed only in MySQL', async () => {
     const [closed, open] = [await world.openSale(), await world.openSale()];
     world.mysql.putSale({ ...closed, state: 'closed' });
     const align = job();

@@ -38,7 +38,7 @@ describe('await-quiet', () => {
     expect(renewals).to.be.at.least(tookMs / 1000);
   });
 
-  it('keeps the sale locked no longer if the clock is set back by an hour [R3, T12]', async () => {
+  it('keeps the sale locked no longer if the clock is set back [R3, T12]', async () => {
     const clock = new ManualClock();
     const sale = saleOf({}, clock.nowMs());
     let reads = 0;
@@ -59,7 +59,7 @@ describe('await-quiet', () => {
   describe('await-quiet with a broker that reports worker progress', () => {
     const ENDS = new Map([['q', 7]]);
     type Told = Omit<WorkerProgress, 'unreceivedSales'> & Partial<WorkerProgress>;
-    /** A broker that cannot name the sales of unreceived messages, unless told otherwise. */
+    /** A broker that by default cannot name the sales of unreceived messages. */
     const telling = (told: Told): WorkerProgress => ({ unreceivedSales: async () => null, ...told });
     /** @returns how long it took, ms, if nothing is written */
     async function waitedWith(
@@ -93,12 +93,12 @@ describe('await-quiet', () => {
       expect(tookMs).to.equal(6000 + OPTIONS.quietMs);
     });
 
-    it('waits no longer once the workers have received everything, and a limited time if they never do', async () => {
+    it('waits until the workers have received everything, but for a limited time', async () => {
       expect(await waitedWith(() => ({ ends: async () => ENDS, haveReceived: async () => true }))).to.equal(1500);
       expect(await waitedWith(() => ({ ends: async () => ENDS, haveReceived: async () => false }))).to.equal(15_000);
     });
 
-    it('does not take a missing answer as proof of receipt once the broker has reported missing batches [R3]', async () => {
+    it('does not take silence as proof of receipt once batches were missing [R3]', async () => {
       const tookMs = await waitedWith((nowMs) => ({
         ends: async () => ENDS,
         haveReceived: async () => (nowMs() >= 1000 && nowMs() < 5000 ? down() : nowMs() >= 6000),
@@ -118,7 +118,7 @@ describe('await-quiet', () => {
       expect(await waitedWith(progress, { ...OPTIONS, quietMs: 0 })).to.be.within(2000, 2250);
     });
 
-    it('does not wait for an idle sale if the workers had already received everything, and only then [R1, R3]', async () => {
+    it('does not wait for an idle sale once the workers have received everything [R1, R3]', async () => {
       const idle = async (): Promise<string | null> => null;
       const progress = (haveReceived: (nowMs: number) => boolean) => (nowMs: () => number) => ({
         ends: async () => ENDS,
@@ -143,7 +143,7 @@ describe('await-quiet', () => {
       expect((await waited(0, {}, idle)).tookMs, 'no broker is known').to.equal(1500);
     });
 
-    it('does not wait for an idle sale while the queues hold only batches of other sales [R1, R3]', async () => {
+    it('does not wait for an idle sale while only batches of other sales are queued [R1, R3]', async () => {
       const behind = (sales: ReadonlySet<string> | null) => () => ({
         ends: async () => ENDS,
         haveReceived: async () => false,
@@ -159,7 +159,7 @@ describe('await-quiet', () => {
       expect(await took(new Set(), busy), 'it is not idle').to.equal(15_000);
     });
 
-    it('logs in one line why a sale waits, and nothing for a sale that does not wait', async () => {
+    it('logs in one line why a sale waits', async () => {
       const whyOf = async (told: Told | null, whyBusy: typeof busy): Promise<unknown[]> => {
         const lines: unknown[] = [];
         const clock = new ManualClock();

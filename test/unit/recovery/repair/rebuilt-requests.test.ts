@@ -31,7 +31,7 @@ describe('rebuilt-requests', () => {
   const staged = (mysql: RebuiltRequests): string[] =>
     mysql.takeUnstaged().flatMap((some) => some.map(([key, entry]) => `${key} ${formatRequestEntry(entry)}`));
 
-  it('stages each row once: a live row as ordered, an ended row as released without units', () => {
+  it('stages a live row as ordered and an ended row as released, each once', () => {
     orders = 0;
     const mysql = booksOf();
     mysql.addRows([row('ann*2'), row('bob', 'expired'), row('cid', 'paid'), row('dan', 'failed')]);
@@ -45,18 +45,17 @@ describe('rebuilt-requests', () => {
     expect([mysql.unitsLeft, mysql.rows, mysql.held]).to.deep.equal([[2], 4, 0]);
   });
 
-  it('keeps held units that have no row, once, as far as stock and limit allow [R3, R6]', () => {
+  it('keeps held units without a row as far as stock and limit allow [R3, R6]', () => {
     const mysql = booksOf();
     mysql.addRows([row('ann*2'), row('bob')]);
     staged(mysql);
     mysql.addUnrecorded([held('ann/k1*2'), held('ann/k2'), held('cid'), held('cid'), held('dan*2'), held('bob/k2')]);
-    // ann has a row and no room for more. Two units were left: cid gets one, and so does bob, because dan's two do not
-    // fit.
+    // Two units are left. ann has reached the limit and dan needs two, so cid and bob get one each.
     expect(staged(mysql)).to.deep.equal(['cid/k1 held:h:1', 'bob/k2 held:h:1']);
     expect([mysql.unitsLeft, mysql.held]).to.deep.equal([[0], 2]);
   });
 
-  it('keeps the entry and units of an order that MySQL lost, once, and lets a row take precedence [D5]', () => {
+  it('keeps the entry and units of an order that MySQL lost [D5]', () => {
     orders = 0;
     const mysql = booksOf();
     mysql.addRows([row('ann*2'), row('bob', 'cancelled')]);
@@ -68,7 +67,7 @@ describe('rebuilt-requests', () => {
     expect(mysql.withoutRoom).to.deep.equal([]);
   });
 
-  it('names a lost order that does not fit in addition to the rows, once, even if its batch is parked [D5]', () => {
+  it('names a lost order once if there are too few units for it [D5]', () => {
     const mysql = booksOf({ stock: 2 });
     mysql.addRows([row('ann'), row('bob')]);
     staged(mysql);
@@ -80,7 +79,7 @@ describe('rebuilt-requests', () => {
     expect([mysql.ordersLost, mysql.held]).to.deep.equal([0, 0]);
   });
 
-  it('holds purchases of a parked batch that have no row, even if Redis did not know them [R6]', () => {
+  it('holds purchases of a parked batch that have no row [R6]', () => {
     const mysql = booksOf();
     const batch = batchOf({ saleId: '7' }, purchasesOf('ann', 'bob', 'cid'));
     mysql.addRows([row('ann')]);
@@ -91,7 +90,7 @@ describe('rebuilt-requests', () => {
     expect(mysql.unitsLeft).to.deep.equal([2]);
   });
 
-  it('requires the message of a parked batch while a purchase has no row, even if it did not fit [R6]', () => {
+  it('requires the message of a parked batch while a purchase has no row [R6]', () => {
     const batch = batchOf({ saleId: '7' }, purchasesOf('ann', 'bob'));
     const full = booksOf({ stock: 1 });
     full.addRows([row('cid')]);

@@ -59,7 +59,7 @@ describe('repair-jobs', () => {
     return closed;
   };
 
-  it('repairs every live sale on a changed server, and does not touch the sales of a healthy server [R1, R7]', async () => {
+  it('repairs every live sale on a changed server, and no sale on a healthy server [R1, R7]', async () => {
     const [one, two] = [await world.openSale(), await world.openSale()];
     const job = repairSales(ports(), OPTIONS);
     await job.runOnce();
@@ -90,7 +90,7 @@ describe('repair-jobs', () => {
     expect(epochs(sale)).to.deep.equal([5]);
   });
 
-  it('fails the run if a sale fails, repairs the others and starts the next run with the sales it did not reach [R10]', async () => {
+  it('repairs other sales if some fail, and starts the next run with unreached sales [R10]', async () => {
     const sales: Sale[] = [];
     for (let i = 0; i < 32; i++) sales.push(await world.openSale());
     world.store.restart();
@@ -128,7 +128,7 @@ describe('repair-jobs', () => {
     expect(epochs(long, short)).to.deep.equal([3, 3]);
   });
 
-  it('delays no other sale if a search fails during a rebuild, and reports the failure at the end [R1]', async () => {
+  it('delays no other sale if a search fails during a rebuild [R1]', async () => {
     const [long, short] = [await world.openSale(), await world.openSale()];
     const lost = new OperationalError('mysql', 'the connection was lost', { retryable: true });
     let failures = 0;
@@ -159,7 +159,7 @@ describe('repair-jobs', () => {
     expect(world.results).to.deep.equal(['busy']);
   });
 
-  it('closed sales: after a restart, rebuilds only those in demand, however many there are [R1]', async () => {
+  it('closed sales: rebuilds after a restart only the sales in demand [R1]', async () => {
     const sales: Sale[] = [];
     for (let i = 0; i < 40; i++) sales.push(await world.openSale());
     for (const sale of sales) await close(sale);
@@ -193,7 +193,7 @@ describe('repair-jobs', () => {
     expect([...world.store.asks]).to.deep.equal([]);
   });
 
-  it('closed sales: repeats interrupted repairs, one per run, the sale that ended last first [R10]', async () => {
+  it('closed sales: repeats interrupted repairs, one per run, the latest sale first [R10]', async () => {
     const [old, late] = [await world.openSale(), await world.openSale()];
     const nowMs = world.clock.nowMs();
     await close(old, nowMs - 9 * DAY_MS);
@@ -212,7 +212,7 @@ describe('repair-jobs', () => {
     expect(world.store.bucket({ saleId: late.saleId, bucket: 0 }).sale?.state).to.equal('closed');
   });
 
-  it('closed sales: repeats an interrupted repair even if Redis cannot list the sales in demand [R10]', async () => {
+  it('closed sales: repeats an interrupted repair even without the list of sales in demand [R10]', async () => {
     const sale = await world.openSale();
     await close(sale);
     await world.ports().repairs.lock({ saleId: sale.saleId, bucket: 0 }, 'dead', 1);
@@ -224,7 +224,7 @@ describe('repair-jobs', () => {
     expect(epochs(sale)).to.deep.equal([2]);
   });
 
-  it('watch-sales-in-repair: publishes the number of waiting sales, and how long a live sale has been overdue', async () => {
+  it('watch-sales-in-repair: publishes how many sales wait, and how long a live sale is overdue', async () => {
     const [live, closed] = [await world.openSale(), await world.openSale()];
     await close(closed);
     const watch = watchSalesInRepair(ports(), { afterMs: 60_000 });
@@ -249,7 +249,7 @@ describe('repair-jobs', () => {
     ]);
   });
 
-  it('finds every sale that waits for its repair if the clock is set back by an hour [T12]', async () => {
+  it('counts a sale as overdue even if the clock is set back [T12]', async () => {
     await world.openSale();
     const watch = watchSalesInRepair(ports(), { afterMs: 60_000 });
     world.store.restart();

@@ -30,7 +30,7 @@ describe('repair-sale', () => {
   const BOOKS = { 'ann/k1': 'ordered:1:2', 'bob/k1': 'ordered:2:1', 'cid/k1': 'released:3:1' };
   const epochInRepository = (): number | undefined => world.mysql.saleOf(sale.saleId)?.epoch;
 
-  it('rebuilds a lost sale from its rows and opens it in a new epoch, with an audit entry [R5]', async () => {
+  it('rebuilds a lost sale from its rows and opens it in a new epoch [R5]', async () => {
     await busySale();
     world.store.restart({ empty: true });
     const result = await world.repair(sale);
@@ -41,7 +41,7 @@ describe('repair-sale', () => {
     expect((await world.deducted({ ...sale, epoch: 2 }, ['eve'])).purchases).to.have.length(1);
   });
 
-  it('if nothing was lost, keeps everything except the epoch, including held units without a row [R1]', async () => {
+  it('keeps everything except the epoch if nothing was lost [R1]', async () => {
     const { heldId } = await busySale();
     world.store.restart();
     expect(await world.repair(sale)).to.include({ outcome: 'repaired', unitsLeft: 6, rows: 3, held: 1 });
@@ -76,7 +76,7 @@ describe('repair-sale', () => {
     expect(epochInRepository()).to.equal(6);
   });
 
-  it('keeps and reports orders that MySQL lost, with their units, and does so again in the next repair [D5]', async () => {
+  it('keeps and reports orders that MySQL lost, in each repair [D5]', async () => {
     await busySale();
     world.mysql.loseOrder('1');
     const logged: object[] = [];
@@ -102,7 +102,7 @@ describe('repair-sale', () => {
     expect(logged).to.deep.equal([{ saleId: sale.saleId, request: 'ann/k1', entry: 'ordered:1:2' }]);
   });
 
-  it('keeps the units of a parked batch and restores its marker, so that its dead letter can be replayed [R6]', async () => {
+  it('keeps the units of a parked batch and restores its marker [R6]', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['ann', 'bob']);
     world.store.restart({ empty: true });
     expect(await world.repair(sale)).to.include({ unitsLeft: 8, held: 2, rows: 0 });
@@ -110,7 +110,7 @@ describe('repair-sale', () => {
     expect(world.deadLetter(deadLetterId).state).to.equal('parked');
   });
 
-  it('waits for the workers up to a limit, and lets no purchase or mark succeed meanwhile [R3]', async () => {
+  it('waits for the workers up to a limit, and accepts no purchase meanwhile [R3]', async () => {
     const batch = await world.deducted(sale, ['ann']);
     world.store.restart();
     const startedMs = world.clock.nowMs();
@@ -131,7 +131,7 @@ describe('repair-sale', () => {
     expect(world.clock.nowMs() - startedMs).to.be.within(OPTIONS.quietMs + 500, OPTIONS.quietMs + 1000);
   });
 
-  it('does not wait for an idle sale, but waits for a sale with a batch in Redis or a young order [R1]', async () => {
+  it('waits for a sale with a batch in Redis or a young order [R1]', async () => {
     const progress = {
       ends: async () => new Map([['q', 7]]),
       haveReceived: async () => true,
@@ -157,7 +157,7 @@ describe('repair-sale', () => {
     expect(await tookMs(), 'a batch that no worker has recorded').to.equal(OPTIONS.quietMs);
   });
 
-  it('allows one repair at a time, and voids a repair that pauses for longer than its lease [R10]', async () => {
+  it('allows one repair at a time, and voids a repair that outlives its lease [R10]', async () => {
     await busySale();
     world.store.restart();
     const ports = world.ports();
@@ -182,7 +182,7 @@ describe('repair-sale', () => {
     expect(await world.repair({ ...sale, epoch: 3 })).to.include({ outcome: 'repaired', epoch: 4, unitsLeft: 6 });
   });
 
-  it('renews its lease by a timer while MySQL is slow, so that no other keeper takes over [R10]', async () => {
+  it('renews its lease by a timer while MySQL is slow [R10]', async () => {
     await busySale();
     world.store.restart();
     const ports = world.ports();
@@ -220,7 +220,7 @@ describe('repair-sale', () => {
     expect(sizes.filter((size) => size === 0)).to.have.length(4);
   });
 
-  it('retries if Redis is silent for some seconds, without starting over or counting twice [R10, R8]', async () => {
+  it('retries for some seconds if Redis is silent, without counting twice [R10, R8]', async () => {
     await busySale();
     world.store.restart();
     const { repairs } = world.ports();
@@ -256,7 +256,7 @@ describe('repair-sale', () => {
     expect(await world.repair(sale)).to.include({ outcome: 'repaired', epoch: 3, unitsLeft: 6 });
   });
 
-  it('after a crash at any point, leaves the sale locked, and the next repair ends with the same numbers [R10]', async () => {
+  it('leaves the sale locked after a crash, and the next repair ends with the same numbers [R10]', async () => {
     await busySale();
     world.store.restart();
     const died = new OperationalError('redis', 'died here', { retryable: true });
@@ -305,7 +305,7 @@ describe('repair-sale', () => {
     expect(world.bucketOf(sale).state).to.equal('closed');
   });
 
-  it('without need, changes nothing for an operator, and with force only the epoch', async () => {
+  it('changes nothing for an operator without need, and only the epoch with force', async () => {
     await busySale();
     const before = world.bucketOf(sale);
     const ask = (force: boolean, onStep?: (step: RepairStep) => void) =>

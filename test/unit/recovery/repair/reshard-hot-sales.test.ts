@@ -53,7 +53,7 @@ describe('reshard-hot-sales', () => {
   const bucketsOf = ({ saleId }: Sale): number | undefined => world.mysql.saleOf(saleId)?.buckets;
   const audited = () => world.mysql.audited.filter(({ action }) => action === 'sale.reshard_claimed');
 
-  it('gives a hot sale two buckets per master, once, and writes the reason to the audit log', async () => {
+  it('gives a hot sale two buckets per master, once, with an audit entry', async () => {
     await run();
     expect(bucketsOf(sale), 'nobody wants it').to.equal(1);
     await heat(sale);
@@ -77,7 +77,7 @@ describe('reshard-hot-sales', () => {
     expect(results).to.deep.equal(['begun', 'resharded']);
   });
 
-  it('counts a failed split and never repeats it, because it has already locked the sale once', async () => {
+  it('counts a failed split and never repeats it', async () => {
     await heat(sale);
     const away = new OperationalError('redis', 'away', { retryable: true });
     const failed = await run({ reshard: () => Promise.reject(away) }).catch((error: unknown) => error);

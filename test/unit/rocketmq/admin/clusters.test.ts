@@ -13,7 +13,7 @@ const broker =
 const BROKERS = { 'broker-a': broker('broker-a'), 'broker-b': broker('broker-b') };
 const clusterOf = (name: string): string => (name === 'broker-a' ? 'production' : 'staging');
 
-describe('the cluster of brokers, which may have any name', () => {
+describe('the cluster of brokers', () => {
   let cluster: StandInCluster | null = null;
   beforeEach(() => asked.clear());
   afterEach(() => cluster?.close());

@@ -37,7 +37,7 @@ describe('remoting protocol of RocketMQ', () => {
     for (let length = 0; length < frame.length; length++) expect(decodeFrame(frame.subarray(0, length))).to.equal(null);
   });
 
-  it('signs the values of all fields in the order of their names, then the body, as the broker checks them', () => {
+  it('signs the fields in the order of their names, then the body, as the broker does', () => {
     const credentials = { accessKey: 'k', accessSecret: 's' };
     const signed = signFields({ topic: 't', b: '2', Z: '1' }, Buffer.from('body'), credentials);
     // AccessKey, Z, b, topic
@@ -110,7 +110,7 @@ describe('remoting protocol of RocketMQ', () => {
       });
     });
 
-    it('is not shared by two keys, because a server may keep the first key of a connection', async () => {
+    it('is not shared by two keys', async () => {
       await withCounting(async (address) => {
         const as = (accessSecret: string) => ({ ...address, credentials: { accessKey: 'k', accessSecret } });
         expect(await askRemoting(as('right'), 1)).to.equal('1');

@@ -50,7 +50,7 @@ describe('config/topics.json and config/groups.json', () => {
     expect(own.topics.slice(0, lists.topics.length)).to.deep.equal(lists.topics);
   });
 
-  it('have a retry topic for each group, and no retry or dead letter topic without a group', () => {
+  it('have a retry topic for each group, and none without a group', () => {
     for (const { groupName } of lists.groups) {
       expect(topic(`%RETRY%${groupName}`), groupName).to.include({ readQueueNums: 1, writeQueueNums: 1, perm: 6 });
     }

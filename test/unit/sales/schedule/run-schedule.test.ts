@@ -11,7 +11,7 @@ describe('run-schedule', () => {
   });
   const advance = (minutes: number): void => world.clock.advance(minutes * MINUTE_MS);
 
-  it('takes a sale through its life, each step on time and once in the audit log', async () => {
+  it('takes each step of a sale on time and once in the audit log', async () => {
     const sale = await world.create();
     const run = async (): Promise<(string | undefined)[]> => {
       await world.run();
@@ -101,7 +101,7 @@ describe('run-schedule', () => {
     expect(world.audit(paused).at(-1)).to.equal('bob sale.paused');
   });
 
-  it('drops a step whose basis was read before an operator acted', async () => {
+  it('drops a step whose data was read before an operator acted', async () => {
     const sale = await world.create();
     advance(59.9);
     const old = await world.schedule.due(10);
@@ -112,7 +112,7 @@ describe('run-schedule', () => {
     expect([world.state(sale), await world.inRedis(sale)]).to.deep.equal(['paused', 'paused']);
   });
 
-  it('lets the pause of an operator win in Redis too if it comes between the two writes of an opening', async () => {
+  it('keeps the pause of an operator who acts between the two writes of an opening', async () => {
     const sale = await world.create();
     advance(50);
     await world.run();
@@ -221,7 +221,7 @@ describe('run-schedule', () => {
     let tried = 0;
     const readiness = async (sale: typeof fine) => {
       if (!away.has(sale.saleId)) return world.readiness(sale);
-      if (++tried % 16 === 0) world.clock.advance(1500); // this number of time-outs ends at the same time
+      if (++tried % 16 === 0) world.clock.advance(1500); // 16 time-outs end at the same time
       throw new OperationalError('redis', 'no answer', { retryable: true });
     };
     const keeper = world.keeper({ readiness });
@@ -232,7 +232,7 @@ describe('run-schedule', () => {
       world.clock.advance(2000);
     }
     expect(world.clock.nowMs() - startedMs, 'before its time').to.be.below(10 * MINUTE_MS);
-    expect(world.notReady.length, 'each is named').to.equal(200);
+    expect(world.notReady.length, 'every sale is named').to.equal(200);
     const triedBefore = tried;
     for (let more = 0; more < 3; more++) await keeper.runOnce().catch(() => undefined);
     expect(tried, 'and tried again').to.be.above(triedBefore);
@@ -292,7 +292,7 @@ describe('run-schedule', () => {
     expect(world.audit(sale).at(-1)).to.equal('keeper sale.compared');
   });
 
-  it('warns of no difference if Redis may have lost data of a sale, and compares it again in a day', async () => {
+  it('warns of no difference if Redis may have lost data, and compares again in a day', async () => {
     const sale = await world.create();
     advance(59.9);
     await world.run();
@@ -314,7 +314,7 @@ describe('run-schedule', () => {
 });
 
 describe('sale plan', () => {
-  it('shows the state of each coming sale and what it still lacks', async () => {
+  it('shows the state of each coming sale and what the sale still lacks', async () => {
     const world = new ScheduleWorld();
     const minutes = (from: number, to: number) => ({
       opensAtMs: world.clock.nowMs() + from * MINUTE_MS,

@@ -29,7 +29,7 @@ describe('gather-units', () => {
     expect(world.units).to.deep.equal([4, 2, 2, 4]);
   });
 
-  it('gathers the last units of several buckets for a large purchase, and leaves them there', async () => {
+  it('gathers the last units of several buckets in one bucket for a large purchase', async () => {
     const world = await TransferWorld.of(1, 1, 1, 1);
     const large = { least: 4, all: 4 };
     expect(await gatherUnits(world.home(0), large, world.transfers)).to.deep.equal({ outcome: 'gathered' });
@@ -81,8 +81,7 @@ describe('gather-units', () => {
     const survey: TransferStore['read'] = async (ref, buckets) => {
       const seen = await world.transfers.read(ref, buckets);
       if (ref.bucket !== 3) return seen;
-      // After the last bucket is read, the unit moves to a bucket that was read before. It returns before the next
-      // read.
+      // After the last bucket is read, the unit moves to an earlier bucket, and back before the next read.
       const to = at === 2 ? 0 : 2;
       const moved = await world.transfers.transferOut(world.home(at), to, 1, 1);
       if (moved.outcome !== 'transferred') throw new Error(moved.outcome);
@@ -112,7 +111,7 @@ describe('gather-units', () => {
     expect(reads).to.be.greaterThan(6);
   });
 
-  it('leaves units where any other process finds them if the process dies after any step', async () => {
+  it('leaves all units where other processes find them if the process dies', async () => {
     for (const steps of [1, 2, 3]) {
       const world = await TransferWorld.of(0, 2);
       const death = await gatherUnits(world.home(0), { least: 1, all: 2 }, world.dyingAfter(steps)).catch(
@@ -149,7 +148,7 @@ const caller: fc.Arbitrary<Caller> = fc.record({
 });
 
 describe('gather-units against plain counters', () => {
-  it('neither loses nor creates units wherever a process dies, and refuses none that exist', async () => {
+  it('neither loses nor creates units, and refuses no existing unit, wherever a process dies', async () => {
     const met = { gathered: 0, counted: 0, died: 0 };
     const units = fc.array(fc.nat(6), { minLength: 2, maxLength: 5 });
     await fc.assert(
@@ -172,7 +171,7 @@ describe('gather-units against plain counters', () => {
           } else {
             met.gathered++;
             expect(gathered.outcome).to.equal('gathered');
-            expect(world.bucket(ref.bucket).unitsLeft, 'no other took them').to.be.at.least(least);
+            expect(world.bucket(ref.bucket).unitsLeft, 'no other process took the units').to.be.at.least(least);
             if (buys) {
               world.bucket(ref.bucket).unitsLeft -= least;
               total -= least;
@@ -204,7 +203,7 @@ describe('unit-fetcher', () => {
     expect(transfersOut, 'other buckets do not wait').to.be.at.least(3);
   });
 
-  it('trusts an empty result only from a fetch that began after the call; waiting calls share that fetch', async () => {
+  it('trusts an empty result only from a fetch that began after the call', async () => {
     const world = await TransferWorld.of(0, 0);
     let surveys = 0;
     const fetcher = new UnitFetcher({
@@ -222,10 +221,10 @@ describe('unit-fetcher', () => {
     world.bucket(1).unitsLeft = 1; // returns after the first count
     const words = (await Promise.all(later)).map(({ outcome }) => outcome);
     expect(words).to.deep.equal(['gathered', 'gathered']);
-    expect(surveys, 'each of them alone would take twice as many').to.be.lessThan(3 * perFetch);
+    expect(surveys, 'each call alone would take twice as many units').to.be.lessThan(3 * perFetch);
   });
 
-  it('rejects for its own caller if a fetch fails, and waiting calls try again themselves [R8]', async () => {
+  it('rejects only for its own caller if a fetch fails [R8]', async () => {
     const world = await TransferWorld.of(0, 4);
     world.store.breakNext('read_fails');
     const fetcher = new UnitFetcher(world.transfers);

@@ -49,7 +49,7 @@ export function saleBody(serverMs: number, parts: Record<string, unknown> = {}):
 }
 
 export interface Asked {
-  /** Method, and the path after that of the sale, such as `POST /purchases`. */
+  /** Method, and path below the sale, such as `POST /purchases`. */
   readonly what: string;
   /** True if no cache may answer. */
   readonly isFresh: boolean;

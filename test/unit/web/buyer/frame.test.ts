@@ -60,7 +60,7 @@ describe('page in a frame of the shop', () => {
     expect(askedAt()).to.deep.equal([0]);
   });
 
-  it('reports at once the end of a sign-in that has lasted', () => {
+  it('reports the end of a sign-in at once if the sign-in has lasted', () => {
     for (let nth = 0; nth < 4; nth++) {
       frame.tell(ENDED);
       answer('t');
@@ -73,7 +73,7 @@ describe('page in a frame of the shop', () => {
     answer('t');
     nowMs += 1000;
     frame.tell(ENDED);
-    expect(askedAt().at(-1), 'and the next one after a second').to.equal(nowMs);
+    expect(askedAt().at(-1), 'the next request after a second').to.equal(nowMs);
   });
 
   it('reports nothing if there is no frame', () => {

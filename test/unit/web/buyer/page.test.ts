@@ -81,7 +81,7 @@ describe('sale page', () => {
         const looks = shop.count('GET ');
         await clock.tickAsync(60);
         expect(screenAt(page), 'by the clock alone').to.equal('ready');
-        expect(shop.count('GET '), 'no crowd of questions at the opening').to.equal(looks);
+        expect(shop.count('GET '), 'no crowd of requests at the opening').to.equal(looks);
         expect(shop.count(BUY)).to.equal(0);
         page.buy();
         await clock.tickAsync(50);
@@ -89,7 +89,7 @@ describe('sale page', () => {
       });
     }
 
-    it('reads the sale a few times before the opening, spread over pages, and once after it', async () => {
+    it('reads the sale a few times before the opening, and once after it', async () => {
       shop.on('GET ', () => json(saleBody(clock.now, { state: clock.now < OPENS_MS ? 'not_open' : 'open' })));
       const at: number[][] = [];
       for (const random of [0.1, 0.9]) {
@@ -109,7 +109,7 @@ describe('sale page', () => {
       expect(at[0]?.at(-1)).not.to.equal(at[1]?.at(-1));
     });
 
-    it('enables the button at the right second behind a cache that sends no Age, with few reads past the cache', async () => {
+    it('enables the button at the right second behind a cache that sends no Age', async () => {
       const CACHING = { 'cache-control': 'public, max-age=1, stale-while-revalidate=1' };
       shop.on('GET ', ({ isFresh }) =>
         isFresh
@@ -141,7 +141,7 @@ describe('sale page', () => {
       expect(screenAt(page)).to.equal('ready');
     });
 
-    it('sends a click again at the given time if the server says that it came a moment too early', async () => {
+    it('sends an early click again at the time that the server gives', async () => {
       shop.on(
         BUY,
         () => problem(409, 'not_open', 1500),
@@ -192,7 +192,7 @@ describe('sale page', () => {
       expect(keysSent()).to.deep.equal(Array(5).fill('key-2'));
     });
 
-    it('is sent again when the server asks for it, and not before', async () => {
+    it('is sent again when the server asks for it, not before', async () => {
       shop.on(BUY, () => problem(503, 'overloaded', 4000));
       await openAndBuy(30_000);
       const at = shop.asked.filter(({ what }) => what === BUY).map(({ atMs }) => atMs);
@@ -200,7 +200,7 @@ describe('sale page', () => {
       for (let i = 1; i < at.length; i++) expect((at[i] as number) - (at[i - 1] as number)).to.be.at.least(4000);
     });
 
-    it('is left to the buyer after two minutes; the next click has the same key', async () => {
+    it('is left to the buyer after two minutes, with the same key for the next click', async () => {
       shop.on(BUY, () => problem(503, 'overloaded', 1000));
       const page = await open();
       page.buy();
@@ -218,7 +218,7 @@ describe('sale page', () => {
     });
 
     for (const isReloaded of [false, true]) {
-      it(`is looked up, and not sent again by itself, once given up${isReloaded ? ', and the page loaded again' : ''}`, async () => {
+      it(`is looked up, and not sent again, once given up${isReloaded ? ' and reloaded' : ''}`, async () => {
         shop.on(BUY, () => problem(503, 'overloaded', 1000));
         shop.on(
           'GET /purchases/key-2',
@@ -257,7 +257,7 @@ describe('sale page', () => {
       expect(page.state.purchase.quantity).to.equal(2);
     });
 
-    it('is not sent while offline, continues with its key once online, and is then looked up after a refusal', async () => {
+    it('is not sent while offline, and continues with its key once online', async () => {
       shop.on(
         BUY,
         () => 'hangs',
@@ -341,7 +341,7 @@ describe('sale page', () => {
       expect(screenAt(again), 'loaded again').to.equal('to_pay');
     });
 
-    it('shows the refusal to a buyer without an order, and asks again only when the buyer does', async () => {
+    it('shows the refusal to a buyer without an order', async () => {
       shop.on(BUY, () => problem(409, 'limit_reached'));
       shop.on(
         'GET /v1/me/orders?limit=50',
@@ -409,7 +409,7 @@ describe('sale page', () => {
       }
     });
 
-    it('is read rarely, not at all in the background, and at once when the page is visible again', async () => {
+    it('lets a visible page read rarely, and a page in the background never', async () => {
       shop.sale = { stock: 'none' };
       const page = await open();
       let before = shop.count('GET ');
@@ -425,7 +425,7 @@ describe('sale page', () => {
       expect(screenAt(page)).to.equal('ready');
     });
 
-    it('is still read in the background before its opening, so that a buyer joins its waiting room', async () => {
+    it('does not stop a page in the background from reading before the opening', async () => {
       clock.setSystemTime(OPENS_MS - 20 * MINUTE_MS);
       shop.sale = { state: 'announced', asksFor: [] };
       const page = await open();
@@ -441,7 +441,7 @@ describe('sale page', () => {
       expect(shop.count('GET ')).to.equal(reads);
     });
 
-    it('is read once by a page that begins in the background', async () => {
+    it('lets a page that begins in the background read once', async () => {
       const page = shop.open();
       pages.push(page);
       page.setVisible(false);
@@ -451,7 +451,7 @@ describe('sale page', () => {
   });
 
   describe('result', () => {
-    it('arrives by a stream that continues where the last one ended, with the token in a header', async () => {
+    it('arrives by a stream that continues where the last stream ended', async () => {
       const first = holds();
       const second = new FakeStream();
       const page = await openAndBuy();
@@ -489,7 +489,7 @@ describe('sale page', () => {
       expect(screenAt(page)).to.equal('held');
     });
 
-    it('arrives by a long poll if there is no stream, and by polls if the long poll returns at once', async () => {
+    it('arrives by a long poll without a stream, and by polls without a long poll', async () => {
       shop.on(BUY, () => json({ status: 'pending' }, 202));
       shop.on('GET /purchases/key-2/events', () => problem(503, 'overloaded', 1000));
       shop.on('GET /purchases/key-2?wait=25', () => json({ status: 'pending' }));
@@ -592,7 +592,7 @@ describe('sale page', () => {
       expect(new Set(keys).size).to.equal(2);
     });
 
-    it('is paid with the chosen coupon and a key of its own, and without the coupon once it is refused', async () => {
+    it('is paid with the chosen coupon, or without the coupon once it is refused', async () => {
       expect(page.state.coupons.map(({ code }) => code)).to.deep.equal(['LARGE', 'SMALL']);
       expect(page.state.coupons[1]?.discountCents).to.equal(500);
       shop.on(
@@ -636,7 +636,7 @@ describe('sale page', () => {
       expect(new Set(shop.asked.map(({ what }) => what))).to.deep.equal(new Set(['GET ']));
     });
 
-    it('sends the token in one header, in no address, and only where it is needed', async () => {
+    it('sends the token only where it is needed, in a header and never in an address', async () => {
       holds();
       await openAndBuy();
       const { token } = signInOf('ann');
@@ -667,7 +667,7 @@ describe('sale page', () => {
       expect([screenAt(page), shop.count(BUY)]).to.deep.equal(['ready', 1]);
     });
 
-    it('reports a token that ended while the page was away, and finds the purchase with the next token', async () => {
+    it('reports a token that ended while the page was away, and continues with the next token', async () => {
       holds();
       const first = await openAndBuy();
       first.stop();
@@ -723,7 +723,7 @@ describe('sale page', () => {
       expect(new Set(keysSent('POST /v1/orders/9/pay')).size).to.equal(1);
     });
 
-    it('keeps the buyer when a link is for another buyer, until the present buyer agrees', async () => {
+    it('keeps its buyer until this buyer agrees to a link for another buyer', async () => {
       const page = await open();
       page.handOver(signInOf('bob'));
       expect([screenAt(page), page.state.signIn?.userId]).to.deep.equal(['other_buyer', 'ann']);
@@ -736,7 +736,7 @@ describe('sale page', () => {
       expect([screenAt(page), page.state.signIn?.userId]).to.deep.equal(['ready', 'bob']);
     });
 
-    it('keeps the buyer of the tab if a link for another buyer opens the page, and forgets the link on a reload', async () => {
+    it('keeps its buyer if the page is opened by a link for another buyer', async () => {
       (await open()).stop();
       const page = await open(signInOf('bob'));
       expect([screenAt(page), page.state.signIn?.userId]).to.deep.equal(['other_buyer', 'ann']);
@@ -804,7 +804,7 @@ describe('sale page', () => {
       expect(page.state.purchaseToken).to.include({ token: 'an-entry' });
     });
 
-    it('join the waiting room, poll as often as it says, and send its pass with the purchase', async () => {
+    it('join the waiting room, poll as often as it says, and send its pass', async () => {
       shop.sale = { asksFor: ['queue_pass'] };
       const waiting = (ticket: string, position: number) => (): Response =>
         json({ status: 'waiting', ticket, position, estimateMs: position * 1000, pollAfterMs: 2000 }, 202);
@@ -888,7 +888,7 @@ describe('sale page', () => {
     });
   }
 
-  it('does not end the time to pay by the browser clock if no other clock is known', async () => {
+  it('does not end the time to pay by the browser clock alone', async () => {
     shop.on('GET ', () => new Response(null, { status: 204 }));
     shop.wallAheadMs = 3_600_000;
     holds();
@@ -901,7 +901,7 @@ describe('sale page', () => {
     expect(screen).to.include({ name: 'to_pay', leftMs: 1000 });
   });
 
-  it('tells a buyer who returns after the sale what happened, once, and nobody while the sale lasts', async () => {
+  it('tells a buyer once what happened if the buyer returns after the sale', async () => {
     const NEWS = 'GET /v1/me/notifications?unread=true&limit=5';
     const at = new Date(OPENS_MS).toISOString();
     const one = { notificationId: '12', type: 'order.paid', orderId: '9', saleId: '7', at, isRead: false };
@@ -924,7 +924,7 @@ describe('sale page', () => {
     expect(shop.count(NEWS)).to.equal(1);
   });
 
-  it('reads a sale less and less often while it is unreadable, and says if a sale does not exist', async () => {
+  it('reads an unreadable sale less and less often, and reports an unknown sale', async () => {
     shop.on('GET ', () => problem(503, 'unavailable', 1000));
     const page = await open();
     expect(screenAt(page)).to.equal('unreachable');

@@ -23,7 +23,7 @@ describe('state of a purchase', () => {
     for (const code of PROBLEM_CODES) expect(answered(asking(), failure(code, 1000)).key, code).to.equal('k1');
   });
 
-  it('is sent again by itself after a lost or retryable answer, and otherwise only by the buyer', () => {
+  it('is sent again by itself only after a lost or retryable answer', () => {
     const again = PROBLEM_CODES.filter((code) => answered(asking(), failure(code)).step === 'asking');
     expect(again).to.have.members([
       'degraded',
@@ -40,7 +40,7 @@ describe('state of a purchase', () => {
     expect(checking).to.have.members(['request_conflict', 'unauthorized']);
   });
 
-  it('repeats a click that came just before the opening if the server says that the sale opens soon', () => {
+  it('repeats an early click if the server says that the sale opens soon', () => {
     expect(answered(asking(), failure('not_open', 3000))).to.include({ step: 'asking', tries: 1 });
     expect(answered(asking(), failure('not_open', 60_000))).to.include({ step: 'ready' });
     expect(answered(asking(), failure('not_open'))).to.include({ step: 'ready' });
@@ -69,7 +69,7 @@ describe('state of a purchase', () => {
     }
   });
 
-  it('continues a recent click after a new sign-in, and drops the reason of the old sign-in', () => {
+  it('continues a recent click after a new sign-in', () => {
     const lost = answered(asking(), failure('no_answer'));
     const ended = answered(lost, failure('unauthorized'));
     expect(ended.step).to.equal('checking');
@@ -134,7 +134,7 @@ describe('state of a purchase', () => {
     expect(restored(keptOf(answered(asking(), failure('sold_out'))))).to.include({ step: 'ready', key: 'k1' });
   });
 
-  it('is looked up, and never sent again by itself, once given up, even after a reload', () => {
+  it('is looked up, and never sent again by itself, once given up', () => {
     const given = gaveUp(answered(asking(), failure('overloaded'))); // an attempt may be under way
     expect(given).to.include({ step: 'checking', key: 'k1', isUnsure: true });
     expect(checked(given, success({ status: 'pending' }), CLICKED_MS).step, 'a try has arrived').to.equal('held');

@@ -30,7 +30,7 @@ describe('sale as the page sees it', () => {
     expect(offerOf(saleAt(OPENS_MS - 5000, { state: 'not_open' }), CLOSES_MS)).to.equal('closed');
   });
 
-  it('otherwise follows its reported state; an unknown stock does not prevent a purchase', () => {
+  it('follows its reported state, and allows a purchase while the stock is unknown', () => {
     for (const state of ['paused', 'loading', 'closed'] as const) {
       expect(offerOf(saleAt(OPENS_MS + 1, { state }), OPENS_MS + 2)).to.equal(state);
     }
@@ -64,7 +64,7 @@ describe('sale as the page sees it', () => {
     expect(readSale(null, before)).to.equal(before);
   });
 
-  it('is read after ten seconds if the API does not say when, and as before if it says less than before', () => {
+  it('is read after ten seconds if the API names no time', () => {
     const old = saleAt(OPENS_MS, { pollAfterMs: undefined });
     expect(old.pollAfterMs).to.equal(10_000);
     const soldOut = saleAt(OPENS_MS, { stock: 'none' });

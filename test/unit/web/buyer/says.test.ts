@@ -41,7 +41,7 @@ describe('screen reader announcements', () => {
     expect(said(shown(toPay(500)), shown(toPay(400)))).to.equal(null);
   });
 
-  it('announce the opening after a pause that the buyer had to wait, without the reason of the last refusal', () => {
+  it('announce the opening after a pause without the reason of the last refusal', () => {
     const purchase = { ...STATE.purchase, problem: { code: 'unpaid_pause', retryAfterMs: 2000 } as const };
     const ready = shown(READY, { purchase });
     expect([said(shown({ name: 'pause', leftMs: 10 }), ready), ready.note]).to.deep.equal([en.says.open, null]);

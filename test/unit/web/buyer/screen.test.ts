@@ -80,13 +80,13 @@ describe('screen of the page', () => {
     });
   }
 
-  it('lets the buyer choose another quantity if fewer are left or the limit is in reach', () => {
+  it('lets the buyer choose another quantity if the first is too large', () => {
     const two: PageEvent = { type: 'quantity', quantity: 2 };
     for (const code of ['not_enough_left', 'limit_reached']) {
       const state = after(signedIn, read(), two, buy, answered(code));
       expect(screenOf(state, NOW_MS).name, code).to.equal('ready');
       expect(state.purchase.problem?.code).to.equal(code);
-      expect(reduce(state, { type: 'quantity', quantity: 1 }).purchase.problem, 'another question').to.equal(null);
+      expect(reduce(state, { type: 'quantity', quantity: 1 }).purchase.problem, 'a new quantity').to.equal(null);
     }
   });
 
@@ -102,7 +102,7 @@ describe('screen of the page', () => {
         body: { status: 'ordered', orderId: '9', orderState: end },
       });
       expect(screenOf(ended, NOW_MS).name).to.equal(end);
-      expect(reduce(ended, { type: 'order_read', answer: success(ORDER) }), 'an older look').to.equal(ended);
+      expect(reduce(ended, { type: 'order_read', answer: success(ORDER) }), 'an older read').to.equal(ended);
     }
   });
 
@@ -134,7 +134,7 @@ describe('screen of the page', () => {
       expect(reduce(again, pay).move).to.include({ move: 'pay', key: 'c1' });
     });
 
-    it('reports the ended sign-in during the search for the order of a buyer at the limit', () => {
+    it('reports the ended sign-in to a buyer at the limit', () => {
       const looked: PageEvent = { type: 'orders_read', answer: failure('unauthorized') };
       expect(nameAfter(signedIn, read(), buy, answered('limit_reached'), looked)).to.equal('signed_out');
     });
@@ -154,7 +154,7 @@ describe('screen of the page', () => {
     });
   });
 
-  it('repeats the purchase with the same key on a press after a refusal, unless the sale prevents it', () => {
+  it('repeats the purchase with the same key on a press after a refusal', () => {
     const refused = after(signedIn, read(), buy, answered('denied'));
     expect(reduce(refused, buy).purchase).to.deep.equal(clicked(newPurchase('k1'), 0));
     const gone = reduce(refused, read({ stock: 'none' }));
@@ -169,7 +169,7 @@ describe('screen of the page', () => {
     expect(state.order?.refundCents).to.equal(1999);
   });
 
-  it('says during a countdown that the buyer is signed out, and shows the place of a buyer in the draw', () => {
+  it('says during a countdown that the buyer is signed out', () => {
     const early = read({ state: 'not_open', asksFor: ['queue_pass'] }, OPENS_MS - 60_000);
     expect(screenOf(after(early), OPENS_MS - 30_000)).to.deep.equal({
       name: 'countdown',
@@ -197,7 +197,7 @@ describe('screen of the page', () => {
     );
   });
 
-  it('rounds seconds up, shows zero at the end, and updates each second on time', () => {
+  it('rounds seconds up, shows zero at the end, and updates on time', () => {
     expect(clockParts(90_061_000)).to.deep.equal({ days: 1, hours: 1, minutes: 1, seconds: 1 });
     expect(clockParts(1)).to.include({ seconds: 1 });
     expect(clockParts(0)).to.include({ seconds: 0 });
@@ -217,7 +217,7 @@ describe('screen of the page', () => {
       if (moment !== null) said.push(moment);
     }
     expect(said).to.deep.equal([600_000, 300_000, 60_000, 30_000, 10_000]);
-    expect(timeToSay(700_000, 200_000), 'a tab that slept says nothing old').to.equal(null);
+    expect(timeToSay(700_000, 200_000), 'no old announcement after a sleep').to.equal(null);
   });
 
   it('accepts a click only while the button is on', () => {

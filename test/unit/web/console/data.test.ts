@@ -80,13 +80,13 @@ describe('seconds of a sale', () => {
     expect(data.refused).to.deep.equal([1, 0, null, 0, 5]);
   });
 
-  it('are unknown, not zero, if they were neither read nor received, or lie ahead', () => {
+  it('are unknown, not zero, if they were not read or lie ahead', () => {
     const known = [second(3, 0), second(5, 2)].reduce(withHeard, read(3, second(1, 5, 4)));
     const data = chartData(known, BEGIN_MS, BEGIN_MS + 7_000);
     expect(data.won).to.deep.equal([0, 5, 0, 0, null, 2, null]);
     expect(data.landed).to.deep.equal([0, 4, 0, 0, null, 0, null]);
     expect(data.refused).to.deep.equal([0, 2, 0, 4, null, 6, null]);
-    expect(known.wholeToMs, 'from there on it is read again').to.equal(BEGIN_MS + 4_000);
+    expect(known.wholeToMs, 'read again from there on').to.equal(BEGIN_MS + 4_000);
   });
 
   it('are complete again once the missing seconds are read, even in parts', () => {
@@ -94,7 +94,7 @@ describe('seconds of a sale', () => {
     const first = withRead(torn, { toMs: BEGIN_MS + 4_000, seconds: [] });
     expect(first.wholeToMs).to.equal(BEGIN_MS + 4_000);
     const whole = withRead(first, { toMs: BEGIN_MS + 5_000, seconds: [second(4, 8, 8)] });
-    expect(whole.wholeToMs, 'those that were heard after it count').to.equal(BEGIN_MS + 7_000);
+    expect(whole.wholeToMs, 'later received seconds count').to.equal(BEGIN_MS + 7_000);
     expect(chartData(whole, BEGIN_MS, BEGIN_MS + 8_000).won).to.deep.equal([0, 0, 0, 0, 8, 2, 1, null]);
   });
 
@@ -118,7 +118,7 @@ describe('seconds of a sale', () => {
     expect(largest(words, 1)).to.deep.equal({ words: [['sold_out', 3]], others: 2 });
   });
 
-  it('form a span that ends now or with the sale, or that begins a little before the opening', () => {
+  it('form a span up to now or the end, or from just before the opening', () => {
     const sale = { opensAtMs: BEGIN_MS, closesAtMs: BEGIN_MS + 600_000 };
     expect(stretchOf('m5', sale, BEGIN_MS + 400_400)).to.deep.equal({
       fromMs: BEGIN_MS + 95_000,

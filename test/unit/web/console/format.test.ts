@@ -48,7 +48,7 @@ describe('figures and times of the console', () => {
     ]);
   });
 
-  it('show money in its currency, or a plain figure without one', () => {
+  it('show money in its currency, or a plain figure without a currency', () => {
     expect(english.money(1_999, 'EUR')).to.equal('€19.99');
     expect(chinese.money(123_456, 'CNY')).to.equal('¥1,234.56');
     expect(english.money(1_999, null)).to.equal('19.99');

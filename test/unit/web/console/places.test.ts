@@ -67,7 +67,7 @@ describe('text pasted into the search', () => {
     );
   });
 
-  it('may be the id of several kinds of things; a purchase comes first', () => {
+  it('may be the id of several kinds of things, a purchase first', () => {
     expect(lookUpsOf('41').map(({ kind }) => kind)).to.deep.equal([
       'purchase',
       'user',
@@ -105,7 +105,7 @@ describe('filters in the address', () => {
     expect(boundTo({ until: earlier }, nowMs)).to.deep.equal({ until: earlier });
   });
 
-  it('accept a time, or how long ago', () => {
+  it('accept a time or an age', () => {
     const nowMs = Date.UTC(2026, 10, 11, 12);
     expect(timeOf('2h', nowMs)).to.equal('2026-11-11T10:00:00.000Z');
     expect(timeOf('-3d', nowMs)).to.equal('2026-11-08T12:00:00.000Z');
@@ -121,13 +121,13 @@ describe('filters in the address', () => {
 });
 
 describe('long list', () => {
-  it('draws only the visible rows and a few around them, but is as high as all rows', () => {
+  it('draws only the rows in view, but is as high as all rows', () => {
     const { from, to, abovePx, belowPx } = rowWindow(10_000, 37, 37 * 5_000, 740);
     expect([from, to]).to.deep.equal([4_988, 5_032]);
     expect(abovePx + (to - from) * 37 + belowPx).to.equal(10_000 * 37);
   });
 
-  it('stays within its rows at both ends, even if it becomes shorter than its scroll position', () => {
+  it('stays within its rows, even if it becomes shorter than its scroll position', () => {
     expect(rowWindow(100, 37, 0, 740).from).to.equal(0);
     expect(rowWindow(100, 37, 100 * 37, 740)).to.include({ to: 100, belowPx: 0 });
     const shorter = rowWindow(5, 37, 9_999, 740);

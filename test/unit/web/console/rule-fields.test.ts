@@ -86,7 +86,7 @@ describe('form of the rules', () => {
   });
 
   for (const [language, { rules }] of Object.entries({ en, zh })) {
-    it(`names each field in words, and none twice, in ${language}`, () => {
+    it(`names each field in words of its own in ${language}`, () => {
       const inside = new Set(FIELDS.flatMap((field) => (field.kind === 'optional' ? field.fields : [])));
       const names = FIELDS.filter((field) => !inside.has(field)).map(({ path }) => ruleName(path, rules));
       expect(names.filter((name, index) => names.indexOf(name) !== index && !/^(Mode|模式)$/.test(name))).to.deep.equal(

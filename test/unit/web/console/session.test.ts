@@ -33,7 +33,7 @@ describe('console session', () => {
     expect([session.state.value.is, storage.items.size]).to.deep.equal(['signed_out', 0]);
   });
 
-  it('continues after a reload, and asks for a new token if the old one was refused', async () => {
+  it('continues after a reload, unless its token was refused', async () => {
     const storage = new MemoryStorage();
     storage.write('seckill.console.token', 'kept');
     const asked: string[] = [];
@@ -52,7 +52,7 @@ describe('console session', () => {
     expect([refused.state.value.is, storage.items.size]).to.deep.equal(['signed_out', 0]);
   });
 
-  it('keeps a token while the api cannot check it, and checks again by itself and on request', async () => {
+  it('keeps a token while the api cannot check it, and checks it again', async () => {
     const clock = sinon.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
     sinon.stub(Math, 'random').returns(0);
     const storage = new MemoryStorage();
@@ -80,7 +80,7 @@ describe('console session', () => {
     expect(asked).to.equal(4);
   });
 
-  it('is signed out if the token has lost its role, or the user signs out during the check', async () => {
+  it('is signed out if its token has lost its role', async () => {
     const storage = new MemoryStorage();
     storage.write('seckill.console.token', 'buyer');
     const refused = new Session(storage, () => Promise.reject(new ApiError(403, 'role_needed', 'no')));
@@ -95,7 +95,7 @@ describe('console session', () => {
     expect([session.state.value.is, session.token, storage.items.size]).to.deep.equal(['signed_out', null, 0]);
   });
 
-  it('ends with its token, by time or by the api, and remembers its user', async () => {
+  it('ends with its token, and remembers its user', async () => {
     const clock = sinon.useFakeTimers({ now: 1_000_000, toFake: ['setTimeout', 'clearTimeout', 'Date'] });
     try {
       const storage = new MemoryStorage();

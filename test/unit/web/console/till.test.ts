@@ -19,7 +19,7 @@ describe('rights on orders and refunds', () => {
     }
   });
 
-  it('let an admin claim a due refund, and also retry a failed refund that was not retried yet', () => {
+  it('let an admin claim a due refund, and also retry a failed refund once', () => {
     expect(actionsOnRefund({ state: 'due', followedBy: null }, 'operator')).to.deep.equal([]);
     expect(actionsOnRefund({ state: 'due', followedBy: null }, 'admin')).to.deep.equal(['done']);
     expect(actionsOnRefund({ state: 'failed', followedBy: null }, 'admin')).to.deep.equal(['retry', 'done']);
@@ -27,7 +27,7 @@ describe('rights on orders and refunds', () => {
     expect(actionsOnRefund({ state: 'refunded', followedBy: null }, 'admin')).to.deep.equal([]);
   });
 
-  it('let an admin revoke a free coupon, and no other', () => {
+  it('let an admin revoke only a free coupon', () => {
     expect(mayRevoke({ state: 'free' }, 'operator')).to.equal(false);
     expect(mayRevoke({ state: 'free' }, 'admin')).to.equal(true);
     for (const state of ['reserved', 'redeemed', 'expired', 'revoked'] as const) {
@@ -42,7 +42,7 @@ describe('a typed amount', () => {
     expect(typedAmount('1.999', 'KWD', 1999)).to.equal(1999);
   });
 
-  it('is null for more than is left, nothing, too many digits, and text', () => {
+  it('is null for text, an empty field, too many digits and more than is left', () => {
     for (const [text, currency] of [
       ['20', 'EUR'],
       ['0', 'EUR'],

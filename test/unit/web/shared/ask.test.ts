@@ -46,7 +46,7 @@ describe('request of a page', () => {
     });
   });
 
-  it('knows the maximum age of its answer: Age, all that Cache-Control allows, and two seconds', async () => {
+  it('knows the maximum age of its answer from Age and Cache-Control', async () => {
     const caching = 'public, max-age=1, stale-while-revalidate=1';
     for (const [headers, keptMs] of [
       [{}, 0],
@@ -92,7 +92,7 @@ describe('request of a page', () => {
     ).to.deep.equal(none);
   });
 
-  it("treats a success without JSON, such as a captive portal's, as no answer, except 204", async () => {
+  it('treats a success without JSON as no answer, except 204', async () => {
     const page = (): Promise<Response> =>
       Promise.resolve(new Response('<h1>Welcome</h1>', { headers: { 'content-type': 'text/html' } }));
     expect(await asked(page)).to.deep.equal({ ok: false, code: 'no_answer', retryAfterMs: null });
@@ -104,7 +104,7 @@ describe('request of a page', () => {
     });
   });
 
-  it('returns no answer if it hangs for too long, and at once if it is aborted', async () => {
+  it('returns no answer if it hangs too long or is aborted', async () => {
     const hang = (_path: string, { signal }: RequestInit): Promise<Response> =>
       new Promise((_, reject) =>
         signal?.addEventListener('abort', () => reject(new DOMException('gone', 'AbortError'))),

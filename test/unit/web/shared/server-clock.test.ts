@@ -19,22 +19,22 @@ const sample = (aheadMs: number, sentMs: number, upMs: number, downMs: number, c
 });
 
 describe('server clock of a page', () => {
-  it('differs from the server by at most the round trip of one answer, and tends to be behind', () => {
+  it('differs from the server by at most one round trip, and tends to be behind', () => {
     const clock = learnTime(null, sample(SERVER, 1000, 40, 60));
     expect(clockErrorMs(clock)).to.be.closeTo(75, 1);
     expect(serverTimeMs(clock, 2000)).to.be.closeTo(SERVER + 2000 - 35, 1);
     const withConnection = learnTime(null, sample(SERVER, 1000, 300, 20));
-    expect(serverTimeMs(withConnection, 2000), 'a way there that took long').to.be.closeTo(SERVER + 2000, 61);
+    expect(serverTimeMs(withConnection, 2000), 'a slow request').to.be.closeTo(SERVER + 2000, 61);
   });
 
-  it('improves with a quick answer, and is not worsened by a slow one', () => {
+  it('improves with a quick answer, and is not worsened by a slow answer', () => {
     const slow = learnTime(null, sample(SERVER, 1000, 500, 100));
     const quick = learnTime(slow, sample(SERVER, 3000, 5, 5));
     expect(clockErrorMs(quick)).to.be.at.most(9);
     expect(clockErrorMs(learnTime(quick, sample(SERVER, 5000, 100, 900)))).to.be.at.most(10);
   });
 
-  it('differs from the server by at most its stated error, even if a cache delays the answer', () => {
+  it('differs from the server by at most its stated error, even behind a cache', () => {
     const trip = fc.record({
       upMs: fc.integer({ min: 0, max: 3000 }),
       downMs: fc.integer({ min: 0, max: 3000 }),
@@ -55,7 +55,7 @@ describe('server clock of a page', () => {
     );
   });
 
-  it('is closer after several cached answers than after one', () => {
+  it('is closer after several cached answers than after one answer', () => {
     let clock: ServerClock | null = null;
     const errors: number[] = [];
     for (const [i, cachedMs] of [900, 100, 550, 20, 980].entries()) {
@@ -90,6 +90,6 @@ describe('server clock of a page', () => {
     expect(clocksParted(at(0, 5000), at(60_000, 65_000))).to.equal(false);
     expect(clocksParted(at(0, 5000), at(60_000, 65_900))).to.equal(false);
     expect(clocksParted(at(0, 5000), at(5000, 3_605_000)), 'monotonic time stood still').to.equal(true);
-    expect(clocksParted(at(0, 5000), at(5000, 5000 - 3_600_000)), 'the clock was put back').to.equal(true);
+    expect(clocksParted(at(0, 5000), at(5000, 5000 - 3_600_000)), 'the clock was set back').to.equal(true);
   });
 });

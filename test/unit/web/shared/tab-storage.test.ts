@@ -37,7 +37,7 @@ describe('tab storage of a page', () => {
     expect(tab.read('key')).to.equal(null);
   });
 
-  it('returns the last value if storage is full, and leaves no older value for the next page', () => {
+  it('returns the last value if storage is full', () => {
     const tab = openTabStorage(() => storage);
     tab.write('key', 'k1');
     isFull = true;
