@@ -8,10 +8,10 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // that raises a ceiling says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 206_600,
-  'lines in src': 70_430,
+  'lines of TypeScript': 202_480,
+  'lines in src': 66_500,
   'lines in web': 17_870,
-  'lines in test': 108_700,
+  'lines in test': 108_490,
   'lines in deploy': 6_180,
   'lines in bench': 3_450,
   'words in docs': 40_500,

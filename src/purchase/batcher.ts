@@ -33,7 +33,7 @@ export interface BatcherPorts {
   readonly place: Place;
   readonly clock: Clock;
   readonly metrics: PurchaseMetrics;
-  /** Turns an error of `place` into an answer: `unavailable` if a dependency is down. Must throw bugs. */
+  /** Turns an error of `place` into an answer: `unavailable` if a dependency is down. A bug must not be hidden. */
   readonly onError: (error: unknown) => 'unavailable' | 'outcome_unknown';
 }
 

@@ -310,8 +310,7 @@ const minutes = (from: number, to: number): string[] =>
 
 const COURSES: readonly Course[] = [
   {
-    title:
-      'fires twice when half of the purchases fail twice for five minutes, and ends within 3 minutes',
+    title: 'fires twice when half of the purchases fail twice for five minutes, and ends within 3 minutes',
     alert: 'SeckillPurchasesFail',
     series: {
       ...alive('api'),

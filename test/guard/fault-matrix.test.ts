@@ -28,7 +28,13 @@ describe('guard: the fault matrix', () => {
     const named = [...FOLDERS.flatMap(bracketsOf), ...SCENARIOS.flatMap(idsOf)];
     const ids = new Set(named.flatMap((text) => text.match(/\b[TGRMDCSLP]\d{1,2}\b/g) ?? []));
     expect(new Set(rows).size).to.equal(rows.length);
-    expect(rows.filter((id) => !ids.has(id)), 'rows without a test').to.deep.equal([]);
-    expect([...ids].filter((id) => !rows.includes(id)), 'ids without a row').to.deep.equal([]);
+    expect(
+      rows.filter((id) => !ids.has(id)),
+      'rows without a test',
+    ).to.deep.equal([]);
+    expect(
+      [...ids].filter((id) => !rows.includes(id)),
+      'ids without a row',
+    ).to.deep.equal([]);
   });
 });

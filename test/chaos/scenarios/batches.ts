@@ -103,8 +103,7 @@ const QUEUED_MS = 300;
 
 const BEFORE_RESUBMIT: Scenario = {
   name: 'G3',
-  title:
-    'the api dies before it sends the survivors of a refused batch again: a retry counts as a first try',
+  title: 'the api dies before it sends the survivors of a refused batch again: a retry counts as a first try',
   async run(context) {
     const STOCK = 20;
     const [{ api: other }, { saleId }, redis] = await Promise.all([
@@ -150,8 +149,7 @@ const LATE_REPLY_MS = 2500;
 
 const LOST_REFUSAL: Scenario = {
   name: 'G4',
-  title:
-    'the reply to a refused deduct is lost: survivors are sent again once, and a late deduct is refused',
+  title: 'the reply to a refused deduct is lost: survivors are sent again once, and a late deduct is refused',
   async run(context) {
     const { stack, random } = context;
     const { proxy, env } = await context.proxy('redis');
@@ -235,8 +233,7 @@ const ALL_PROGRAMS_KILLED: Scenario = {
 
 const DISCONNECTED: Scenario = {
   name: 'G7',
-  title:
-    'clients disconnect in the queue and in a batch: every purchase of the batch ends as usual',
+  title: 'clients disconnect in the queue and in a batch: every purchase of the batch ends as usual',
   async run(context) {
     const { random } = context;
     const [{ saleId }, held, { api: other }] = await Promise.all([

@@ -69,8 +69,7 @@ const COMMITS = 'seckill_check_backs_total{answer="commit"}';
 
 const BROKER_KILLED: Scenario = {
   name: 'M14/broker',
-  title:
-    'one of two brokers is killed under load: sales continue, and its half messages are checked after its return',
+  title: 'one of two brokers is killed under load: sales continue, and its half messages are checked after its return',
   alone: true,
   timeoutMs: 400_000,
   healMaxMs: 120_000, // a killed broker forgets its last deliveries, and the re-drive waits a minute

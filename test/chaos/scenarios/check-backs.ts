@@ -129,8 +129,7 @@ const CHECKS_MAX = 3;
 
 const NO_API: Scenario = {
   name: 'T11',
-  title:
-    'no api runs until the broker gives up its half messages: only batches that hold units are re-driven',
+  title: 'no api runs until the broker gives up its half messages: only batches that hold units are re-driven',
   alone: true,
   async run(context) {
     const { stack } = context;

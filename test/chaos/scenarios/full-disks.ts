@@ -215,8 +215,7 @@ const REDIS_FULL: Scenario = {
 
 const MYSQL_FULL: Scenario = {
   name: 'L3/mysql',
-  title:
-    'the disk under MySQL is full: accepted orders wait, and each is written once there is space',
+  title: 'the disk under MySQL is full: accepted orders wait, and each is written once there is space',
   alone: true,
   timeoutMs: 300_000,
   skip: mountRefusal,

@@ -157,8 +157,7 @@ const SEMI_SYNC: Scenario = {
 
 const LAGGING: Scenario = {
   name: 'D11',
-  title:
-    'a replica without the last writes takes over from MySQL: no program uses it until `restored` has run',
+  title: 'a replica without the last writes takes over from MySQL: no program uses it until `restored` has run',
   alone: true,
   noSale: true, // runs in the second stack
   skip: mysqlIsOther,

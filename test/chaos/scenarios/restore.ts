@@ -249,8 +249,7 @@ const EVERYTHING: Scenario = {
 
 const BROKER_KEPT: Scenario = {
   name: 'D9/broker_kept',
-  title:
-    'MySQL is restored to before a rebuild, with Redis empty: batches that wait at the broker become orders',
+  title: 'MySQL is restored to before a rebuild, with Redis empty: batches that wait at the broker become orders',
   alone: true,
   timeoutMs: 300_000,
   async run(context) {

@@ -78,8 +78,7 @@ async function handOver(context: ScenarioContext, dies: string, lives: string): 
 
 const BEFORE_DIES: Scenario = {
   name: 'L5/before_dies',
-  title:
-    'programs of the previous release die between two steps: programs of this release end their work once',
+  title: 'programs of the previous release die between two steps: programs of this release end their work once',
   fast: true,
   alone: true,
   skip: releaseBeforeMissing,
@@ -89,8 +88,7 @@ const BEFORE_DIES: Scenario = {
 
 const THIS_DIES: Scenario = {
   name: 'L5/this_dies',
-  title:
-    'programs of this release die between two steps: programs of the previous release end their work once',
+  title: 'programs of this release die between two steps: programs of the previous release end their work once',
   fast: true,
   alone: true,
   skip: releaseBeforeMissing,
@@ -312,8 +310,7 @@ function bootBefore(context: ScenarioContext, before: string): Promise<StackCont
 
 const ROLLING: Scenario = {
   name: 'L5/rolling',
-  title:
-    'every program is replaced by this release and back under load: no buyer is refused, and the books are right',
+  title: 'every program is replaced by this release and back under load: no buyer is refused, and the books are right',
   alone: true,
   noSale: true,
   skip: releaseBeforeMissing,

@@ -82,9 +82,7 @@ describe('admin refunds', () => {
     const listedRefund = { ...SHOWN, currency: 'USD' };
     expect((await get('').expect(200)).body).to.deep.equal({ refunds: [listedRefund, listedRefund], next: null });
     reason = 'wrong_currency';
-    expect((await get('?limit=1').expect(200)).body.refunds[0].currency, 'the currency is unknown').to.equal(
-      null,
-    );
+    expect((await get('?limit=1').expect(200)).body.refunds[0].currency, 'the currency is unknown').to.equal(null);
     listed.pop();
     expect((await get('?state=due&after=pi_3.Mt:1&limit=2').expect(200)).body.next).to.equal('pi_3.Mt:1');
     expect(listed).to.deep.equal([
