@@ -33,6 +33,7 @@ Examples:
   npm run chaos -- run T3 R             scenarios of T3 and of group R
   npm run chaos -- run T3 --seeds 20    with twenty seeds
   npm run chaos -- run T3 --seed 7      repeats a run with the same victim, moment and load
+  npm run chaos -- run P4 --coupons 10000  10,000 coupons and 20,000 orders that race for them
   npm run chaos -- soak                 15 minutes of sales, each through its whole life, a random fault every 20 s
   npm run chaos -- year                 3,000 sales and 5,000,000 orders through their whole life, with faults
   npm run chaos -- demo                 ten minutes of npm start -- --traffic --faults, watched by a real Prometheus
@@ -63,6 +64,7 @@ export function chaosCommands(): Command[] {
       parseWhole(1, 8),
       1,
     )
+    .option('--coupons <count>', 'coupons of P4, each wanted by two orders; default 200', parseWhole(25, 100_000))
     .option('--keep', 'keep the data of the servers, not only logs and op logs')
     .action(run);
   const soakCommand = new Command('soak')
@@ -122,6 +124,7 @@ async function list(): Promise<void> {
 }
 
 async function run(ids: readonly string[], flags: ChaosFlags & { readonly seed?: number }): Promise<void> {
+  if (flags.coupons !== undefined) process.env.COUPONS = String(flags.coupons);
   const [{ chooseScenarios }, { SCENARIOS }, { runChaos }] = await Promise.all([
     import('./scenario.js'),
     import('./scenarios/list.js'),

@@ -18,6 +18,7 @@ export interface ChaosFlags {
   readonly keep?: boolean;
   readonly jobs: number;
   readonly stacks: number;
+  readonly coupons?: number;
 }
 
 const REPORT_FILE = join(REPO_DIR, 'bench', 'chaos-report.md');

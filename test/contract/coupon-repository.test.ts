@@ -39,15 +39,6 @@ describe('coupons and order states in MySQL', () => {
     expect(await createCouponRepository(world.pool).issue([])).to.deep.equal({ issued: 0, unpaid: [] });
   });
 
-  it('issues one coupon per order when several keepers try repeatedly at once [C3]', async () => {
-    const orderIds = await ordersIn('paid', 'paid', 'paid');
-    const repository = createCouponRepository(world.pool);
-    const results = await Promise.all(Array.from({ length: 4 }, () => repository.issue(orderIds)));
-    expect(results.reduce((sum, { issued }) => sum + issued, 0)).to.equal(3);
-    expect(results.flatMap(({ unpaid }) => unpaid)).to.deep.equal([]);
-    expect(await coupons(orderIds)).to.have.length(3);
-  });
-
   it('names the orders without a coupon, for any reason', async () => {
     const [paid, unpaid, late] = (await ordersIn('paid', 'cancelled', 'paid')) as [string, string, string];
     const repository = createCouponRepository(world.pool);

@@ -6,7 +6,7 @@ type Fault = 'slow' | 'unheard' | 'error' | 'nonsense';
 
 /**
  * A payment service as docs/payments.md requires. The card `declined` is refused, `asks` needs a confirmation, and
- * every other card pays.
+ * every other card pays. The first answer about a charge of the card `lost` never arrives.
  */
 export class PaymentServiceStandIn {
   readonly charges = new Map<string, Record<string, unknown>>();
@@ -14,7 +14,12 @@ export class PaymentServiceStandIn {
   readonly refunds = new Map<string, number>();
   readonly asked: StandInRequest[] = [];
   #fault: Fault | null = null;
-  readonly #server = new StandInServer((request) => this.#answer(request));
+  readonly #server: StandInServer;
+
+  /** @param lateMs how long an answer takes */
+  constructor(lateMs?: () => number) {
+    this.#server = new StandInServer((request) => this.#answer(request), lateMs);
+  }
 
   start(): Promise<string> {
     return this.#server.start();
@@ -28,15 +33,17 @@ export class PaymentServiceStandIn {
     this.#fault = fault;
   }
 
-  #answer(request: StandInRequest): StandInAnswer {
+  #answer(request: StandInRequest): StandInAnswer | 'reset' {
     this.asked.push(request);
     if (request.headers.authorization !== `Bearer ${SERVICE_KEY}`) return { status: 401, body: {} };
     const fault = this.#fault;
     this.#fault = null;
     if (fault === 'unheard') return null;
     if (fault === 'error') return { status: 502, body: { status: 'succeeded' } };
+    const known = this.charges.size;
     const body = this.#do(request);
     if (fault === 'slow') return null;
+    if (this.charges.size > known && request.text.includes('"paymentMethod":"lost"')) return 'reset';
     return { status: 200, body: fault === 'nonsense' ? { status: 'perhaps' } : body };
   }
 
@@ -51,7 +58,7 @@ export class PaymentServiceStandIn {
           ? { status: 'declined' }
           : paymentMethod === 'asks'
             ? { status: 'action_needed', clientSecret: `secret-${key}` }
-            : { status: 'succeeded', paymentId: `p-${this.charges.size + 1}`, amountCents, currency };
+            : { status: 'succeeded', paymentId: `p-${orderId}-${key}`, amountCents, currency };
       this.charges.set(name, made);
       return made;
     }

@@ -20,17 +20,19 @@ export interface StandInRequest {
 export class StandInServer {
   readonly #server: Server;
 
-  constructor(answer: (request: StandInRequest) => StandInAnswer | 'reset') {
+  constructor(answer: (request: StandInRequest) => StandInAnswer | 'reset', lateMs: () => number = () => 0) {
     this.#server = createServer((req, res) => {
       let text = '';
       req.on('data', (chunk: Buffer) => (text += chunk));
       req.on('end', () => {
         const { pathname: path, searchParams: query } = new URL(req.url ?? '/', 'http://x');
         const reply = answer({ method: req.method ?? '', path, query, headers: req.headers, text });
-        if (reply === 'reset') return void req.socket.destroy();
         if (reply === null) return;
-        res.writeHead(reply.status, { 'content-type': 'application/json', ...reply.headers });
-        res.end(JSON.stringify(reply.body));
+        setTimeout(() => {
+          if (reply === 'reset') return void req.socket.destroy();
+          res.writeHead(reply.status, { 'content-type': 'application/json', ...reply.headers });
+          res.end(JSON.stringify(reply.body));
+        }, lateMs());
       });
     });
   }

@@ -258,6 +258,7 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
     'npm run chaos -- run M14',
     'npm run chaos -- run D11 D12',
     'npm run chaos -- run L5',
+    'npm run chaos -- run P4 --coupons 10000',
     'npm run chaos -- run --seeds 3 --stacks 3',
     'npm run chaos -- on-call',
     'npm run chaos -- soak',

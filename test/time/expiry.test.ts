@@ -5,6 +5,7 @@ import type { Program } from '../chaos/harness/programs.js';
 import { expectPromise } from '../helpers/promised-time.js';
 import { useSystem } from '../helpers/system.js';
 import { expectAllBack, soldToUnpaid } from '../chaos/harness/batches.js';
+import { userIds } from '../chaos/harness/buyers.js';
 import { statesOf } from '../chaos/harness/sale-state.js';
 import { until } from '../chaos/harness/wait.js';
 
@@ -20,7 +21,7 @@ describe('unpaid orders', () => {
   it(`end at their deadline, and all units of ${ORDERS} orders are for sale again within 30 s [C3]`, async function () {
     const { stack } = system;
     await expectPromise(this, BACK_WITHIN_MS, async () => {
-      const { sale } = await soldToUnpaid(stack, { count: ORDERS, paymentWindowMs: 900_000 });
+      const { sale } = await soldToUnpaid(stack, userIds(ORDERS), 900_000);
       const { saleId } = sale;
       expect(await stack.audit.repository.findSale(saleId)).to.include({ sold: ORDERS });
       await stack.mysql.execute('UPDATE orders SET expires_at = UTC_TIMESTAMP(3) WHERE sale_id = ?', [saleId]);

@@ -12,7 +12,7 @@ import { createStockStore } from '../../../src/redis/stock-store.js';
 import { createRedriveChannel } from '../../../src/rocketmq/plain-channels.js';
 import { userIds } from './buyers.js';
 import { expectEqual } from './expect.js';
-import { openSale } from './sales.js';
+import { openSale, type SaleParts } from './sales.js';
 import { promisedReleasesOf, statesOf } from './sale-state.js';
 import type { StackControls } from './stack-controls.js';
 
@@ -129,18 +129,19 @@ const UNPAID_BATCH_SIZE = 500;
 const UNPAID_SLOT = 254;
 
 /**
- * Opens a sale that is sold out to buyers who do not pay.
+ * Opens a sale that is sold out to these buyers, who do not pay.
  * @returns the sale, and when the last of its orders is due, Unix ms on the clock of the database
  */
 export async function soldToUnpaid(
   stack: StackControls,
-  { count, paymentWindowMs }: { readonly count: number; readonly paymentWindowMs: number },
+  users: readonly string[],
+  paymentWindowMs: number,
+  parts: SaleParts = {},
 ): Promise<{ readonly sale: Sale; readonly dueMs: number }> {
-  const sale = await openSale(stack, { stock: count });
+  const sale = await openSale(stack, { stock: users.length, ...parts });
   const { saleId } = sale;
   const nowMs = Date.now();
-  const users = userIds(count);
-  for (let from = 0; from < count; from += UNPAID_BATCH_SIZE) {
+  for (let from = 0; from < users.length; from += UNPAID_BATCH_SIZE) {
     const batch = await deductBatch(stack, saleId, users.slice(from, from + UNPAID_BATCH_SIZE));
     const held = heldBatch(stack, batch, (index) => {
       const nth = from + index; // an id has room for 256 orders per millisecond and slot

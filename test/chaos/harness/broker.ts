@@ -14,6 +14,7 @@ import type { StackEnv } from '../../../deploy/local/stack/settings.js';
 import { channelCredentials, tlsChannelOptions } from '../../../src/rocketmq/channel-credentials.js';
 import { signedHeaders } from '../../../src/rocketmq/credentials.js';
 import type { RemotingAddress } from '../../../src/rocketmq/admin/remoting.js';
+import { inLanes } from '../../helpers/lanes.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import { signaturesOf } from '../../helpers/signatures.js';
 import { TOPICS } from '../../../src/core/topics.js';
@@ -24,6 +25,7 @@ import { readTopicLists } from '../../../src/rocketmq/admin/topic-lists.js';
 import { createPurchaseChannel } from '../../../src/rocketmq/purchase-channel.js';
 import type { ScenarioContext } from '../context.js';
 import { batchOf } from './batches.js';
+import { userIds } from './buyers.js';
 import { expectEqual } from './expect.js';
 import { LISTENER_GROUP } from './listeners.js';
 import { readMetric } from './programs.js';
@@ -130,15 +132,11 @@ const PARALLEL = 64;
 export async function leaveHalfMessagesOpen(stack: StackControls, saleId: string, count: number): Promise<void> {
   const store = createStockStore(stack.redis, silentLog);
   await withUnresponsiveProducer(stack, async (channel) => {
-    let next = 0;
-    const lane = async (): Promise<void> => {
-      while (next < count) {
-        const batch = batchOf(saleId, [`half-${next++}`]);
-        await sendUntilStored(batch, channel);
-        expectEqual(await store.deduct(batch), { outcome: 'deducted' }, 'deduct');
-      }
-    };
-    await Promise.all(Array.from({ length: PARALLEL }, lane));
+    await inLanes(PARALLEL, userIds(count, 'half-'), async (userId) => {
+      const batch = batchOf(saleId, [userId]);
+      await sendUntilStored(batch, channel);
+      expectEqual(await store.deduct(batch), { outcome: 'deducted' }, 'deduct');
+    });
   });
 }
 

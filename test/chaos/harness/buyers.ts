@@ -4,6 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { purchaseKey, splitPurchaseKey } from '../../../src/core/purchase.js';
 import type { Move } from '../../invariants/check-history.js';
+import { inLanes } from '../../helpers/lanes.js';
 import { type Answer, ask } from './http.js';
 import { OpLog } from './op-log.js';
 import type { Program } from './programs.js';
@@ -22,6 +23,8 @@ export interface PurchaseParts {
   readonly timeoutMs?: number | undefined;
 }
 
+type Charge = Readonly<Record<string, string | undefined>>;
+
 const HOUR_MS = 3_600_000;
 const TRY_TIMEOUT_MS = 30_000;
 /** Length of a long poll for the end of a purchase. */
@@ -30,6 +33,15 @@ const POLL_S = 10;
 const POLL_LATE_MS = 15_000;
 const RETRY_MS = 200;
 const RETRY_UNKNOWN_TRIES = 50;
+const MOVE_TRIES = 20;
+
+/** Sends again while the outcome is unknown, or the row was locked for too long. @returns the final answer */
+export async function finalAnswer(send: () => Promise<Answer | null>): Promise<Answer | null> {
+  for (let tries = 1; ; tries++) {
+    const answer = await send();
+    if (tries === MOVE_TRIES || (answer !== null && answer.status < 500)) return answer;
+  }
+}
 
 /** Ends every running load of this process, because a failed test has not stopped its load. */
 export async function stopLoads(): Promise<void> {
@@ -136,11 +148,12 @@ export class Buyers {
     });
   }
 
-  /** @returns null if no answer came */
-  async move(move: Move, userId: string, orderId: string): Promise<Answer | null> {
+  /** @param charge its key, and what its body has @returns null if no answer came */
+  async move(move: Move, userId: string, orderId: string, { key, ...body }: Charge = {}): Promise<Answer | null> {
+    const charge = key === undefined ? {} : { headers: { 'Idempotency-Key': key }, body };
     const url = `${this.#nextUrl()}/v1/orders/${orderId}/${move}`;
     this.opLog.invoke(move, orderId);
-    const answer = await ask(url, { method: 'POST', token: this.token(userId) }).catch(() => null);
+    const answer = await ask(url, { method: 'POST', token: this.token(userId), ...charge }).catch(() => null);
     this.opLog.recordMove(move, orderId, answer);
     return answer;
   }
@@ -152,26 +165,19 @@ export class Buyers {
   /** Lets each buyer buy once, `parallel` at a time. @returns answers in the order of the buyers */
   async rush(userIds: readonly string[], parallel: number, parts: PurchaseParts = {}): Promise<(Answer | null)[]> {
     const answers: (Answer | null)[] = [];
-    let next = 0;
-    const lane = async (): Promise<void> => {
-      for (let nth = next++; nth < userIds.length; nth = next++) {
-        answers[nth] = await this.buy(userIds[nth] as string, parts);
-      }
-    };
-    await Promise.all(Array.from({ length: parallel }, lane));
+    await inLanes(parallel, userIds, async (userId, nth) => {
+      answers[nth] = await this.buy(userId, parts);
+    });
     return answers;
   }
 
   /** Sends every purchase with an unknown outcome again with the same key, until the answer is final. */
   async retryUnknown(parallel = 16): Promise<void> {
-    const open = [...this.opLog.entries].filter(([, outcome]) => outcome === 'unknown').map(([key]) => key);
-    const lane = async (): Promise<void> => {
-      for (let key = open.pop(); key !== undefined; key = open.pop()) {
-        const { userId, requestId } = splitPurchaseKey(key);
-        await this.buy(userId, { requestId, tries: RETRY_UNKNOWN_TRIES });
-      }
-    };
-    await Promise.all(Array.from({ length: parallel }, lane));
+    const open = [...this.opLog.entries].filter(([, outcome]) => outcome === 'unknown');
+    await inLanes(parallel, open, ([key]) => {
+      const { userId, requestId } = splitPurchaseKey(key);
+      return this.buy(userId, { requestId, tries: RETRY_UNKNOWN_TRIES });
+    });
   }
 
   /** Makes new buyers arrive until `stop`, which waits for the last of them. */

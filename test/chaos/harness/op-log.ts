@@ -29,6 +29,8 @@ export class OpLog implements ClientHistory {
   readonly soldOut = new Map<string, number>();
   /** Purchases sent, including retries with the same key. */
   requests = 0;
+  /** Payments and cancellations that got no answer. */
+  movesBroken = 0;
   /** How often each answer to a purchase came: `202`, `409 sold_out`, or `nothing` if the connection broke. */
   readonly answers = new Map<string, number>();
   readonly #file: string | null;
@@ -79,6 +81,7 @@ export class OpLog implements ClientHistory {
   /** Records the answer to a payment or a cancellation. */
   recordMove(move: Move, orderId: string, answer: Answer | null): void {
     const outcome = outcomeOf(answer);
+    if (answer === null) this.movesBroken++;
     this.#write({ op: move, key: orderId, event: outcome, ...detailsOf(answer) });
     if (outcome !== 'ok') return;
     this.moves.set(orderId, (this.moves.get(orderId) ?? new Set<Move>()).add(move));

@@ -5,6 +5,7 @@ import { BROKER_CLUSTER_SCENARIOS } from './broker-cluster.js';
 import { BROKER_SCENARIOS } from './broker.js';
 import { BUCKETS_SCENARIOS } from './buckets.js';
 import { CHECK_BACKS_SCENARIOS } from './check-backs.js';
+import { COUPONS_SCENARIOS } from './coupons.js';
 import { FULL_DISKS_SCENARIOS } from './full-disks.js';
 import { KEEPER_SCENARIOS } from './keeper.js';
 import { LOCAL_STACK_SCENARIOS } from './local-stack.js';
@@ -22,7 +23,7 @@ import { UPGRADE_SCENARIOS } from './upgrade.js';
 import { WORKERS_SCENARIOS } from './workers.js';
 
 /** The groups of the fault matrix, in its order. */
-const GROUPS = 'TGRMDCSL';
+const GROUPS = 'TGRMDCSPL';
 
 function orderOf(scenario: Scenario): number {
   const id = idOf(scenario);
@@ -49,6 +50,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...MYSQL_FAIL_OVER_SCENARIOS,
   ...RECONCILE_SCENARIOS,
   ...KEEPER_SCENARIOS,
+  ...COUPONS_SCENARIOS,
   ...LOCAL_STACK_SCENARIOS,
   ...RESTORE_SCENARIOS,
   ...UPGRADE_SCENARIOS,
