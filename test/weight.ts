@@ -8,13 +8,13 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // that raises a ceiling says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 202_480,
-  'lines in src': 66_500,
-  'lines in web': 17_870,
+  'lines of TypeScript': 202_510,
+  'lines in src': 66_520,
+  'lines in web': 17_880,
   'lines in test': 108_490,
   'lines in deploy': 6_180,
   'lines in bench': 3_450,
-  'words in docs': 40_500,
+  'words in docs': 40_540,
   'words in docs/decisions': 12_000,
   'pages in docs': 25,
   settings: 99,

@@ -4,10 +4,10 @@ import type { MysqlPool, Statements } from './pool.js';
 
 const DETAIL_MAX = 1000;
 
-/** Sets the state before the detail, because it compares the old detail. */
+/** A repeated report leaves a case as it is, unless it ends the case. Compares the old detail, so sets it last. */
 const NOTE = `INSERT INTO payment_cases (kind, subject, payment_id, order_id, amount_cents, currency, detail, state)
   VALUES (:kind, :subject, :paymentId, :orderId, :amountCents, :currency, :detail, :state)
-  ON DUPLICATE KEY UPDATE state = IF(detail = VALUES(detail), state, VALUES(state)),
+  ON DUPLICATE KEY UPDATE state = IF(detail = VALUES(detail) AND VALUES(state) = 'open', state, VALUES(state)),
     amount_cents = IF(detail = VALUES(detail), amount_cents, VALUES(amount_cents)), detail = VALUES(detail)`;
 
 /** Stores a case, possibly within the transaction that moves its order. */

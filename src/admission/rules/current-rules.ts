@@ -51,6 +51,7 @@ export type RulesStanding = Pick<RuleReport, 'version' | 'refused'>;
 export class CurrentRules {
   readonly #parts: CurrentRulesParts;
   readonly #redisOutage: OutageLog;
+  readonly #writeOutage: OutageLog;
   readonly #mysqlOutage: OutageLog;
   #rules = DEFAULT_RULES;
   #canary: Canary | null = null;
@@ -73,6 +74,10 @@ export class CurrentRules {
     this.#redisOutage = new OutageLog(parts.log, {
       begins: 'Redis does not announce new rules; this process reads MySQL once a second instead',
       ends: 'Redis announces new rules again',
+    });
+    this.#writeOutage = new OutageLog(parts.log, {
+      begins: 'Redis stores no report of the rules that this process follows',
+      ends: 'Redis stores reports of the rules again',
     });
     this.#mysqlOutage = new OutageLog(parts.log, {
       begins: 'could not read new rules from MySQL; the current rules stay in force',
@@ -185,9 +190,10 @@ export class CurrentRules {
     try {
       await reports.report({ ...reporter, ...standing, canary: structuredClone(this.#counts) }, REPORT_LIFE_MS);
       [this.#reported, this.#reportedMs] = [standing, nowMs];
+      this.#writeOutage.end();
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
-      this.#redisOutage.failed(error);
+      this.#writeOutage.failed(error);
     }
   }
 
@@ -196,7 +202,7 @@ export class CurrentRules {
       await this.#parts.broadcast.announce(stored);
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
-      this.#redisOutage.failed(error);
+      this.#writeOutage.failed(error);
     }
   }
 

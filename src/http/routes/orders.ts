@@ -55,7 +55,8 @@ export const readOrder = defineRoute({
   path: '/v1/orders/{orderId}',
   label: 'order',
   operationId: 'readOrder',
-  summary: 'Returns an order of the buyer with its refunds.',
+  summary:
+    'Returns an order of the buyer: refundedCents is the sum of its refunds, refunds lists payments that came too late.',
   access: 'buyer',
   endpoint: 'order',
   params,
@@ -78,7 +79,7 @@ export const readOrder = defineRoute({
   },
 });
 
-/** Returns the order with its refunds. Null when this buyer has no such order. */
+/** Returns the order, with refunds of payments that came too late. Null when this buyer has no such order. */
 async function orderPage(orderId: string, userId: string, services: RouteServices): Promise<Body | null> {
   const order = await services.getOrder(orderId, userId);
   if (order === null) return null;

@@ -11,16 +11,23 @@ import { whyNoRefund } from '../../core/why-no-refund.js';
 import { orderRefundBody } from './money-routes.js';
 import { openOrders, type OrderServices } from './services.js';
 
-const EXAMPLES = `
-Examples:
+const EXIT_CODES = 'Exit codes: 0 done, 1 not done (wrong state, or MySQL is down), 2 wrong usage.';
+
+const CANCEL_EXAMPLES = `
+Example:
   seckill orders cancel 431234567890123456 --reason 'the buyer called'
+
+${EXIT_CODES}`;
+
+const REFUND_EXAMPLES = `
+Examples:
   seckill orders refund 431234567890123456 --reason 'out of stock'
   seckill orders refund 431234567890123456 --amount 500 --key ticket-81 --reason 'a scratch'
 
 The keeper makes the refund at the payment provider and repeats it until the provider answers. Safe to repeat: without
 --amount an order is refunded once, and a --key is one refund. --restock sells the units again once nothing of the amount
 is left, while the sale is not closed.
-Exit codes: 0 done, 1 not done (wrong state, or MySQL is down), 2 wrong usage.`;
+${EXIT_CODES}`;
 
 interface RefundFlags {
   readonly amount?: number;
@@ -37,7 +44,7 @@ export function moneyCommands(): Command[] {
       .argument('<orderId>', 'order id', parseId)
       .requiredOption('--reason <text>', 'for the audit log')
       .option('--json', 'print one JSON line')
-      .addHelpText('after', EXAMPLES)
+      .addHelpText('after', CANCEL_EXAMPLES)
       .action(cancelOrder),
     new Command('refund')
       .description('refund a paid order, in whole or in part')
@@ -52,7 +59,7 @@ export function moneyCommands(): Command[] {
       .requiredOption('--reason <text>', 'for the audit log')
       .option('--key <id>', 'names this refund: a repeat with it is the same refund. Required with --amount', parseId)
       .option('--json', 'print one JSON line')
-      .addHelpText('after', EXAMPLES)
+      .addHelpText('after', REFUND_EXAMPLES)
       .action(refundOrder),
   ];
 }

@@ -167,7 +167,7 @@ function sentenceOf(result: SaleResolved, dryRun: boolean): string {
       const counts = RESOLUTIONS.map((word) => `${result.counts[word]} ${word}`).join(', ');
       const more = result.more ? ' There are more lost orders.' : '';
       const silent = result.silent === null ? '' : ` The broker was not searched completely: ${result.silent}.`;
-      return `Sale ${result.saleId}: ${counts}.${dryRun ? ' Nothing was changed.' : ''}${more}${silent}`;
+      return `${dryRun ? 'Dry run, nothing was changed. ' : ''}Sale ${result.saleId}: ${counts}.${more}${silent}`;
     }
     case 'not_loaded':
       return `Sale ${result.saleId}: a keeper must rebuild it in Redis first. Start a keeper, or give --wait more time.`;

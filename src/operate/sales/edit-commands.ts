@@ -51,6 +51,7 @@ export function saleEditCommand(): Command {
         ...(flags.stock === undefined ? {} : { stock: numberOf(flags.stock) }),
         ...(flags.closesAt === undefined ? {} : { closesAt: timeOf(flags.closesAt) }),
       });
+      if (Object.keys(flags).length === 0) throw new UsageError('name at least one option, such as --title.');
       if ('errors' in read) throw new UsageError(invalidSale(read.errors));
       const sale = await withEditor(async (editor) =>
         editedSale(saleId, await editor.edit(saleId, read.change, operatorName())),

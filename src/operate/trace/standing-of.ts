@@ -4,6 +4,7 @@ import { isLive } from '../../core/order.js';
 import { batchOfEntry } from '../../core/outcome.js';
 import type { TracedDeadLetter } from '../../core/ports/dead-letters.js';
 import type { PurchaseEvidence } from './evidence.js';
+import { cents } from './steps-of.js';
 import type { OrderTrace } from './trace-repository.js';
 
 export interface Standing {
@@ -78,8 +79,9 @@ function parkedSentence(
 }
 
 function withRow(evidence: PurchaseEvidence, order: NonNullable<OrderTrace['order']>): Standing {
-  const { orderId, state, reason, expiresAtMs, createdAtMs } = order;
+  const { orderId, state, reason, expiresAtMs, createdAtMs, amountCents, refundedCents } = order;
   const { nowMs, couponAtMs } = evidence.repository;
+  const [back, whole] = [refundedCents, amountCents].map((amount) => cents(amount, evidence.sale));
   switch (state) {
     case 'pending_payment': {
       const leftMs = (expiresAtMs ?? nowMs) - nowMs;
@@ -97,7 +99,10 @@ function withRow(evidence: PurchaseEvidence, order: NonNullable<OrderTrace['orde
     case 'refunding':
       return { state, sentence: `Order ${orderId} was paid, and the payment provider is asked to refund it.` };
     case 'refunded':
-      return { state, sentence: `Order ${orderId} was paid and refunded: its units stay sold.` };
+      return {
+        state,
+        sentence: `Order ${orderId} was paid, and ${back} of ${whole} went back to the buyer: its units stay sold.`,
+      };
     case 'returned':
       return { state, sentence: `Order ${orderId} was paid and refunded: ${unitsAfterEnd(evidence)}` };
     case 'disputed':

@@ -26,7 +26,7 @@ const at = (atMs: number | null, source: TraceSource, what: string, detail: stri
   detail,
 });
 
-const cents = (amount: number, sale: PurchaseEvidence['sale']): string =>
+export const cents = (amount: number, sale: PurchaseEvidence['sale']): string =>
   sale === null ? `${amount} in an unknown currency` : amountText(amount, sale.currency);
 /** Formats metadata as JSON, which keeps text that a caller wrote on one line. */
 const noted = (metadata: Metadata | null | undefined): string =>

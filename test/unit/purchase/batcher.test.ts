@@ -655,7 +655,7 @@ describe('batcher', () => {
         }),
         story,
       ),
-      { numRuns: 150, interruptAfterTimeLimit: 8000, markInterruptAsFailure: false },
+      { numRuns: 150 },
     );
   });
 });

@@ -98,7 +98,7 @@ export const zh: Words = {
     time_up: { title: '付款时间已到', text: '正在查看您订单的结果。' },
     paid: { title: '谢谢您', text: '订单已支付。' },
     refunding: { title: '退款处理中', text: '商店正在退还此订单的款项。' },
-    refunded: { title: '订单已退款', text: '商店已退还此订单的款项。' },
+    refunded: { title: '订单已退款', text: '商店已退还此订单的全部或部分款项。' },
     cancelled: { title: '订单已放弃', text: '您没有付款，商品已重新开售。' },
     expired: { title: '付款时间已过', text: '商品已重新开售，您没有付款。' },
     failed: { title: '非常抱歉', text: '' },

@@ -26,6 +26,7 @@ export function LiveScreen() {
     );
   }
   const { sales, moreSales, conditions, programs, missing } = snapshot;
+  const isSure = !conditions.some(({ name }) => name === 'ProgramsUnknown');
   const rates = live.rates(null);
   const sumOf = (of: (sale: LiveSale) => number | null): number | null => {
     const known = sales.map(of).filter((value) => value !== null);
@@ -76,7 +77,11 @@ export function LiveScreen() {
           under={oldestMs < 0 ? t.live.batches : t.live.oldest(f.duration(oldestMs))}
           {...(oldestMs > 10_000 && { tone: 'warn' as const })}
         />
-        <Figure label={t.live.programs} value={f.number(programs.length)} under={<Programs programs={programs} />} />
+        <Figure
+          label={t.live.programs}
+          value={isSure ? f.number(programs.length) : '–'}
+          under={<Programs programs={programs} isSure={isSure} />}
+        />
       </div>
       <Panel title={t.live.conditions} flush>
         <Conditions conditions={conditions} />
@@ -89,16 +94,15 @@ export function LiveScreen() {
   );
 }
 
-function Programs({ programs }: { readonly programs: readonly RunningProgram[] }) {
+function Programs({ programs, isSure }: { readonly programs: readonly RunningProgram[]; readonly isSure: boolean }) {
   const { t, f } = useWords();
   const kinds = ['api', 'worker', 'keeper'] as const;
   return (
     <span class="programs">
-      {kinds.map((kind) => (
-        <span key={kind}>
-          {t.live.running[kind](f.number(programs.filter((program) => program.kind === kind).length))}
-        </span>
-      ))}
+      {kinds.map((kind) => {
+        const known = programs.filter((program) => program.kind === kind).length;
+        return <span key={kind}>{t.live.running[kind](known > 0 || isSure ? f.number(known) : '–')}</span>;
+      })}
     </span>
   );
 }

@@ -97,6 +97,9 @@ describe('trace: state of a purchase', () => {
     );
     const refunded = recordedEvidence('paid', { repository: { refunds: [{ ...refund, state: 'refunded' }] } });
     expect(stand(refunded)[1]).to.not.contain('owed');
+    expect(stand(recordedEvidence('refunded', { order: { refundedCents: 500 } }))[1]).to.match(
+      /was paid, and 5\.00 EUR of 19\.99 EUR went back to the buyer: its units stay sold\.$/,
+    );
   });
 
   it('says whether the units of an ended order are returned, on their way or stuck', () => {
