@@ -14,7 +14,7 @@ const CEILINGS: Readonly<Record<string, number>> = {
   'lines in test': 108_490,
   'lines in deploy': 6_180,
   'lines in bench': 3_450,
-  'words in docs': 40_540,
+  'words in docs': 40_550,
   'words in docs/decisions': 12_000,
   'pages in docs': 25,
   settings: 99,
