@@ -70,7 +70,7 @@ export async function readMysqlFacts(on: MysqlPool): Promise<MysqlSays> {
   };
 }
 
-/** Says why the binary log cannot be followed, and what to do. Null: it can. @throws MysqlError */
+/** Says why the binary log cannot be followed, and what to do. Null if it can be followed. @throws MysqlError */
 export async function binlogProblem(on: MysqlPool): Promise<string | null> {
   const judged = judgeWitness(await witnessFactsOf(on, await variablesOf(on, ['log_bin', ...BINLOG_VARIABLES])));
   return judged.verdict === 'wrong' ? `${judged.says} ${judged.todo}` : null;

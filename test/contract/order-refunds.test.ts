@@ -332,7 +332,7 @@ describe('contract: OrderRefunds on MySQL', () => {
       expect(await stateOf(order)).to.equal('disputed');
       expect((await refunds.order(order.orderId, WISH, 'ann')).outcome).to.equal('wrong_state');
     }
-    await dispute(won?.paymentId ?? '', 1, 'won', 'open'); // the provider may not change its words
+    await dispute(won?.paymentId ?? '', 1, 'won', 'open'); // with the detail of the first report
     await dispute(lost?.paymentId ?? '', lost?.order.amountCents ?? 0, 'lost');
     expect(await movesOf(won?.order as Order)).to.deep.equal(['paid', 'disputed', 'dispute_won']);
     expect(await movesOf(lost?.order as Order)).to.deep.equal(['paid', 'disputed', 'refunded']);

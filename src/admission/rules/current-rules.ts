@@ -76,8 +76,8 @@ export class CurrentRules {
       ends: 'Redis announces new rules again',
     });
     this.#writeOutage = new OutageLog(parts.log, {
-      begins: 'Redis stores no report of the rules that this process follows',
-      ends: 'Redis stores reports of the rules again',
+      begins: 'Redis stores no admission rules or reports about them, but can be read',
+      ends: 'Redis stores admission rules and reports again',
     });
     this.#mysqlOutage = new OutageLog(parts.log, {
       begins: 'could not read new rules from MySQL; the current rules stay in force',

@@ -21,7 +21,7 @@ import { actionOf, movedTo, todoOf, type Action } from './follows.js';
 
 /**
  * - `resolved`: it was acted on, or the rows agree already, and the finding is closed
- * - `would_resolve`: so it would be, without the dry run
+ * - `would_resolve`: the same without the dry run would resolve it
  * - `person`: nothing was done, and the finding stays open
  * - `failed`: MySQL refused the transaction, and the finding stays open
  * - `closed`: it was closed before

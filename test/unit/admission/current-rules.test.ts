@@ -261,7 +261,9 @@ describe('CurrentRules', () => {
       world.clock.advance(250);
       await world.poll();
     }
-    expect(world.warnings()).to.deep.equal(['warn Redis stores no report of the rules that this process follows']);
+    expect(world.warnings()).to.deep.equal([
+      'warn Redis stores no admission rules or reports about them, but can be read',
+    ]);
   });
 
   it('keeps its rules while both servers are down, and logs each outage once', async () => {

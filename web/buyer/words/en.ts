@@ -124,7 +124,7 @@ export const en: Words = {
     time_up: { title: 'The time to pay is over', text: 'We are checking your order.' },
     paid: { title: 'Thank you', text: 'Your order is paid.' },
     refunding: { title: 'Refund on its way', text: 'The shop has ordered a refund of this order.' },
-    refunded: { title: 'Order refunded', text: 'The shop has refunded all or part of it.' },
+    refunded: { title: 'Order refunded', text: 'The shop has refunded all or part of this order.' },
     cancelled: { title: 'Order given up', text: 'You paid nothing, and the units are back on sale.' },
     expired: { title: 'The time to pay ran out', text: 'The units have gone back on sale. You paid nothing.' },
     failed: { title: 'We are sorry', text: '' },
