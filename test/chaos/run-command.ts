@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { reportStackError } from '../../deploy/local/stack-command.js';
 import { seconds } from '../../deploy/local/stack-progress.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
+import type { WitnessFinding } from '../../src/mysql/witness-store.js';
 import { renderTable } from '../helpers/render-table.js';
 import { buildIfOlder } from './harness/commands.js';
 import type { StackControls } from './harness/stack-controls.js';
@@ -11,6 +12,7 @@ import { cellsOf, HEADER, readFacts, reportPage, summarize, totalLine } from './
 import type { ScenarioResult } from './run-scenario.js';
 import { Schedule, SuiteRun } from './run-suite.js';
 import type { Scenario } from './scenario.js';
+import { witnessScenarios } from './witnessed.js';
 
 /** Options of `chaos run`. */
 export interface ChaosFlags {
@@ -36,6 +38,7 @@ export async function runChaos(
 ): Promise<void> {
   const { keep, jobs } = flags;
   console.log(`Seeds: ${seeds.join(' ')}`);
+  process.env.WITNESS ??= 'watch';
   await reportStackError(false, async (signal) => {
     const startedMs = performance.now();
     await buildIfOlder();
@@ -53,11 +56,15 @@ export async function runChaos(
             onLogs: (text) => console.error(text),
           }),
       );
+      const over = new AbortController();
+      const witnesses = stacks.map((stack) => witnessScenarios(stack, AbortSignal.any([signal, over.signal])));
       try {
         const results = await Promise.all(runs.map((run) => run.run(schedule)));
         signal.throwIfAborted();
+        for (const read of witnesses) if (read !== null) reportFindings(await read());
         return { results: results.flat(), facts };
       } finally {
+        over.abort();
         await Promise.all(runs.map((run) => run.endShared()));
       }
     });
@@ -77,6 +84,15 @@ export async function runChaos(
   });
   // waits of a scenario that exceeded its time may be left, and would keep the command alive for minutes
   process.exit();
+}
+
+/** Says what the witness found. No program makes such a change, so the run is red. */
+function reportFindings(findings: readonly WitnessFinding[]): void {
+  console.log(`\nThe witness read to the end: ${findings.length} findings`);
+  for (const { committedAtMs, kind, saleId, detail } of findings) {
+    console.log(`  ${new Date(committedAtMs).toISOString()} ${kind}, sale ${saleId ?? '-'}: ${detail}`);
+    process.exitCode = EXIT_RED;
+  }
 }
 
 const NAME_WIDTH = 24;

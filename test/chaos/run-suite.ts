@@ -7,6 +7,7 @@ import { PATIENT_ENV, SharedPrograms } from './harness/programs.js';
 import type { StackControls } from './harness/stack-controls.js';
 import { runScenario, type ScenarioResult } from './run-scenario.js';
 import type { Scenario } from './scenario.js';
+import { changeByHand } from './witnessed.js';
 
 /** A check-back comes 10 to 15 s after a half message, and again if it gets no answer. */
 const ALL_CHECKED_BACK_MS = 20_000;
@@ -129,16 +130,19 @@ export class SuiteRun {
  * Otherwise the next kill of Redis would wait until hundreds of sales are rebuilt, and orders would fall due in a
  * scenario whose keeper must die at its own expiry.
  */
-async function retireSales({ mysql, redis }: StackControls, sales: readonly Sale[]): Promise<void> {
+async function retireSales(stack: StackControls, sales: readonly Sale[]): Promise<void> {
   if (sales.length === 0) return;
   const ids = [sales.map(({ saleId }) => saleId)];
-  // so long ago that no keeper asks Redis about the sale
-  await mysql.query(
-    "UPDATE sales SET state = 'closed', opens_at = NOW(3) - INTERVAL 10 DAY, closes_at = NOW(3) - INTERVAL 9 DAY" +
-      ' WHERE id IN (?)',
-    ids,
-  );
-  await mysql.query("UPDATE orders SET state = 'expired' WHERE state = 'pending_payment' AND sale_id IN (?)", ids);
+  const { redis } = stack;
+  await changeByHand(stack, [
+    [
+      // so long ago that no keeper asks Redis about the sale
+      "UPDATE sales SET state = 'closed', opens_at = NOW(3) - INTERVAL 10 DAY, closes_at = NOW(3) - INTERVAL 9 DAY" +
+        ' WHERE id IN (?)',
+      ids,
+    ],
+    ["UPDATE orders SET state = 'expired' WHERE state = 'pending_payment' AND sale_id IN (?)", ids],
+  ]);
   for (const { saleId, buckets } of sales) {
     for (let bucket = 0; bucket < buckets; bucket++) {
       const { stock, sale, buyers, requests, pending, transfers } = bucketKeys({ saleId, bucket });
@@ -151,7 +155,8 @@ async function retireSales({ mysql, redis }: StackControls, sales: readonly Sale
  * Prevents keepers from repairing these sales, so that Redis keeps its data for a person to examine. Closing the sales
  * is not enough: a closed sale that Redis knows is still repaired after each loss.
  */
-async function hideFromKeepers({ mysql }: StackControls, sales: readonly Sale[]): Promise<void> {
+async function hideFromKeepers(stack: StackControls, sales: readonly Sale[]): Promise<void> {
   if (sales.length === 0) return;
-  await mysql.query("UPDATE sales SET state = 'draft' WHERE id IN (?)", [sales.map(({ saleId }) => saleId)]);
+  const ids = sales.map(({ saleId }) => saleId);
+  await changeByHand(stack, [["UPDATE sales SET state = 'draft' WHERE id IN (?)", [ids]]]);
 }

@@ -1,5 +1,6 @@
 import type { OutboxKind } from '../../../src/core/ports/outbox.js';
 import { bucketKeys } from '../../../src/redis/keys.js';
+import { changeByHand } from '../witnessed.js';
 import type { StackControls } from './stack-controls.js';
 
 // Reads a sale in Redis and MySQL, and plants orders in MySQL.
@@ -118,18 +119,21 @@ export async function keeperWorkLeft({ mysql }: Mysql): Promise<number> {
 const PLANTED_BATCH = 'by-hand';
 
 /** Plants a live order that only MySQL knows and counts. Use it once per sale. */
-export async function plantOrder({ mysql }: Mysql, saleId: string, userId: string): Promise<void> {
-  await mysql.execute(
-    'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer)' +
-      ' VALUES (? * 1000 + 1, ?, ?, ?, ?, 1, 1, 1)',
-    [saleId, saleId, userId, PLANTED_BATCH, PLANTED_BATCH],
-  );
-  await mysql.execute('UPDATE sales SET sold = sold + 1 WHERE id = ?', [saleId]);
+export function plantOrder(stack: StackControls, saleId: string, userId: string): Promise<void> {
+  return changeByHand(stack, [
+    [
+      'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer)' +
+        ' VALUES (? * 1000 + 1, ?, ?, ?, ?, 1, 1, 1)',
+      [saleId, saleId, userId, PLANTED_BATCH, PLANTED_BATCH],
+    ],
+    ['UPDATE sales SET sold = sold + 1 WHERE id = ?', [saleId]],
+  ]);
 }
 
 /** Ends the planted order, so that Redis and MySQL agree. */
-export async function cancelPlanted({ mysql }: Mysql, saleId: string): Promise<void> {
-  const sql = "UPDATE orders SET state = 'cancelled' WHERE sale_id = ? AND batch_id = ?";
-  await mysql.execute(sql, [saleId, PLANTED_BATCH]);
-  await mysql.execute('UPDATE sales SET sold = sold - 1 WHERE id = ?', [saleId]);
+export function cancelPlanted(stack: StackControls, saleId: string): Promise<void> {
+  return changeByHand(stack, [
+    ["UPDATE orders SET state = 'cancelled' WHERE sale_id = ? AND batch_id = ?", [saleId, PLANTED_BATCH]],
+    ['UPDATE sales SET sold = sold - 1 WHERE id = ?', [saleId]],
+  ]);
 }

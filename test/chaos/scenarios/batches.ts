@@ -20,6 +20,7 @@ import { abortedBatchesOf, pendingCountOf, unitsLeftOf } from '../harness/sale-s
 import { atScriptCall } from '../harness/traffic.js';
 import { until } from '../harness/wait.js';
 import type { Scenario } from '../scenario.js';
+import { changeByHand } from '../witnessed.js';
 
 // G1 to G7, G10: many purchases in one batch, many concurrent batches, and refusals after precheck.
 
@@ -282,10 +283,9 @@ const REFUSED_BY_MYSQL: Scenario = {
     ]);
     const refused = `poison-${saleId}`;
     const trigger = `refuse_${saleId}`;
-    await mysql.execute(
-      `CREATE TRIGGER ${trigger} BEFORE INSERT ON orders FOR EACH ROW IF NEW.user_id = '${refused}'
-         AND NEW.state <> 'failed' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'poison'; END IF`,
-    );
+    const sql = `CREATE TRIGGER ${trigger} BEFORE INSERT ON orders FOR EACH ROW IF NEW.user_id = '${refused}'
+      AND NEW.state <> 'failed' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'poison'; END IF`;
+    await changeByHand(context.stack, [[sql]]);
     try {
       const buyers = context.buyers(saleId, held.apis);
       await held.hold(buyers);
@@ -318,7 +318,7 @@ const REFUSED_BY_MYSQL: Scenario = {
       expectFields(figures, { rows: 65, failedRows: 1, sold: 64, unitsLeft: 36 }, 'its unit went back');
       expectAtLeast(await sumMetric(held.apis, 'seckill_batch_size_sum'), 65, 'purchases in batches');
     } finally {
-      await mysql.execute(`DROP TRIGGER IF EXISTS ${trigger}`);
+      await changeByHand(context.stack, [[`DROP TRIGGER IF EXISTS ${trigger}`]]);
     }
   },
 };

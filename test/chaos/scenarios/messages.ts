@@ -6,6 +6,7 @@ import { expectAtLeast, expectEqual, expectFields, expectTrue } from '../harness
 import { sumMetric } from '../harness/programs.js';
 import { found } from '../harness/wait.js';
 import type { Scenario } from '../scenario.js';
+import { changeByHand } from '../witnessed.js';
 
 // M5, M8: a message comes several times, or no worker can record it.
 
@@ -52,14 +53,13 @@ const COPIED: Scenario = {
 /** While `work` runs, MySQL refuses every order of the sale. */
 async function whileRefused<T>({ stack }: ScenarioContext, saleId: string, work: () => Promise<T>): Promise<T> {
   const trigger = `refuse_sale_${saleId}`;
-  await stack.mysql.execute(
-    `CREATE TRIGGER ${trigger} AFTER INSERT ON orders FOR EACH ROW
-       IF NEW.sale_id = ${saleId} THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'refused by a chaos scenario'; END IF`,
-  );
+  const sql = `CREATE TRIGGER ${trigger} AFTER INSERT ON orders FOR EACH ROW
+    IF NEW.sale_id = ${saleId} THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'refused by a chaos scenario'; END IF`;
+  await changeByHand(stack, [[sql]]);
   try {
     return await work();
   } finally {
-    await stack.mysql.execute(`DROP TRIGGER ${trigger}`);
+    await changeByHand(stack, [[`DROP TRIGGER ${trigger}`]]);
   }
 }
 

@@ -8,7 +8,7 @@ import { Buyers, isAccepted, type Load, type PurchaseParts, userIds } from '../h
 import { BUILT_MAIN, RunningCommand } from '../harness/commands.js';
 import { expectAtLeast, expectAtMost, expectEqual, expectFields } from '../harness/expect.js';
 import { expectRowPerAccepted } from '../harness/load.js';
-import { NO_REDRIVE, type Program, type ProgramName, type ProgramOptions } from '../harness/programs.js';
+import { NO_REDRIVE, type Program, type ProgramName, type ProgramOptions, readMetric } from '../harness/programs.js';
 import { deadLettersOf, isRecorded, statesOf } from '../harness/sale-state.js';
 import { bootSecondStack, checkSecondStack } from '../harness/second-stack.js';
 import type { StackControls } from '../harness/stack-controls.js';
@@ -346,8 +346,17 @@ const ROLLING: Scenario = {
     const applied = JSON.parse(await seckill(now, commandEnv, 'migrate', '--json')) as {
       readonly applied: readonly string[];
     };
+    await seckill(now, commandEnv, 'topics');
+    const shadow = await context.start('worker', { main: now, env, args: ['--shadow'] });
     await sleep(STEADY_MS);
     await expectPhase(`after migrate (${applied.applied.join(', ') || 'nothing new'})`, 0);
+    let compared = 0;
+    await context.until('the shadow has compared 100 purchases', async () => {
+      compared = await readMetric(shadow, 'seckill_shadow_purchases_total');
+      return compared >= 100;
+    });
+    expectEqual(await shadow.stop(), { code: 0, signal: null }, `the end of a shadow (${shadow.log.slice(-500)})`);
+    await context.observed(`a shadow of this release found no difference in ${compared} purchases`, () => compared > 0);
     await fleet.roll(now, FORWARD, KILLED);
     await expectPhase('to this release', LANES);
     await sleep(STEADY_MS);
