@@ -184,7 +184,7 @@ interface OperatorRouteSpec<P, Q, B, S extends number, C extends ProblemCode, A 
    * Problems that only this route has. `defineRoute` adds the problems of its access, of its body, and those common to
    * all routes.
    */
-  readonly problems: readonly C[];
+  readonly problems?: readonly C[];
   /**
    * Replaces the check of parameters, query and media type where zod would cost too much. Returns null if the head is
    * valid.
@@ -235,11 +235,11 @@ const ALWAYS = ['bad_request', 'internal', 'unavailable'] as const;
 const OF_A_BODY = ['payload_too_large', 'unsupported_media_type'] as const;
 
 /** Defines a route: its input, its answers, and a handler that can return no other answer. */
-export function defineRoute<P, Q, B, S extends number, C extends ProblemCode, A extends Access, X = unknown>(
+export function defineRoute<P, Q, B, S extends number, A extends Access, C extends ProblemCode = never, X = unknown>(
   spec: RouteSpec<P, Q, B, S, C, A, X>,
 ): Route<X> {
   const asks: AccessRow = ACCESS[spec.access];
-  const codes: ProblemCode[] = [...asks.codes, ...(spec.body ? OF_A_BODY : []), ...spec.problems, ...ALWAYS];
+  const codes: ProblemCode[] = [...asks.codes, ...(spec.body ? OF_A_BODY : []), ...(spec.problems ?? []), ...ALWAYS];
   const { params, query, body, checkHead, early, handle, ...rest } = spec;
   return {
     ...rest,
@@ -255,9 +255,9 @@ export function defineRoute<P, Q, B, S extends number, C extends ProblemCode, A 
 }
 
 /** Defines a route for operators. The admission layers do not apply, and its answers are counted as `admin`. */
-export const operatorRoute = <P, Q, B, S extends number, C extends ProblemCode, A extends Role, X = unknown>(
+export const operatorRoute = <P, Q, B, S extends number, A extends Role, C extends ProblemCode = never, X = unknown>(
   spec: OperatorRouteSpec<P, Q, B, S, C, A, X>,
-): Route<X> => defineRoute<P, Q, B, S, C, A, X>({ ...spec, label: 'admin', endpoint: null });
+): Route<X> => defineRoute<P, Q, B, S, A, C, X>({ ...spec, label: 'admin', endpoint: null });
 
 /** The routes that listeners serve, and the services of all of them. */
 export interface Api {

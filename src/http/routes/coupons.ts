@@ -16,7 +16,6 @@ export const listMyCoupons = defineRoute({
   endpoint: 'order',
   query: z.strictObject({ after: orderId.optional(), limit }),
   answers: { 200: { description: 'a page', schema: couponsOfBuyer } },
-  problems: [],
   async handle({ userId, query: { after: afterOrderId, limit: max } }, { coupons }) {
     const found = await coupons.list({ userId }, { max, ...withoutUndefined({ afterOrderId }) });
     const bodies = found.map((coupon) => {

@@ -17,7 +17,6 @@ export const listMyNotifications = defineRoute({
   endpoint: 'order',
   query: z.strictObject({ unread: queryWord(['true', 'false']).optional(), after: rowId.optional(), limit }),
   answers: { 200: { description: 'a page', schema: notificationPage } },
-  problems: [],
   async handle({ userId, query: { unread, after: before, limit: max } }, { notifications }) {
     const found = await notifications.list(userId, { onlyUnread: unread === 'true', before, max });
     return json(200, 'found', {
@@ -37,7 +36,6 @@ export const readMyNotifications = defineRoute({
   endpoint: 'order',
   body: jsonBody(z.strictObject({ upTo: rowId }).meta({ id: 'ReadUpTo' })),
   answers: { 200: { description: 'marked', schema: readNotifications } },
-  problems: [],
   async handle({ userId, body: { upTo } }, { notifications }) {
     return json(200, 'read', { read: await notifications.markRead(userId, upTo) });
   },

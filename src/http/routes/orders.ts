@@ -40,7 +40,6 @@ export const listMyOrders = defineRoute({
   answers: {
     200: { description: 'a page', schema: ordersOfBuyer },
   },
-  problems: [],
   async handle({ userId, query }, { orderSearch }) {
     const page = await orderSearch.page({ userId }, query.after ?? null, query.limit);
     if (page === null) return problem('bad_request', { detail: NO_PLACE });

@@ -17,7 +17,6 @@ export const healthz = defineRoute({
   access: 'liveness',
   endpoint: null,
   answers: { 200: { description: 'alive', schema: alive } },
-  problems: [],
   handle: () => json(200, 'alive', { status: 'alive' }),
 });
 
@@ -37,7 +36,6 @@ export const readyz = defineRoute({
     200: { description: 'ready', schema: isReady, type: 'text/plain' },
     503: { description: 'not ready', schema: isReady },
   },
-  problems: [],
   async handle({ req }, { lifecycle, isReady }) {
     const ready = !lifecycle.draining && (await isReady());
     if (ready && req.headers.accept?.includes(PROMETHEUS) === true) {
@@ -62,7 +60,6 @@ export const readiness = defineRoute({
     200: { description: 'ready', schema: readinessSchema },
     503: { description: 'not ready, with the reasons', schema: readinessSchema },
   },
-  problems: [],
   async handle(_call, services) {
     const report = services.lifecycle.draining ? DRAINING : await services.ready();
     return report.ready ? json(200, 'ready', report) : json(503, 'not_ready', report);
@@ -105,7 +102,6 @@ const openapiOf = (listener: Listener, summary: string) =>
     access: 'monitoring',
     endpoint: null,
     answers: { 200: { description: 'OpenAPI 3.1', schema: z.looseObject({ openapi: text }) } },
-    problems: [],
     handle: (_call, { openapi }) => textAnswer(200, 'served', openapi(listener), 'application/json'),
   });
 

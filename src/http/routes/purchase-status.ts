@@ -17,7 +17,6 @@ const WAIT_SECONDS_MAX = 30;
 const waitError = { error: must(`a whole number of seconds from 0 to ${WAIT_SECONDS_MAX}`) };
 
 const params = z.object({ saleId, requestId: id });
-type PurchaseParams = z.infer<typeof params>;
 
 export const purchaseStatus = defineRoute({
   method: 'get',
@@ -126,7 +125,7 @@ const TOO_MANY = 'Too many streams are open. Try again, or get the purchase with
 
 async function stream(
   following: Following,
-  call: Call<PurchaseParams>,
+  call: Call<z.infer<typeof params>>,
   poll: AbortController,
   services: RouteServices,
 ): Promise<void> {

@@ -28,7 +28,6 @@ export const webhookRoutes: readonly Route<WebhookServices>[] = [
     summary: 'Lists the webhook endpoints, oldest first.',
     access: 'viewer',
     answers: { 200: { description: 'all endpoints', schema: webhookList } },
-    problems: [],
     handle: async (_, { webhooks }: WebhookServices) => json(200, 'found', { webhooks: await webhooks.list() }),
   }),
   defineRoute({
@@ -99,7 +98,6 @@ export const webhookRoutes: readonly Route<WebhookServices>[] = [
     access: 'viewer',
     query: z.strictObject({ state: queryWord(DELIVERY_STATES).optional(), before: rowId.optional(), limit }),
     answers: { 200: { description: 'a page', schema: webhookDeliveryPage } },
-    problems: [],
     async handle({ params: { endpointId }, query }, { webhookDeliveries }: WebhookServices) {
       const deliveries = await webhookDeliveries.list(endpointId, query);
       return json(200, 'found', { deliveries, next: nextOf(deliveries, query.limit, 'deliveryId') });
@@ -114,7 +112,6 @@ export const webhookRoutes: readonly Route<WebhookServices>[] = [
     access: 'operator',
     body: jsonBody(webhookResend),
     answers: { 200: { description: 'the number of deliveries that belong to this endpoint', schema: resentWebhooks } },
-    problems: [],
     async handle({ params: { endpointId }, body, userId: actor }, { webhookDeliveries }: WebhookServices) {
       return json(200, 'resent', { resent: await webhookDeliveries.resend(endpointId, body.deliveryIds, actor) });
     },
