@@ -191,13 +191,12 @@ export interface CouponCause {
   readonly reason: string;
 }
 
-type Ending = 'freed' | 'ended' | 'revoked';
 type EndedRow = Pick<CouponCodeRow, 'code' | 'state' | 'used_order'>;
 
 /** Writes one audit entry per coupon, in the transaction that changes them. */
 export async function auditCoupons(
   tx: Transaction,
-  ending: Ending,
+  ending: 'freed' | 'ended' | 'revoked',
   coupons: readonly EndedRow[],
   { actor, reason }: CouponCause,
 ): Promise<void> {

@@ -190,15 +190,13 @@ async function takeOnRefund(tx: Transaction, refundId: string, reason: string, a
   return ordered.outcome === 'refunded' ? { outcome: 'already_refunded' } : ordered;
 }
 
-type ClaimedRefund = Awaited<ReturnType<OrderRefunds['takeOn']>>;
-
 /** Marks a due refund as paid by a person, unless a keeper is asking the provider for it at this moment. */
 async function takeOnDue(
   tx: Transaction,
   refundId: string,
   why: { readonly reason?: string },
   actor: string,
-): Promise<ClaimedRefund> {
+): Promise<Awaited<ReturnType<OrderRefunds['takeOn']>>> {
   const due = await lockDue(tx, refundId);
   if (due === null) return { outcome: 'not_found' };
   const refund = refundOf(due.refund);

@@ -30,8 +30,7 @@ const COLUMNS = [
   'state',
   'reason',
 ] as const satisfies (keyof OrderRow)[];
-type ComparedRow = Pick<OrderRow, (typeof COLUMNS)[number]>;
-type AgedRow = ComparedRow & { readonly age_us: string };
+type AgedRow = Pick<OrderRow, (typeof COLUMNS)[number]> & { readonly age_us: string };
 
 /** Each statement sees the data that is committed at that moment. */
 export function createReconcileRepository(pool: MysqlPool, windowRows: number = WINDOW_ROWS): ReconcileRepository {

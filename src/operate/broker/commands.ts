@@ -181,14 +181,10 @@ const watched =
 
 const EXIT_USAGE = 2;
 
-interface ResumeFlags extends MqFlags {
-  readonly key?: string;
-  readonly all?: boolean;
-  readonly yes?: boolean;
-}
-
 /** Resumes half messages, but only of our own topics. Writes each to the audit log before it calls the broker. */
-async function resume(flags: ResumeFlags): Promise<void> {
+async function resume(
+  flags: MqFlags & { readonly key?: string; readonly all?: boolean; readonly yes?: boolean },
+): Promise<void> {
   const { key, all = false, yes = false, json } = flags;
   if ((key === undefined) === !all) throw new UsageError('give --key or --all.');
   const inspection = inspect(flags);
@@ -220,17 +216,18 @@ async function resume(flags: ResumeFlags): Promise<void> {
   }
 }
 
-interface MessagesFlags extends MqFlags {
-  readonly topic: string;
-  readonly key?: string;
-  readonly id?: string;
-  readonly since?: number;
-  readonly queue?: number;
-  readonly offset?: number;
-  readonly limit: number;
-}
-
-async function messages(inspection: RocketmqInspection, flags: MessagesFlags): Promise<void> {
+async function messages(
+  inspection: RocketmqInspection,
+  flags: MqFlags & {
+    readonly topic: string;
+    readonly key?: string;
+    readonly id?: string;
+    readonly since?: number;
+    readonly queue?: number;
+    readonly offset?: number;
+    readonly limit: number;
+  },
+): Promise<void> {
   const { topic, key, id, queue, offset, since, limit, json } = flags;
   if ((queue === undefined) !== (offset === undefined)) throw new UsageError('--queue and --offset go together.');
   const ways = [key, id, queue, since].filter((way) => way !== undefined);

@@ -80,7 +80,6 @@ const SUMMARY_COLUMNS = [
   'sale_id',
   'batch_id',
 ] as const satisfies (keyof DeadLetterRow)[];
-type SummaryRow = Pick<DeadLetterRow, (typeof SUMMARY_COLUMNS)[number]>;
 
 export function createDeadLetterStore(pool: MysqlPool): DeadLetterStore {
   return {
@@ -184,7 +183,7 @@ async function move(
   });
 }
 
-function summaryOf(row: SummaryRow): DeadLetterSummary {
+function summaryOf(row: Pick<DeadLetterRow, (typeof SUMMARY_COLUMNS)[number]>): DeadLetterSummary {
   const { deadLetterId, group, ...traced } = tracedOf(row);
   const origin = { messageId: row.message_id, group, originTopic: row.origin_topic };
   return { deadLetterId, ...origin, saleId: row.sale_id, batchId: row.batch_id, ...traced };

@@ -171,11 +171,6 @@ async function listOwed(
   return (await select(pool, page.orderBy(['r.created_at', 'r.payment_id']).limit(max))).map((row) => storedOf(row));
 }
 
-interface OrderedRow extends StoredRow {
-  readonly id: string;
-  readonly followed_by: string | null;
-}
-
 async function listOrdered(
   pool: MysqlPool,
   { state }: RefundFilter,
@@ -189,7 +184,10 @@ async function listOrdered(
   );
   const page = knex
     .from('order_refunds as r')
-    .select<OrderedRow[]>(...columnsOf('id', ...STORED_COLUMNS), follower)
+    .select<(StoredRow & { readonly id: string; readonly followed_by: string | null })[]>(
+      ...columnsOf('id', ...STORED_COLUMNS),
+      follower,
+    )
     .where(withoutUndefined({ 'r.state': state }))
     .where('r.id', '>', bigint(afterRefundId));
   if (ids !== null) void page.whereRaw(ofSale(ids));

@@ -270,10 +270,6 @@ const refusal = (what: string, reasons: readonly RuleReason[]): CliError =>
 
 const line = tableLine(7, 24);
 
-interface SwitchFlags extends WaitFlags {
-  readonly percent?: string;
-}
-
 const SWITCH_EXAMPLES = `
 Under load an api can give smaller answers, to leave CPU for purchases. A switch sets the level by hand.
 
@@ -308,7 +304,7 @@ export function switchCommand(): Command {
 async function showOrSet(
   endpoint: string | undefined,
   level: string | undefined,
-  flags: SwitchFlags,
+  flags: WaitFlags & { readonly percent?: string },
   command: Command,
 ): Promise<void> {
   if (endpoint === undefined) {
