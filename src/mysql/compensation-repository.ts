@@ -51,7 +51,15 @@ export function createCompensationRepository(pool: MysqlPool): CompensationRepos
     async byBatch(batchId): Promise<CompensationJob[]> {
       return (await select(pool, jobs().where({ batch_id: batchId }).orderBy('id'))).map(jobOf);
     },
-    counts: () => counts(pool),
+    async counts() {
+      const all: [JobState, number][] = [];
+      for (const state of JOB_STATES) {
+        const some = knex('compensation_jobs').select('id').where({ state }).limit(COUNTED_MAX).as('some');
+        const [row] = await select(pool, knex.from(some).count<{ n: string }[]>({ n: '*' }));
+        all.push([state, Number(row?.n ?? 0)]);
+      }
+      return Object.fromEntries(all) as Record<JobState, number>;
+    },
     claim: (claim) => pool.transaction((tx) => claimDue(tx, claim)),
     done: (jobId, actor, note) => end(pool, jobId, actor, 'compensated', note),
     failed: (jobId, actor, error) => end(pool, jobId, actor, 'failed_final', error),
@@ -129,16 +137,6 @@ async function addOne(tx: Transaction, job: NewCompensationJob, actor: string): 
   await execute(tx, knex('compensation_jobs').where({ id: before.id }).update(changes));
   await audit(before.id, { state: before.state, attempts: before.attempts }, 'compensation.reopened');
   return 'reopened';
-}
-
-async function counts(pool: MysqlPool): Promise<Record<JobState, number>> {
-  const all: [JobState, number][] = [];
-  for (const state of JOB_STATES) {
-    const some = knex('compensation_jobs').select('id').where({ state }).limit(COUNTED_MAX).as('some');
-    const [row] = await select(pool, knex.from(some).count<{ n: string }[]>({ n: '*' }));
-    all.push([state, Number(row?.n ?? 0)]);
-  }
-  return Object.fromEntries(all) as Record<JobState, number>;
 }
 
 /** Claims due jobs. The lock lasts for two statements, the lease in `available_at` for the work. */

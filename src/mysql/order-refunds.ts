@@ -63,7 +63,42 @@ export function createOrderRefunds(pool: MysqlPool, { clock }: { readonly clock:
 
     voidNext: (saleId, after, wish, actor) => voidNext(pool, transaction, saleId, after, wish, actor),
 
-    lease: (max, leaseMs) => lease(pool, max, leaseMs),
+    /** The locks last only for these statements, so no money moves while a row is locked. */
+    lease(max, leaseMs) {
+      return pool.transaction(async (tx) => {
+        const due = knex('order_refunds')
+          .select('id', 'order_id', 'payment_id', 'amount_cents', 'attempts')
+          .where({ state: 'due' })
+          .whereRaw(waitOver('available_at', Math.max(leaseMs, PAUSE_MAX_MS)));
+        const rows = await select(tx, due.orderBy('available_at').limit(max).forUpdate().skipLocked());
+        if (rows.length === 0) return [];
+        const until = inMs(leaseMs);
+        const changes = {
+          attempts: knex.raw('attempts + 1'),
+          available_at: until,
+          leased_until: until,
+          last_error: ASKED,
+        };
+        const ids = rows.map(({ id }) => id);
+        await execute(tx, knex('order_refunds').whereIn('id', ids.map(bigint)).update(changes));
+        const sales = await salesOf(
+          tx,
+          rows.map((row) => row.order_id),
+        );
+        const currencies = await currenciesOfSales(
+          tx,
+          [...sales.values()].map((sale_id) => ({ sale_id })),
+        );
+        return rows.map((row) => ({
+          refundId: row.id,
+          orderId: row.order_id,
+          paymentId: row.payment_id,
+          amountCents: Number(row.amount_cents),
+          currency: currencies.get(sales.get(row.order_id) ?? '') ?? '',
+          attempts: row.attempts + 1,
+        }));
+      });
+    },
 
     settle: (refundId) =>
       transaction(async (tx) => {
@@ -316,38 +351,6 @@ async function disputeAgain(
 async function setRefunded(tx: Transaction, { order: row, table }: LockedRow, refundedCents: number): Promise<void> {
   const sum = { refunded_cents: refundedCents === 0 ? null : String(refundedCents) };
   await execute(tx, fromOrders(table).where({ id: row.id }).update(sum));
-}
-
-/** The locks last only for these statements, so no money moves while a row is locked. */
-function lease(pool: MysqlPool, max: number, leaseMs: number): Promise<LeasedOrderRefund[]> {
-  return pool.transaction(async (tx) => {
-    const due = knex('order_refunds')
-      .select('id', 'order_id', 'payment_id', 'amount_cents', 'attempts')
-      .where({ state: 'due' })
-      .whereRaw(waitOver('available_at', Math.max(leaseMs, PAUSE_MAX_MS)));
-    const rows = await select(tx, due.orderBy('available_at').limit(max).forUpdate().skipLocked());
-    if (rows.length === 0) return [];
-    const until = inMs(leaseMs);
-    const changes = { attempts: knex.raw('attempts + 1'), available_at: until, leased_until: until, last_error: ASKED };
-    const ids = rows.map(({ id }) => id);
-    await execute(tx, knex('order_refunds').whereIn('id', ids.map(bigint)).update(changes));
-    const sales = await salesOf(
-      tx,
-      rows.map((row) => row.order_id),
-    );
-    const currencies = await currenciesOfSales(
-      tx,
-      [...sales.values()].map((sale_id) => ({ sale_id })),
-    );
-    return rows.map((row) => ({
-      refundId: row.id,
-      orderId: row.order_id,
-      paymentId: row.payment_id,
-      amountCents: Number(row.amount_cents),
-      currency: currencies.get(sales.get(row.order_id) ?? '') ?? '',
-      attempts: row.attempts + 1,
-    }));
-  });
 }
 
 async function salesOf(tx: Statements, orderIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
