@@ -187,7 +187,7 @@ export async function closeDeadLetter(
   deadLetterId: string,
   end: 'replayed' | 'discarded',
   note: string,
-  deadLetters: Pick<DeadLetterStore, 'find' | 'close'>,
+  deadLetters: DeadLetterStore,
   actor: string,
 ): Promise<NotParked | null> {
   if ((await deadLetters.close(deadLetterId, actor, end, note)) === 'done') return null;
