@@ -26,7 +26,7 @@ import { noteCase } from './payment-cases.js';
 import { ASKED } from './refund-repository.js';
 import { retryConflicts } from './retry-conflicts.js';
 import type { OrderRefundRow } from './tables.js';
-import { COLUMNS, keyAfter, newRefund, paymentsOf, refundOf, refundsOf } from './order-refund-rows.js';
+import { keyAfter, newRefund, paymentsOf, refundOf, refundsOf } from './order-refund-rows.js';
 import { voidNext } from './void-orders.js';
 
 const ERROR_MAX = 1000;
@@ -267,9 +267,7 @@ interface DueRefund extends LockedRow {
 
 /** Locks a due refund and its order, the order first. */
 async function lockDue(tx: Transaction, refundId: string): Promise<DueRefund | null> {
-  const byId = knex('order_refunds')
-    .select(...COLUMNS)
-    .where({ id: refundId });
+  const byId = knex('order_refunds').select('*').where({ id: refundId });
   const [found] = await select(tx, byId.clone());
   if (found === undefined) return null;
   const locked = await lockOrder(tx, found.order_id);
@@ -435,7 +433,7 @@ async function cameBack(tx: Transaction, paymentId: string, refundId: string, de
   if (locked === null) return false;
   const { order: row, table } = locked;
   const ofPayment = knex('order_refunds')
-    .select(...COLUMNS)
+    .select('*')
     .where({ id: bigint(refundId), payment_id: paymentId });
   const [refund] = await select(tx, ofPayment.forUpdate());
   if (refund === undefined || refund.state === 'failed') return false;

@@ -13,7 +13,6 @@ export const listMyCoupons = defineRoute({
   operationId: 'listMyCoupons',
   summary: 'Lists the coupons of the buyer, newest first. Pass `next` as `after` to get the next page.',
   access: 'buyer',
-  endpoint: 'order',
   query: z.strictObject({ after: orderId.optional(), limit }),
   answers: { 200: { description: 'a page', schema: couponsOfBuyer } },
   async handle({ userId, query: { after: afterOrderId, limit: max } }, { coupons }) {

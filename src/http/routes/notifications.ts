@@ -14,7 +14,6 @@ export const listMyNotifications = defineRoute({
   summary:
     'Lists what happened to the orders of the buyer in the last 90 days, newest first. Pass `next` as `after` to get the next page.',
   access: 'buyer',
-  endpoint: 'order',
   query: z.strictObject({ unread: queryWord(['true', 'false']).optional(), after: rowId.optional(), limit }),
   answers: { 200: { description: 'a page', schema: notificationPage } },
   async handle({ userId, query: { unread, after: before, limit: max } }, { notifications }) {
@@ -33,7 +32,6 @@ export const readMyNotifications = defineRoute({
   operationId: 'readMyNotifications',
   summary: 'Marks all notifications of the buyer up to this one as read. Safe to repeat.',
   access: 'buyer',
-  endpoint: 'order',
   body: jsonBody(z.strictObject({ upTo: rowId }).meta({ id: 'ReadUpTo' })),
   answers: { 200: { description: 'marked', schema: readNotifications } },
   async handle({ userId, body: { upTo } }, { notifications }) {

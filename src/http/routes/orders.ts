@@ -35,7 +35,6 @@ export const listMyOrders = defineRoute({
   operationId: 'listMyOrders',
   summary: 'Lists the orders of the buyer, newest sale first. Pass `next` as `after` to get the next page.',
   access: 'buyer',
-  endpoint: 'order',
   query: z.strictObject({ after, limit }),
   answers: {
     200: { description: 'a page', schema: ordersOfBuyer },
@@ -57,7 +56,6 @@ export const readOrder = defineRoute({
   summary:
     'Returns an order of the buyer: refundedCents is the sum of its refunds, refunds lists payments that came too late.',
   access: 'buyer',
-  endpoint: 'order',
   params,
   answers: { 200: readable('the order', orderPageSchema) },
   problems: ['order_not_found'],
@@ -105,7 +103,6 @@ export const payOrder = defineRoute({
   summary:
     'Pays an order. Each Idempotency-Key is one charge. Without a key, all attempts are one charge. Only one key is charged at a time. Safe to repeat.',
   access: 'buyer',
-  endpoint: 'order',
   params,
   headers: [{ name: 'Idempotency-Key', required: false, description: 'the id of this charge', schema: id }],
   body: optionalJsonBody(payment, {}),
@@ -172,7 +169,6 @@ export const cancelOrder = defineRoute({
   operationId: 'cancelOrder',
   summary: 'Cancels an unpaid order. Safe to repeat.',
   access: 'buyer',
-  endpoint: 'order',
   params,
   answers: { 200: { description: 'the cancelled order', schema: orderSchema } },
   problems: ['order_not_found', 'wrong_state', 'cancel_limit_reached'],

@@ -25,7 +25,6 @@ export const purchaseStatus = defineRoute({
   operationId: 'readPurchase',
   summary: 'Returns the status of a purchase. Waits up to `wait` seconds while it is pending.',
   access: 'sale_buyer',
-  endpoint: 'status',
   params,
   query: z.object({
     wait: z
@@ -71,7 +70,6 @@ export const purchaseEvents = defineRoute({
   operationId: 'followPurchase',
   summary: 'Streams the status changes of a purchase until its end. Reconnect with Last-Event-ID.',
   access: 'sale_buyer',
-  endpoint: 'status',
   params,
   headers: [
     {

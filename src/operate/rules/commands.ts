@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { withConfigured } from '../../process/connections.js';
-import type { RulesDocument } from '../../contract/rules.js';
+import type { RulesDocument, Switch } from '../../contract/rules.js';
 import { assertNever } from '../../core/errors.js';
 import { fieldSentences } from '../../core/field-errors.js';
 import { canaryBody, canaryLines, CANARY_RUNNING, NO_CANARY } from './canary.js';
@@ -16,13 +16,7 @@ import { readText } from '../../process/read-text.js';
 import { findInForce, inForceFields, inForceSentence, WAIT_OPTION, type Found } from './where-in-force.js';
 import { openRules, type RuleServices } from './services.js';
 import { switchedBody, switchesBody } from './switch-routes.js';
-import {
-  readSwitchArguments,
-  type SwitchAdmin,
-  type SwitchAnswer,
-  type SwitchChange,
-  type SwitchRow,
-} from './switches.js';
+import { readSwitchArguments, type SwitchAdmin, type SwitchAnswer, type SwitchChange } from './switches.js';
 
 export { roomCommand } from './room-commands.js';
 
@@ -366,7 +360,7 @@ function switchedSentence({ row, version }: Extract<SwitchAnswer, { outcome: 'sw
 
 const unfit = ({ reasons }: Unfit): CliError => refusal('this program cannot read the newest rules:', reasons);
 
-const lineOf = ({ endpoint, level, percent, inForce }: SwitchRow): string =>
+const lineOf = ({ endpoint, level, percent, inForce }: Switch): string =>
   switchLine(endpoint, level, `${percent}`, inForce ? 'yes' : 'no');
 
 const switchLine = tableLine(9, 6, 8);
