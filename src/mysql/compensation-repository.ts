@@ -86,14 +86,8 @@ export function createCompensationRepository(pool: MysqlPool): CompensationRepos
 }
 
 /** Locks the row first, so that the second of two concurrent moves sees the result of the first. */
-async function lock(
-  tx: Transaction,
-  jobId: string,
-): Promise<Pick<CompensationJobRow, 'state' | 'attempts'> | undefined> {
-  const [row] = await select(
-    tx,
-    knex('compensation_jobs').select('state', 'attempts').where({ id: jobId }).forUpdate(),
-  );
+async function lock(tx: Transaction, jobId: string): Promise<CompensationJobRow | undefined> {
+  const [row] = await select(tx, jobs().where({ id: jobId }).forUpdate());
   return row;
 }
 

@@ -3,7 +3,7 @@ import { withoutUndefined } from '../core/without-undefined.js';
 import { MysqlError } from './errors.js';
 import { execute, knex, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
-import type { DeadLetterRow } from './tables.js';
+import type { Columns, DeadLetterRow } from './tables.js';
 
 const NAME_MAX = 128;
 export const DETAIL_MAX = 1000;
@@ -82,7 +82,7 @@ export const createTracedDeadLetters = (pool: MysqlPool): TracedDeadLetters => (
   },
 });
 
-export const tracedOf = (row: Pick<DeadLetterRow, (typeof TRACED_COLUMNS)[number]>): TracedDeadLetter => ({
+export const tracedOf = (row: Columns<DeadLetterRow, typeof TRACED_COLUMNS>): TracedDeadLetter => ({
   deadLetterId: row.id,
   group: row.consumer_group,
   reason: row.reason,

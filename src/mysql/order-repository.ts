@@ -8,7 +8,7 @@ import { findInBoth, fromOrders, type OrderTable } from './both-tables.js';
 import { knex, now, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { shownOrders } from './shown-orders.js';
-import { ORDER_COLUMNS, orderOf, type OrderRow, type SaleRow } from './tables.js';
+import { type Columns, ORDER_COLUMNS, orderOf, type OrderRow, type SaleRow } from './tables.js';
 import { writeOrders } from './write-orders.js';
 
 /** Each statement reads committed data. Worker and status look-ups are hot, so their SQL is written by hand. */
@@ -16,7 +16,7 @@ export function createOrderRepository(pool: MysqlPool): OrderRepository {
   return {
     async termsOf(saleIds) {
       if (saleIds.length === 0) return new Map();
-      const rows = await pool.query<Pick<SaleRow, (typeof TERMS)[number]>>(
+      const rows = await pool.query<Columns<SaleRow, typeof TERMS>>(
         `SELECT ${TERMS.join(', ')} FROM sales WHERE id IN (?)`,
         [saleIds],
       );

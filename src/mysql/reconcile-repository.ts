@@ -16,7 +16,7 @@ import { ageOf, knex, msAgo, select } from './knex.js';
 import { nextOrders, unlistedOrders } from './order-ranges.js';
 import type { MysqlPool } from './pool.js';
 import { findSale } from './sale-repository.js';
-import type { OrderRow } from './tables.js';
+import type { Columns, OrderRow } from './tables.js';
 
 /** Maximum number of rows per statement. This takes some tens of ms, far below any time-out. */
 const WINDOW_ROWS = 10_000;
@@ -30,7 +30,7 @@ const COLUMNS = [
   'state',
   'reason',
 ] as const satisfies (keyof OrderRow)[];
-type AgedRow = Pick<OrderRow, (typeof COLUMNS)[number]> & { readonly age_us: string };
+type AgedRow = Columns<OrderRow, typeof COLUMNS> & { readonly age_us: string };
 
 /** Each statement sees the data that is committed at that moment. */
 export function createReconcileRepository(pool: MysqlPool, windowRows: number = WINDOW_ROWS): ReconcileRepository {

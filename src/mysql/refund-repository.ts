@@ -50,13 +50,7 @@ export function createRefundRepository(pool: MysqlPool): RefundRepository {
     },
     async refundsOf(orderId) {
       if (!isOrderId(orderId)) return []; // MySQL would read 12x as 12
-      const rows = await select(
-        pool,
-        knex('refunds')
-          .select('payment_id', 'order_id', 'amount_cents', 'reason', 'state')
-          .where({ order_id: orderId })
-          .orderBy('created_at'),
-      );
+      const rows = await select(pool, knex('refunds').select('*').where({ order_id: orderId }).orderBy('created_at'));
       return rows.map(refundOf);
     },
     has: async (paymentId) =>
@@ -71,7 +65,7 @@ export async function markRefunded(on: Statements, paymentId: string): Promise<b
   return affectedRows > 0;
 }
 
-const refundOf = (row: Pick<RefundRow, 'payment_id' | 'order_id' | 'amount_cents' | 'reason' | 'state'>): Refund => ({
+const refundOf = (row: RefundRow): Refund => ({
   paymentId: row.payment_id,
   orderId: row.order_id,
   amountCents: Number(row.amount_cents),

@@ -148,6 +148,9 @@ export const TABLE_NAMES = [
   'worker_slots',
 ] as const satisfies readonly (keyof Tables)[];
 
+/** The columns of a row that a list names. */
+export type Columns<Row, List extends readonly (keyof Row)[]> = Pick<Row, List[number]>;
+
 export interface SaleRow {
   readonly id: string;
   readonly sku: string;
@@ -207,7 +210,7 @@ export const SALE_COLUMNS = [
   'retired_at',
 ] as const satisfies (keyof SaleRow)[];
 
-export function saleOf(row: Pick<SaleRow, (typeof SALE_COLUMNS)[number]>): Sale {
+export function saleOf(row: Columns<SaleRow, typeof SALE_COLUMNS>): Sale {
   return {
     saleId: row.id,
     sku: row.sku,
@@ -268,7 +271,7 @@ export const ORDER_COLUMNS = [
   'paid_at',
 ] as const satisfies (keyof OrderRow)[];
 
-export function orderOf(row: Pick<OrderRow, (typeof ORDER_COLUMNS)[number]>): Order {
+export function orderOf(row: Columns<OrderRow, typeof ORDER_COLUMNS>): Order {
   return {
     orderId: row.id,
     userId: row.user_id,

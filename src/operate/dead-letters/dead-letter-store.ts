@@ -8,7 +8,7 @@ import { insertAudit } from '../../mysql/audit-log.js';
 import { DETAIL_MAX, namedByKey, TRACED_COLUMNS, tracedOf } from '../../mysql/dead-letters.js';
 import { execute, knex, now, select } from '../../mysql/knex.js';
 import type { MysqlPool } from '../../mysql/pool.js';
-import type { DeadLetterRow } from '../../mysql/tables.js';
+import type { Columns, DeadLetterRow } from '../../mysql/tables.js';
 
 /** The only parked dead letter of a batch. */
 export interface ParkedBatch {
@@ -171,7 +171,7 @@ async function move(
   });
 }
 
-function summaryOf(row: Pick<DeadLetterRow, (typeof SUMMARY_COLUMNS)[number]>): DeadLetterSummary {
+function summaryOf(row: Columns<DeadLetterRow, typeof SUMMARY_COLUMNS>): DeadLetterSummary {
   const { deadLetterId, group, ...traced } = tracedOf(row);
   const origin = { messageId: row.message_id, group, originTopic: row.origin_topic };
   return { deadLetterId, ...origin, saleId: row.sale_id, batchId: row.batch_id, ...traced };

@@ -8,7 +8,7 @@ import { systemClock as clock } from '../../process/system-clock.js';
 import { bigint, knex, PAUSE_MAX_MS, select, waitOver } from '../../mysql/knex.js';
 import type { MysqlPool } from '../../mysql/pool.js';
 import { markRefunded } from '../../mysql/refund-repository.js';
-import type { OrderRefundRow, RefundRow } from '../../mysql/tables.js';
+import type { Columns, OrderRefundRow, RefundRow } from '../../mysql/tables.js';
 
 /** Times are Unix ms on the clock of MySQL. */
 export interface StoredRefund extends Omit<Refund, 'state'> {
@@ -231,7 +231,7 @@ function takeOn(pool: MysqlPool, paymentId: string, actor: string): Promise<Take
   });
 }
 
-type StoredRow = Pick<OrderRefundRow, (typeof STORED_COLUMNS)[number]>;
+type StoredRow = Columns<OrderRefundRow, typeof STORED_COLUMNS>;
 
 const storedOf = (
   row: StoredRow,

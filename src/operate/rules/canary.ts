@@ -2,8 +2,9 @@ import { addCounts, judgeCanary, type Canary, type CanaryVerdict } from '../../a
 import type { RulesCanary } from '../../contract/rules.js';
 import type { Job, PlannedJob } from '../../core/job.js';
 import type { Log } from '../../core/ports/log.js';
-import type { RuleReport, RuleReports, RuleRepository } from '../../core/ports/rules.js';
+import type { RuleReport, RuleRepository } from '../../core/ports/rules.js';
 import { RuleAdmin } from './rule-admin.js';
+import type { LiveReports } from './where-in-force.js';
 import type { MysqlPool } from '../../mysql/pool.js';
 import { createRuleRepository } from '../../mysql/rule-repository.js';
 import type { RedisConnection } from '../../redis/connection.js';
@@ -45,7 +46,7 @@ const REPORTS_WITHIN_MS = 30_000;
 interface CanaryPorts {
   readonly admin: RuleAdmin;
   readonly ageMs: RuleRepository['ageMs'];
-  readonly reports: Pick<RuleReports, 'live'>;
+  readonly reports: LiveReports;
   readonly log: Log;
 }
 
