@@ -60,7 +60,29 @@ export function createCompensationRepository(pool: MysqlPool): CompensationRepos
       }
       return Object.fromEntries(all) as Record<JobState, number>;
     },
-    claim: (claim) => pool.transaction((tx) => claimDue(tx, claim)),
+    /** Claims due jobs. The lock lasts for two statements, the lease in `available_at` for the work. */
+    claim: ({ max, leaseMs, pauseMaxMs = PAUSE_MAX_MS, saleId }) =>
+      pool.transaction(async (tx) => {
+        const rows = await select(
+          tx,
+          jobs()
+            .where(withoutUndefined({ state: 'pending' as const, sale_id: saleId }))
+            .whereRaw(waitOver('available_at', Math.max(leaseMs, pauseMaxMs)))
+            .orderBy(['available_at', 'id'])
+            .limit(max)
+            .forUpdate()
+            .skipLocked(),
+        );
+        if (rows.length === 0) return [];
+        const ids = rows.map(({ id }) => id);
+        await execute(
+          tx,
+          knex('compensation_jobs')
+            .whereIn('id', ids)
+            .update({ available_at: inMs(leaseMs) }),
+        );
+        return rows.map(jobOf);
+      }),
     done: (jobId, actor, note) => end(pool, jobId, actor, 'compensated', note),
     failed: (jobId, actor, error) => end(pool, jobId, actor, 'failed_final', error),
     async postpone(jobId, delayMs, error, attempt): Promise<void> {
@@ -71,7 +93,23 @@ export function createCompensationRepository(pool: MysqlPool): CompensationRepos
       };
       await execute(pool, knex('compensation_jobs').where({ id: jobId, state: 'pending' }).update(changes));
     },
-    retry: (jobId, actor) => pool.transaction((tx) => retry(tx, jobId, actor)),
+    retry: (jobId, actor) =>
+      pool.transaction(async (tx) => {
+        const before = await lock(tx, jobId);
+        if (before === undefined) return 'not_found';
+        const { state, attempts } = before;
+        if (state === 'compensated') return 'compensated';
+        const changes = { state: 'pending' as const, attempts: 0, available_at: now() };
+        await execute(tx, knex('compensation_jobs').where({ id: jobId }).update(changes));
+        await insertAudit(tx, {
+          actor,
+          action: 'compensation.retried',
+          subject: auditSubject(jobId),
+          before: { state, attempts },
+          after: { state: 'pending', attempts: 0 },
+        });
+        return 'retried';
+      }),
     announce: (jobId, actor, action, before, after) =>
       pool.transaction((tx) => insertAudit(tx, { actor, action, subject: auditSubject(jobId), before, after })),
     async removeOld(keepMs, max): Promise<number> {
@@ -133,32 +171,6 @@ async function addOne(tx: Transaction, job: NewCompensationJob, actor: string): 
   return 'reopened';
 }
 
-/** Claims due jobs. The lock lasts for two statements, the lease in `available_at` for the work. */
-async function claimDue(
-  tx: Transaction,
-  { max, leaseMs, pauseMaxMs = PAUSE_MAX_MS, saleId }: Claim,
-): Promise<CompensationJob[]> {
-  const rows = await select(
-    tx,
-    jobs()
-      .where(withoutUndefined({ state: 'pending' as const, sale_id: saleId }))
-      .whereRaw(waitOver('available_at', Math.max(leaseMs, pauseMaxMs)))
-      .orderBy(['available_at', 'id'])
-      .limit(max)
-      .forUpdate()
-      .skipLocked(),
-  );
-  if (rows.length === 0) return [];
-  const ids = rows.map(({ id }) => id);
-  await execute(
-    tx,
-    knex('compensation_jobs')
-      .whereIn('id', ids)
-      .update({ available_at: inMs(leaseMs) }),
-  );
-  return rows.map(jobOf);
-}
-
 async function end(
   pool: MysqlPool,
   jobId: string,
@@ -186,23 +198,6 @@ async function end(
     });
     return 'done';
   });
-}
-
-async function retry(tx: Transaction, jobId: string, actor: string): Promise<Retried> {
-  const before = await lock(tx, jobId);
-  if (before === undefined) return 'not_found';
-  const { state, attempts } = before;
-  if (state === 'compensated') return 'compensated';
-  const changes = { state: 'pending' as const, attempts: 0, available_at: now() };
-  await execute(tx, knex('compensation_jobs').where({ id: jobId }).update(changes));
-  await insertAudit(tx, {
-    actor,
-    action: 'compensation.retried',
-    subject: auditSubject(jobId),
-    before: { state, attempts },
-    after: { state: 'pending', attempts: 0 },
-  });
-  return 'retried';
 }
 
 const jobOf = (row: CompensationJobRow): CompensationJob => ({

@@ -131,7 +131,13 @@ export function createOrderRefunds(pool: MysqlPool, { clock }: { readonly clock:
 
     again: (refundId, reason, actor) => transaction((tx) => again(tx, refundId, reason, actor)),
 
-    takeOnRefund: (refundId, reason, actor) => transaction((tx) => takeOnRefund(tx, refundId, reason, actor)),
+    /** Claims a due refund, or orders a failed refund again and claims the new one before a keeper sees it. */
+    takeOnRefund: (refundId, reason, actor) =>
+      transaction(async (tx) => {
+        const ordered = await again(tx, refundId, reason, actor);
+        if (ordered.outcome === 'refunding') return takeOnDue(tx, ordered.refund.refundId, { reason }, actor);
+        return ordered.outcome === 'refunded' ? { outcome: 'already_refunded' } : ordered;
+      }),
 
     refundedElsewhere: (found) =>
       transaction(async (tx) => {
@@ -140,9 +146,57 @@ export function createOrderRefunds(pool: MysqlPool, { clock }: { readonly clock:
         return recorded;
       }),
 
-    cameBack: (paymentId, refundId, detail) => transaction((tx) => cameBack(tx, paymentId, refundId, detail)),
+    cameBack: (paymentId, refundId, detail) =>
+      transaction(async (tx) => {
+        if (!/^[0-9]{1,20}$/.test(refundId)) return false;
+        const locked = await lockPaid(tx, paymentId);
+        if (locked === null) return false;
+        const { order: row, table } = locked;
+        const ofPayment = knex('order_refunds')
+          .select('*')
+          .where({ id: bigint(refundId), payment_id: paymentId });
+        const [refund] = await select(tx, ofPayment.forUpdate());
+        if (refund === undefined || refund.state === 'failed') return false;
+        if (refund.state === 'due') {
+          await fail(tx, { ...locked, refund }, detail);
+          return true;
+        }
+        await execute(tx, endOf(refund, 'failed', detail.slice(0, ERROR_MAX)));
+        const { refundedCents } = await refundedIn(tx, row);
+        const state = shownState(row);
+        // Another refund is due, or other buyers may have the units, so only the sum changes.
+        if (state !== 'refunded') await setRefunded(tx, locked, refundedCents);
+        else await giveUpRefund(tx, table, row, refundedCents);
+        return true;
+      }),
 
-    disputed: (dispute, word, state) => transaction((tx) => disputed(tx, dispute, word, state)),
+    disputed: (dispute, word, caseState) =>
+      transaction(async (tx) => {
+        const { paymentId, amountCents, kind, subject } = dispute;
+        const locked = await lockPaid(tx, paymentId);
+        const isClosed = knex('payment_cases').select('id').where({ kind, subject, state: 'closed' });
+        const isLate = word === 'open' && (await select(tx, isClosed)).length > 0;
+        await noteCase(tx, dispute, caseState);
+        if (locked === null || isLate) return;
+        const { order: row, table } = locked;
+        const state = shownState(row);
+        const isPaid = state === 'paid' || (state === 'refunded' && leftOf(row) > 0);
+        if (word === 'open') return isPaid ? moveMoney(tx, table, [row], 'disputed') : undefined;
+        if (word === 'won') {
+          const to = refundedOf(row) > 0 ? 'refunded' : 'paid';
+          if (state !== 'disputed') return;
+          await moveMoney(tx, table, [row], 'dispute_won', { to });
+          return disputeAgain(tx, table, row, to, refundedOf(row));
+        }
+        if (!isPaid && state !== 'disputed' && state !== 'refunding') return;
+        const key = lostKey(subject);
+        if ((await refundsOf(tx, row.id)).some((known) => known.key === key)) return;
+        const lostCents = Math.min(leftOf(row), amountCents);
+        const refundedCents = refundedOf(row) + lostCents;
+        await insertDone(tx, { order: row, paymentId, amountCents: lostCents, reason: 'the dispute was lost', key });
+        if (state === 'refunding') return setRefunded(tx, locked, refundedCents);
+        await moveMoney(tx, table, [row], 'refunded', { refundedCents });
+      }),
   };
 }
 
@@ -216,13 +270,6 @@ async function again(tx: Transaction, refundId: string, reason: string, actor: s
   if (answer.outcome !== 'refunding' && answer.outcome !== 'refunded') return answer;
   assert(answer.refund !== null, 'a refund with a key is always returned');
   return { outcome: answer.outcome, refund: answer.refund };
-}
-
-/** Claims a due refund, or orders a failed refund again and claims the new one before a keeper sees it. */
-async function takeOnRefund(tx: Transaction, refundId: string, reason: string, actor: string): Promise<RefundTakenOn> {
-  const ordered = await again(tx, refundId, reason, actor);
-  if (ordered.outcome === 'refunding') return takeOnDue(tx, ordered.refund.refundId, { reason }, actor);
-  return ordered.outcome === 'refunded' ? { outcome: 'already_refunded' } : ordered;
 }
 
 /** Marks a due refund as paid by a person, unless a keeper is asking the provider for it at this moment. */
@@ -425,61 +472,6 @@ async function insertDone(
 ): Promise<void> {
   const row = newRefund({ ...done, restock: false, actor: 'provider' });
   await execute(tx, knex('order_refunds').insert({ ...row, state: 'refunded' }));
-}
-
-async function cameBack(tx: Transaction, paymentId: string, refundId: string, detail: string): Promise<boolean> {
-  if (!/^[0-9]{1,20}$/.test(refundId)) return false;
-  const locked = await lockPaid(tx, paymentId);
-  if (locked === null) return false;
-  const { order: row, table } = locked;
-  const ofPayment = knex('order_refunds')
-    .select('*')
-    .where({ id: bigint(refundId), payment_id: paymentId });
-  const [refund] = await select(tx, ofPayment.forUpdate());
-  if (refund === undefined || refund.state === 'failed') return false;
-  if (refund.state === 'due') {
-    await fail(tx, { ...locked, refund }, detail);
-    return true;
-  }
-  await execute(tx, endOf(refund, 'failed', detail.slice(0, ERROR_MAX)));
-  const { refundedCents } = await refundedIn(tx, row);
-  const state = shownState(row);
-  // Another refund is due, or other buyers may have the units, so only the sum changes.
-  if (state !== 'refunded') await setRefunded(tx, locked, refundedCents);
-  else await giveUpRefund(tx, table, row, refundedCents);
-  return true;
-}
-
-async function disputed(
-  tx: Transaction,
-  dispute: Dispute,
-  word: 'open' | 'won' | 'lost',
-  caseState: CaseState,
-): Promise<void> {
-  const { paymentId, amountCents, kind, subject } = dispute;
-  const locked = await lockPaid(tx, paymentId);
-  const isClosed = knex('payment_cases').select('id').where({ kind, subject, state: 'closed' });
-  const isLate = word === 'open' && (await select(tx, isClosed)).length > 0;
-  await noteCase(tx, dispute, caseState);
-  if (locked === null || isLate) return;
-  const { order: row, table } = locked;
-  const state = shownState(row);
-  const isPaid = state === 'paid' || (state === 'refunded' && leftOf(row) > 0);
-  if (word === 'open') return isPaid ? moveMoney(tx, table, [row], 'disputed') : undefined;
-  if (word === 'won') {
-    const to = refundedOf(row) > 0 ? 'refunded' : 'paid';
-    if (state !== 'disputed') return;
-    await moveMoney(tx, table, [row], 'dispute_won', { to });
-    return disputeAgain(tx, table, row, to, refundedOf(row));
-  }
-  if (!isPaid && state !== 'disputed' && state !== 'refunding') return;
-  const key = lostKey(subject);
-  if ((await refundsOf(tx, row.id)).some((known) => known.key === key)) return;
-  const lostCents = Math.min(leftOf(row), amountCents);
-  const refundedCents = refundedOf(row) + lostCents;
-  await insertDone(tx, { order: row, paymentId, amountCents: lostCents, reason: 'the dispute was lost', key });
-  if (state === 'refunding') return setRefunded(tx, locked, refundedCents);
-  await moveMoney(tx, table, [row], 'refunded', { refundedCents });
 }
 
 /** Prefix of the key of the row that records a lost dispute. */
