@@ -1,4 +1,4 @@
-import type { AuditEntry, AuditFilter, AuditLog, AuditPage, StoredAuditEntry } from '../core/ports/audit-log.js';
+import type { AuditEntry, AuditLog } from '../core/ports/audit-log.js';
 import { bigint, execute, knex, readJson, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
 import { withoutUndefined } from '../core/without-undefined.js';

@@ -1,13 +1,11 @@
 import {
   JOB_STATES,
   type Added,
-  type Claim,
   type CompensationRepository,
   type CompensationJob,
   type JobEnd,
   type JobState,
   type NewCompensationJob,
-  type Retried,
 } from '../core/ports/compensation-repository.js';
 import { requestName } from '../core/purchase.js';
 import { insertAudit } from './audit-log.js';

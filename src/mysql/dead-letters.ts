@@ -1,4 +1,4 @@
-import type { DeadLetter, DeadLetterParking, TracedDeadLetter, TracedDeadLetters } from '../core/ports/dead-letters.js';
+import type { DeadLetterParking, TracedDeadLetter, TracedDeadLetters } from '../core/ports/dead-letters.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 import { MysqlError } from './errors.js';
 import { execute, knex, select } from './knex.js';

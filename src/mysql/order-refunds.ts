@@ -3,16 +3,12 @@ import { assert } from '../core/errors.js';
 import { isOrderId } from '../core/ids.js';
 import { isUnpaid, mayMove, stateOf, type OrderState } from '../core/order.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { CaseState } from '../core/ports/payment-cases.js';
 import type {
-  Dispute,
-  LeasedOrderRefund,
   OrderRefund,
   OrderRefunds,
   RefundAgain,
   RefundedElsewhere,
   RefundOrdered,
-  RefundTakenOn,
   RefundWish,
 } from '../core/ports/order-refunds.js';
 import { insertAudit } from './audit-log.js';

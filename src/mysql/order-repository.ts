@@ -1,7 +1,7 @@
 import { stateOf, type Order, type OrderState, type ShownOrder } from '../core/order.js';
 import type { OrderNotification } from '../core/order-notifications.js';
 import { purchaseKey, type PurchaseName } from '../core/purchase.js';
-import type { ExpiredOrders, OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
+import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { OrderStates } from '../core/ports/order-transitions.js';
 import type { OrderNotificationRows } from '../core/ports/purchase-notifications.js';
 import { findInBoth, fromOrders, type OrderTable } from './both-tables.js';

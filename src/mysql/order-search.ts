@@ -1,7 +1,7 @@
 import { compareIds, isId, isOrderId, isSaleId } from '../core/ids.js';
 import { idBelow, lowestOrderIdAt, mintedAtMs, ORDER_ID_MAX } from '../core/order-id.js';
-import type { OrderDetails, OrderFilter, OrderPage, OrderSearch } from '../core/ports/order-search.js';
-import { NO_CURRENCY, storedAs, type Order, type OrderState, type ShownOrder } from '../core/order.js';
+import type { OrderFilter, OrderPage, OrderSearch } from '../core/ports/order-search.js';
+import { NO_CURRENCY, storedAs, type OrderState, type ShownOrder } from '../core/order.js';
 import { byOrderId, findInBoth, fromOrders, selectFromBoth, type OrderTable } from './both-tables.js';
 import { bigint, knex, select } from './knex.js';
 import type { MysqlPool } from './pool.js';

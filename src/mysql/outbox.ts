@@ -1,7 +1,6 @@
 import {
   OUTBOX_KINDS,
   type Outbox,
-  type OutboxBacklog,
   type OutboxKind,
   type OutboxPayloads,
   type OutboxRow,

@@ -1,15 +1,7 @@
 import type { Knex } from 'knex';
 import { idBelow, lowestOrderIdAt, MINT_BEHIND_MAX_MS } from '../core/order-id.js';
-import { purchaseKey, splitPurchaseKey, type PurchaseName } from '../core/purchase.js';
-import type { Sale } from '../core/sale.js';
-import type {
-  AgedOrder,
-  OrderCursor,
-  OrderPage,
-  ReconcileRepository,
-  StuckLimits,
-  StuckRow,
-} from '../core/ports/reconcile-repository.js';
+import { purchaseKey, splitPurchaseKey } from '../core/purchase.js';
+import type { AgedOrder, ReconcileRepository } from '../core/ports/reconcile-repository.js';
 import { OUTBOX_KINDS } from '../core/ports/outbox.js';
 import { findInBoth, fromOrders, type OrderTable } from './both-tables.js';
 import { ageOf, knex, msAgo, select } from './knex.js';

@@ -1,5 +1,5 @@
 import { isOrderId } from '../core/ids.js';
-import type { LeasedRefund, Refund, RefundRepository } from '../core/ports/refund-repository.js';
+import type { Refund, RefundRepository } from '../core/ports/refund-repository.js';
 import { execute, inMs, knex, PAUSE_MAX_MS, select, waitOver } from './knex.js';
 import type { MysqlPool, Statements } from './pool.js';
 import type { RefundRow } from './tables.js';

@@ -1,7 +1,6 @@
 import { batchIn, type Batch } from '../core/batch.js';
 import { mintedAtMs } from '../core/order-id.js';
-import type { Sale } from '../core/sale.js';
-import type { RepairRepository, Reshard } from '../core/ports/repair-stores.js';
+import type { RepairRepository } from '../core/ports/repair-stores.js';
 import { insertAudit } from './audit-log.js';
 import { bigint, execute, knex, select } from './knex.js';
 import type { MysqlPool } from './pool.js';

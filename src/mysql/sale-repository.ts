@@ -1,15 +1,6 @@
 import type { Knex } from 'knex';
 import { Bug } from '../core/errors.js';
-import {
-  isAsSeen,
-  SALE_STATES,
-  SALE_TRANSITIONS,
-  saleAction,
-  type NewSale,
-  type Sale,
-  type SaleState,
-  type SeenSale,
-} from '../core/sale.js';
+import { isAsSeen, SALE_STATES, SALE_TRANSITIONS, saleAction, type NewSale, type Sale } from '../core/sale.js';
 import {
   SYSTEM_ACTOR,
   type CalendarEntry,

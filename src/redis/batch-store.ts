@@ -10,7 +10,6 @@ import {
   type DueBatches,
   type Reacquired,
   type PendingBatch,
-  type PendingBuckets,
   type Release,
   type BatchStore,
   type Unparked,
