@@ -167,8 +167,7 @@ describe('guard: alerts and boards', () => {
     const [, table = ''] = read('docs/recovery.md').split('## Waiting states');
     const rows = [...table.matchAll(/^\| `\w+` \| .* \| (.*) \| .* \| `(\w+)` \|$/gm)];
     const deadlines = rows.map(([, deadline = '', watchedAs = '']) => ({ deadline, watchedAs }));
-    const watched = new Set(deadlines.map(({ watchedAs }) => watchedAs));
-    expect([...watched]).to.have.members([...WATCHED_STATES, 'reconcile']);
+    expect([...new Set(deadlines.map(({ watchedAs }) => watchedAs))]).to.have.members([...WATCHED_STATES, 'reconcile']);
     for (const [state, ms] of Object.entries(OVERDUE_MS)) {
       const text = state === 'units_in_transfer' ? 'some seconds' : durationText(ms);
       const { deadline } = deadlines.find(({ watchedAs }) => watchedAs === state) ?? {};
