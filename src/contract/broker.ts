@@ -8,6 +8,7 @@ const down = z
   .meta({ description: 'brokers that do not answer, whose data is missing' });
 const listOf = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item), more: z.boolean(), down });
 
+/** If `down` says why a broker does not answer, nothing else is known about it. The rates cover the last ten seconds. */
 const broker = z
   .object({
     name: text,
@@ -19,13 +20,16 @@ const broker = z
     diskUsed: z.number(),
   })
   .meta({ id: 'Broker' });
+/** A consumer group and one topic that it reads. `lag` counts messages that no consumer has received. */
 const group = z
   .object({ group: text, topic: text, lag: count, oldestMs: ms.nullable(), clients: count })
   .meta({ id: 'ConsumerGroup' });
+/** `type` is empty if the broker does not say. `lastStoredAtMs` is null if no message is kept. */
 const topic = z
   .object({ topic: text, type: text, queues: count, kept: count, lastStoredAtMs: count.nullable() })
   .meta({ id: 'Topic' });
 
+/** A half message without an answer. `topic` is its topic once it is committed, `key` the id of one of our batches. */
 const halfFields = {
   broker: text,
   topic: text,
@@ -37,6 +41,7 @@ const halfFields = {
   purchases: count.nullable(),
 };
 const half = z.object(halfFields).meta({ id: 'HalfMessage' });
+/** One that the broker has given up on. `resumedAtMs`: it was open again by then. `offsetId` is needed to put it back. */
 const discardedHalf = z
   .object({ ...halfFields, discardedAtMs: count, resumedAtMs: count.nullable(), offsetId: text })
   .meta({ id: 'DiscardedHalf' });

@@ -95,6 +95,7 @@ export const saleSeconds = z
   .object({ saleId, fromMs: count, toMs: count, seconds: z.array(saleSecond) })
   .meta({ id: 'SaleSeconds' });
 
+/** A field is null if the bucket is not loaded, or if its server does not answer (`error` says why). */
 const bucket = z
   .object({
     bucket: count,

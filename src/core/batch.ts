@@ -96,10 +96,8 @@ export function bucketsOfBatch(batch: Batch, now: { readonly epoch: number; read
   return [...new Set([batch.bucket, ...batch.purchases.flatMap(({ userId }) => homesEver(userId, now.buckets))])];
 }
 
-export type DecodedBatch = { readonly outcome: 'decoded'; readonly batch: Batch } | Undecodable;
-
 /** Reads a message body and checks everything in it. Returns a reason for a bad body; never throws. */
-export function decodeBatch(body: string): DecodedBatch {
+export function decodeBatch(body: string): { readonly outcome: 'decoded'; readonly batch: Batch } | Undecodable {
   const opened = openBody(body, BATCH_VERSION, WITH_METADATA_VERSION);
   if (opened.outcome !== 'opened') return opened;
   const { fields } = opened;

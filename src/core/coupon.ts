@@ -96,15 +96,11 @@ export const COUPON_REFUSALS: Readonly<Record<CouponRefusal, string>> = {
   other_key: 'This Idempotency-Key was used with another coupon, or without one. Use a new key.',
 };
 
-interface CouponOrder {
-  readonly orderId: string;
-  readonly userId: string;
-  readonly amountCents: number;
-  readonly currency: string;
-}
-
 /** Returns the discount that the coupon gives the order, or why the order cannot use the coupon. */
-export function offerOf(coupon: Coupon | null, order: CouponOrder): number | CouponRefusal {
+export function offerOf(
+  coupon: Coupon | null,
+  order: { readonly orderId: string; readonly userId: string; readonly amountCents: number; readonly currency: string },
+): number | CouponRefusal {
   if (coupon === null || coupon.userId !== order.userId) return 'not_found';
   // A coupon that this same order has redeemed counts as free: the order was paid after it was read.
   if (coupon.state !== 'free' && coupon.usedOrderId !== order.orderId) {

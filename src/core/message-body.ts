@@ -1,11 +1,9 @@
-type UndecodableReason = 'undecodable' | 'unknown_version';
-
 /** Maximum number of characters shown of a version that is a text. Our own versions are numbers. */
 const VERSION_SHOWN_MAX = 20;
 
 /** A body that cannot be read. `detail` is for people. */
 export interface Undecodable {
-  readonly outcome: UndecodableReason;
+  readonly outcome: 'undecodable' | 'unknown_version';
   readonly detail: string;
 }
 

@@ -9,10 +9,6 @@ const ORDER_NOTIFICATIONS_VERSION = 2;
 /** The current state of an order, for the buyer who waits for it. */
 export type OrderNotification = Pick<Order, 'userId' | 'requestId' | 'orderId' | 'state' | 'reason'>;
 
-export type DecodedOrderNotifications =
-  | { readonly outcome: 'decoded'; readonly notifications: readonly OrderNotification[] }
-  | Undecodable;
-
 /**
  * Encodes one message: `{"v":2,"orders":[[userId/requestId, orderId, state, reason], ...]}`. Nearly all orders are new,
  * so `pending_payment` and a missing reason are left out. `lua/mark-recorded-4.lua` reads this form and publishes it
@@ -37,7 +33,7 @@ export function encodeOrderNotifications(
 export function decodeOrderNotifications(
   body: string,
   isWanted: (key: string) => boolean = () => true,
-): DecodedOrderNotifications {
+): { readonly outcome: 'decoded'; readonly notifications: readonly OrderNotification[] } | Undecodable {
   const opened = openBody(body, ORDER_NOTIFICATIONS_VERSION);
   if (opened.outcome !== 'opened') return opened;
   const { orders } = opened.fields;

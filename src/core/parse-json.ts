@@ -1,10 +1,7 @@
 import { printParseErrorCode, visit, type JSONVisitor } from 'jsonc-parser';
 
-/** The value of a JSON text of whole characters, or a sentence that says where the text is wrong. */
-export type ParsedJson = { readonly value: unknown } | { readonly error: string };
-
 /** @param what the subject of the sentence, such as `The body` */
-export function parseJson(text: string, what: string): ParsedJson {
+export function parseJson(text: string, what: string): { readonly value: unknown } | { readonly error: string } {
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -168,13 +168,15 @@ export interface HeaderSpec {
 type CommonCode = (typeof ALWAYS)[number];
 type CodeOf<A extends Access> = (typeof ACCESS)[A]['codes'][number];
 
-interface OperatorRouteSpec<P, Q, B, S extends number, C extends ProblemCode, A extends Access, X> {
+interface RouteSpec<P, Q, B, S extends number, C extends ProblemCode, A extends Access, X> {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   /** Parameters as `{name}`, as in OpenAPI. */
   readonly path: string;
   readonly operationId: string;
   readonly summary: string;
   readonly access: A;
+  /** The label under which the answers are counted. Default: `admin`. */
+  readonly label?: HttpRoute;
   readonly params?: z.ZodType<P>;
   readonly query?: z.ZodType<Q>;
   readonly headers?: readonly HeaderSpec[];
@@ -184,7 +186,7 @@ interface OperatorRouteSpec<P, Q, B, S extends number, C extends ProblemCode, A 
    * Problems that only this route has. `defineRoute` adds the problems of its access, of its body, and those common to
    * all routes.
    */
-  readonly problems: readonly C[];
+  readonly problems?: readonly C[];
   /**
    * Replaces the check of parameters, query and media type where zod would cost too much. Returns null if the head is
    * valid.
@@ -198,20 +200,6 @@ interface OperatorRouteSpec<P, Q, B, S extends number, C extends ProblemCode, A 
     services: RouteServices & X,
   ) => Reply<NoInfer<S | C> | CodeOf<A>> | Promise<Reply<NoInfer<S | C> | CodeOf<A>>>;
 }
-interface RouteSpec<P, Q, B, S extends number, C extends ProblemCode, A extends Access, X> extends OperatorRouteSpec<
-  P,
-  Q,
-  B,
-  S,
-  C,
-  A,
-  X
-> {
-  /** The label under which the answers are counted. */
-  readonly label: HttpRoute;
-  /** The name of the endpoint in the admission rules. Null if the admission layers do not apply. */
-  readonly endpoint: Endpoint | null;
-}
 /** Null if the handler has written the answer itself. */
 type Reply<K extends number | ProblemCode> = Answer<K | CommonCode> | null;
 
@@ -222,6 +210,9 @@ type AnySpec = RouteSpec<unknown, unknown, unknown, number, ProblemCode, Access,
  * unknown, and only the pipeline can call the handler
  */
 export interface Route<X = never> extends Omit<AnySpec, keyof Loose> {
+  readonly label: HttpRoute;
+  /** The name of the endpoint in the admission rules. Null if the admission layers do not apply. */
+  readonly endpoint: Endpoint | null;
   readonly asks: AccessRow;
   /** Every problem that the route may return. */
   readonly codes: readonly ProblemCode[];
@@ -229,20 +220,33 @@ export interface Route<X = never> extends Omit<AnySpec, keyof Loose> {
   readonly early: ((call: Call, services: RouteServices) => Answer | null) | null;
   readonly handle: (call: Call, services: RouteServices & X) => Answer | null | Promise<Answer | null>;
 }
-type Loose = Pick<AnySpec, 'checkHead' | 'early' | 'handle'>;
+type Loose = Pick<AnySpec, 'label' | 'checkHead' | 'early' | 'handle'>;
+
+/** The names of endpoints in the admission rules. The admission layers do not apply to the other labels. */
+const ENDPOINT_OF: Readonly<Partial<Record<HttpRoute, Endpoint>>> = {
+  purchase: 'purchase',
+  purchase_status: 'status',
+  purchase_events: 'status',
+  purchase_token: 'status',
+  queue: 'status',
+  sale: 'sale',
+  order: 'order',
+};
 
 const ALWAYS = ['bad_request', 'internal', 'unavailable'] as const;
 const OF_A_BODY = ['payload_too_large', 'unsupported_media_type'] as const;
 
 /** Defines a route: its input, its answers, and a handler that can return no other answer. */
-export function defineRoute<P, Q, B, S extends number, C extends ProblemCode, A extends Access, X = unknown>(
+export function defineRoute<P, Q, B, S extends number, A extends Access, C extends ProblemCode = never, X = unknown>(
   spec: RouteSpec<P, Q, B, S, C, A, X>,
 ): Route<X> {
   const asks: AccessRow = ACCESS[spec.access];
-  const codes: ProblemCode[] = [...asks.codes, ...(spec.body ? OF_A_BODY : []), ...spec.problems, ...ALWAYS];
-  const { params, query, body, checkHead, early, handle, ...rest } = spec;
+  const codes: ProblemCode[] = [...asks.codes, ...(spec.body ? OF_A_BODY : []), ...(spec.problems ?? []), ...ALWAYS];
+  const { label = 'admin', params, query, body, checkHead, early, handle, ...rest } = spec;
   return {
     ...rest,
+    label,
+    endpoint: ENDPOINT_OF[label] ?? null,
     ...(params ? { params } : {}),
     ...(query ? { query } : {}),
     ...(body ? { body } : {}),
@@ -255,9 +259,9 @@ export function defineRoute<P, Q, B, S extends number, C extends ProblemCode, A 
 }
 
 /** Defines a route for operators. The admission layers do not apply, and its answers are counted as `admin`. */
-export const operatorRoute = <P, Q, B, S extends number, C extends ProblemCode, A extends Role, X = unknown>(
-  spec: OperatorRouteSpec<P, Q, B, S, C, A, X>,
-): Route<X> => defineRoute<P, Q, B, S, C, A, X>({ ...spec, label: 'admin', endpoint: null });
+export const operatorRoute = <P, Q, B, S extends number, A extends Role, C extends ProblemCode = never, X = unknown>(
+  spec: RouteSpec<P, Q, B, S, C, A, X>,
+): Route<X> => defineRoute(spec);
 
 /** The routes that listeners serve, and the services of all of them. */
 export interface Api {

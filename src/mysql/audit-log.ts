@@ -1,4 +1,4 @@
-import type { AuditEntry, AuditFilter, AuditLog, AuditPage, StoredAuditEntry } from '../core/ports/audit-log.js';
+import type { AuditEntry, AuditLog } from '../core/ports/audit-log.js';
 import { bigint, execute, knex, readJson, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
 import { withoutUndefined } from '../core/without-undefined.js';
@@ -34,36 +34,36 @@ export async function insertAudit(tx: Transaction, ...entries: readonly AuditEnt
 export function createAuditLog(pool: MysqlPool): AuditLog {
   return {
     append: (entry) => pool.transaction((tx) => insertAudit(tx, entry)),
-    list: (filter, page) => list(pool, filter, page),
+    /** Lists the newest first. Turns a start time into the lowest id of that time, because each index ends in the id. */
+    async list(filter, { beforeId, max }) {
+      const { subject, actor, action, sinceMs } = filter;
+      let entries = knex('audit_log')
+        .select('id', 'actor', 'action', 'subject', 'before_json', 'after_json', 'created_at')
+        .where(
+          withoutUndefined({ subject: subject && storedName(subject), actor, action: action && storedName(action) }),
+        );
+      if (sinceMs !== undefined) {
+        const first = await firstSince(pool, sinceMs - OUT_OF_ORDER_MS);
+        if (first === null) return [];
+        entries = entries.where('created_at', '>=', new Date(sinceMs)).where('id', '>=', bigint(first));
+      }
+      if (beforeId !== undefined) entries = entries.where('id', '<', bigint(beforeId));
+      const rows = await select(pool, entries.orderBy('id', 'desc').limit(max));
+      return rows.map((row) => ({
+        auditId: row.id,
+        actor: row.actor,
+        action: shownName(row.action),
+        subject: shownName(row.subject),
+        before: readJson(row.before_json),
+        after: readJson(row.after_json),
+        atMs: row.created_at.getTime(),
+      }));
+    },
   };
 }
 
 /** Several processes write at once, so ids and times can be in a different order, at most this far apart. */
 const OUT_OF_ORDER_MS = 60_000;
-
-/** Lists the newest first. Turns a start time into the lowest id of that time, because each index ends in the id. */
-async function list(pool: MysqlPool, filter: AuditFilter, { beforeId, max }: AuditPage): Promise<StoredAuditEntry[]> {
-  const { subject, actor, action, sinceMs } = filter;
-  let entries = knex('audit_log')
-    .select('id', 'actor', 'action', 'subject', 'before_json', 'after_json', 'created_at')
-    .where(withoutUndefined({ subject: subject && storedName(subject), actor, action: action && storedName(action) }));
-  if (sinceMs !== undefined) {
-    const first = await firstSince(pool, sinceMs - OUT_OF_ORDER_MS);
-    if (first === null) return [];
-    entries = entries.where('created_at', '>=', new Date(sinceMs)).where('id', '>=', bigint(first));
-  }
-  if (beforeId !== undefined) entries = entries.where('id', '<', bigint(beforeId));
-  const rows = await select(pool, entries.orderBy('id', 'desc').limit(max));
-  return rows.map((row) => ({
-    auditId: row.id,
-    actor: row.actor,
-    action: shownName(row.action),
-    subject: shownName(row.subject),
-    before: readJson(row.before_json),
-    after: readJson(row.after_json),
-    atMs: row.created_at.getTime(),
-  }));
-}
 
 async function firstSince(pool: MysqlPool, sinceMs: number): Promise<string | null> {
   const since = knex('audit_log').select('id').where('created_at', '>=', new Date(sinceMs));

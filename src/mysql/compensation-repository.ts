@@ -1,13 +1,11 @@
 import {
   JOB_STATES,
   type Added,
-  type Claim,
   type CompensationRepository,
   type CompensationJob,
   type JobEnd,
   type JobState,
   type NewCompensationJob,
-  type Retried,
 } from '../core/ports/compensation-repository.js';
 import { requestName } from '../core/purchase.js';
 import { insertAudit } from './audit-log.js';
@@ -51,8 +49,38 @@ export function createCompensationRepository(pool: MysqlPool): CompensationRepos
     async byBatch(batchId): Promise<CompensationJob[]> {
       return (await select(pool, jobs().where({ batch_id: batchId }).orderBy('id'))).map(jobOf);
     },
-    counts: () => counts(pool),
-    claim: (claim) => pool.transaction((tx) => claimDue(tx, claim)),
+    async counts() {
+      const all: [JobState, number][] = [];
+      for (const state of JOB_STATES) {
+        const some = knex('compensation_jobs').select('id').where({ state }).limit(COUNTED_MAX).as('some');
+        const [row] = await select(pool, knex.from(some).count<{ n: string }[]>({ n: '*' }));
+        all.push([state, Number(row?.n ?? 0)]);
+      }
+      return Object.fromEntries(all) as Record<JobState, number>;
+    },
+    /** Claims due jobs. The lock lasts for two statements, the lease in `available_at` for the work. */
+    claim: ({ max, leaseMs, pauseMaxMs = PAUSE_MAX_MS, saleId }) =>
+      pool.transaction(async (tx) => {
+        const rows = await select(
+          tx,
+          jobs()
+            .where(withoutUndefined({ state: 'pending' as const, sale_id: saleId }))
+            .whereRaw(waitOver('available_at', Math.max(leaseMs, pauseMaxMs)))
+            .orderBy(['available_at', 'id'])
+            .limit(max)
+            .forUpdate()
+            .skipLocked(),
+        );
+        if (rows.length === 0) return [];
+        const ids = rows.map(({ id }) => id);
+        await execute(
+          tx,
+          knex('compensation_jobs')
+            .whereIn('id', ids)
+            .update({ available_at: inMs(leaseMs) }),
+        );
+        return rows.map(jobOf);
+      }),
     done: (jobId, actor, note) => end(pool, jobId, actor, 'compensated', note),
     failed: (jobId, actor, error) => end(pool, jobId, actor, 'failed_final', error),
     async postpone(jobId, delayMs, error, attempt): Promise<void> {
@@ -63,7 +91,23 @@ export function createCompensationRepository(pool: MysqlPool): CompensationRepos
       };
       await execute(pool, knex('compensation_jobs').where({ id: jobId, state: 'pending' }).update(changes));
     },
-    retry: (jobId, actor) => pool.transaction((tx) => retry(tx, jobId, actor)),
+    retry: (jobId, actor) =>
+      pool.transaction(async (tx) => {
+        const before = await lock(tx, jobId);
+        if (before === undefined) return 'not_found';
+        const { state, attempts } = before;
+        if (state === 'compensated') return 'compensated';
+        const changes = { state: 'pending' as const, attempts: 0, available_at: now() };
+        await execute(tx, knex('compensation_jobs').where({ id: jobId }).update(changes));
+        await insertAudit(tx, {
+          actor,
+          action: 'compensation.retried',
+          subject: auditSubject(jobId),
+          before: { state, attempts },
+          after: { state: 'pending', attempts: 0 },
+        });
+        return 'retried';
+      }),
     announce: (jobId, actor, action, before, after) =>
       pool.transaction((tx) => insertAudit(tx, { actor, action, subject: auditSubject(jobId), before, after })),
     async removeOld(keepMs, max): Promise<number> {
@@ -78,14 +122,8 @@ export function createCompensationRepository(pool: MysqlPool): CompensationRepos
 }
 
 /** Locks the row first, so that the second of two concurrent moves sees the result of the first. */
-async function lock(
-  tx: Transaction,
-  jobId: string,
-): Promise<Pick<CompensationJobRow, 'state' | 'attempts'> | undefined> {
-  const [row] = await select(
-    tx,
-    knex('compensation_jobs').select('state', 'attempts').where({ id: jobId }).forUpdate(),
-  );
+async function lock(tx: Transaction, jobId: string): Promise<CompensationJobRow | undefined> {
+  const [row] = await select(tx, jobs().where({ id: jobId }).forUpdate());
   return row;
 }
 
@@ -131,42 +169,6 @@ async function addOne(tx: Transaction, job: NewCompensationJob, actor: string): 
   return 'reopened';
 }
 
-async function counts(pool: MysqlPool): Promise<Record<JobState, number>> {
-  const all: [JobState, number][] = [];
-  for (const state of JOB_STATES) {
-    const some = knex('compensation_jobs').select('id').where({ state }).limit(COUNTED_MAX).as('some');
-    const [row] = await select(pool, knex.from(some).count<{ n: string }[]>({ n: '*' }));
-    all.push([state, Number(row?.n ?? 0)]);
-  }
-  return Object.fromEntries(all) as Record<JobState, number>;
-}
-
-/** Claims due jobs. The lock lasts for two statements, the lease in `available_at` for the work. */
-async function claimDue(
-  tx: Transaction,
-  { max, leaseMs, pauseMaxMs = PAUSE_MAX_MS, saleId }: Claim,
-): Promise<CompensationJob[]> {
-  const rows = await select(
-    tx,
-    jobs()
-      .where(withoutUndefined({ state: 'pending' as const, sale_id: saleId }))
-      .whereRaw(waitOver('available_at', Math.max(leaseMs, pauseMaxMs)))
-      .orderBy(['available_at', 'id'])
-      .limit(max)
-      .forUpdate()
-      .skipLocked(),
-  );
-  if (rows.length === 0) return [];
-  const ids = rows.map(({ id }) => id);
-  await execute(
-    tx,
-    knex('compensation_jobs')
-      .whereIn('id', ids)
-      .update({ available_at: inMs(leaseMs) }),
-  );
-  return rows.map(jobOf);
-}
-
 async function end(
   pool: MysqlPool,
   jobId: string,
@@ -194,23 +196,6 @@ async function end(
     });
     return 'done';
   });
-}
-
-async function retry(tx: Transaction, jobId: string, actor: string): Promise<Retried> {
-  const before = await lock(tx, jobId);
-  if (before === undefined) return 'not_found';
-  const { state, attempts } = before;
-  if (state === 'compensated') return 'compensated';
-  const changes = { state: 'pending' as const, attempts: 0, available_at: now() };
-  await execute(tx, knex('compensation_jobs').where({ id: jobId }).update(changes));
-  await insertAudit(tx, {
-    actor,
-    action: 'compensation.retried',
-    subject: auditSubject(jobId),
-    before: { state, attempts },
-    after: { state: 'pending', attempts: 0 },
-  });
-  return 'retried';
 }
 
 const jobOf = (row: CompensationJobRow): CompensationJob => ({

@@ -11,28 +11,9 @@ import type { CouponCodeRow, OrderRow } from './tables.js';
 // Each step runs in the transaction of the order that uses the coupon. A charge reserves the coupon, payment redeems
 // it, and any other end frees it.
 
-const COLUMNS = [
-  'code',
-  'order_id',
-  'sale_id',
-  'user_id',
-  'currency',
-  'value_cents',
-  'percent',
-  'min_cents',
-  'state',
-  'used_order',
-  'used_key',
-  'discount_cents',
-  'created_at',
-  'expires_at',
-  'redeemed_at',
-] as const satisfies (keyof CouponCodeRow)[];
+type FoundRow = CouponCodeRow & { readonly is_over: number | string };
 
-type FoundRow = Pick<CouponCodeRow, (typeof COLUMNS)[number]> & { readonly is_over: number | string };
-
-const found = () =>
-  knex('coupon_codes').select<FoundRow[]>(...COLUMNS, knex.raw('expires_at <= UTC_TIMESTAMP(3) AS is_over'));
+const found = () => knex('coupon_codes').select<FoundRow[]>('*', knex.raw('expires_at <= UTC_TIMESTAMP(3) AS is_over'));
 
 const couponOf = (row: FoundRow): Coupon => ({
   code: row.code,
@@ -191,13 +172,12 @@ export interface CouponCause {
   readonly reason: string;
 }
 
-type Ending = 'freed' | 'ended' | 'revoked';
 type EndedRow = Pick<CouponCodeRow, 'code' | 'state' | 'used_order'>;
 
 /** Writes one audit entry per coupon, in the transaction that changes them. */
 export async function auditCoupons(
   tx: Transaction,
-  ending: Ending,
+  ending: 'freed' | 'ended' | 'revoked',
   coupons: readonly EndedRow[],
   { actor, reason }: CouponCause,
 ): Promise<void> {

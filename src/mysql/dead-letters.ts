@@ -1,9 +1,9 @@
-import type { DeadLetter, DeadLetterParking, TracedDeadLetter, TracedDeadLetters } from '../core/ports/dead-letters.js';
+import type { DeadLetterParking, TracedDeadLetter, TracedDeadLetters } from '../core/ports/dead-letters.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 import { MysqlError } from './errors.js';
 import { execute, knex, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
-import type { DeadLetterRow } from './tables.js';
+import type { Columns, DeadLetterRow } from './tables.js';
 
 const NAME_MAX = 128;
 export const DETAIL_MAX = 1000;
@@ -11,33 +11,31 @@ export const DETAIL_MAX = 1000;
 const BODY_MAX = 4 * 1024 * 1024;
 
 export const createDeadLetterParking = (pool: MysqlPool): DeadLetterParking => ({
-  park: (deadLetter) => park(pool, deadLetter),
+  /** Cuts each text to the length of its column, because the broker would redeliver a dead letter that does not fit. */
+  async park(deadLetter) {
+    const row = {
+      message_id: cut(deadLetter.messageId),
+      consumer_group: cut(deadLetter.group),
+      origin_topic: cut(deadLetter.originTopic),
+      sale_id: deadLetter.saleId === null ? null : cut(deadLetter.saleId),
+      batch_id: deadLetter.batchId === null ? null : cut(deadLetter.batchId),
+      parked_batch: deadLetter.isBatch === true ? deadLetter.batchId : null,
+      body: cut(deadLetter.body, BODY_MAX),
+      reason: deadLetter.reason,
+      detail: cut(deadLetter.detail, DETAIL_MAX),
+      attempts: deadLetter.attempts,
+    };
+    try {
+      await execute(pool, knex('dead_letters').insert(row));
+      return 'parked';
+    } catch (error) {
+      if (error instanceof MysqlError && error.kind === 'duplicate') return 'already_parked';
+      throw error;
+    }
+  },
 });
 
 const cut = (text: string, max = NAME_MAX): string => text.slice(0, max);
-
-/** Cuts each text to the length of its column, because the broker would redeliver a dead letter that does not fit. */
-async function park(pool: MysqlPool, deadLetter: DeadLetter): Promise<'parked' | 'already_parked'> {
-  const row = {
-    message_id: cut(deadLetter.messageId),
-    consumer_group: cut(deadLetter.group),
-    origin_topic: cut(deadLetter.originTopic),
-    sale_id: deadLetter.saleId === null ? null : cut(deadLetter.saleId),
-    batch_id: deadLetter.batchId === null ? null : cut(deadLetter.batchId),
-    parked_batch: deadLetter.isBatch === true ? deadLetter.batchId : null,
-    body: cut(deadLetter.body, BODY_MAX),
-    reason: deadLetter.reason,
-    detail: cut(deadLetter.detail, DETAIL_MAX),
-    attempts: deadLetter.attempts,
-  };
-  try {
-    await execute(pool, knex('dead_letters').insert(row));
-    return 'parked';
-  } catch (error) {
-    if (error instanceof MysqlError && error.kind === 'duplicate') return 'already_parked';
-    throw error;
-  }
-}
 
 /** Matches a batch id, or a request id in a parked batch. Two subqueries, because an OR would use neither index. */
 const NAMED_BY_KEY = `id IN (SELECT id FROM (SELECT id FROM dead_letters WHERE batch_id = ?
@@ -84,7 +82,7 @@ export const createTracedDeadLetters = (pool: MysqlPool): TracedDeadLetters => (
   },
 });
 
-export const tracedOf = (row: Pick<DeadLetterRow, (typeof TRACED_COLUMNS)[number]>): TracedDeadLetter => ({
+export const tracedOf = (row: Columns<DeadLetterRow, typeof TRACED_COLUMNS>): TracedDeadLetter => ({
   deadLetterId: row.id,
   group: row.consumer_group,
   reason: row.reason,

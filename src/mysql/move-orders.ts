@@ -16,7 +16,7 @@ import type { OrderTable } from './both-tables.js';
 import { freeReserved, redeemReserved } from './coupon-codes.js';
 import { execute, knex, now, select } from './knex.js';
 import type { Transaction } from './pool.js';
-import type { OfSale, OrderRow, OutboxTableRow } from './tables.js';
+import type { Columns, OfSale, OrderRow, OutboxTableRow } from './tables.js';
 
 export const LOCKED_COLUMNS = [
   'id',
@@ -38,7 +38,7 @@ export function lockable(table: OrderTable, index?: 'PRIMARY' | 'expiry') {
     .select<LockedOrder[]>(...LOCKED_COLUMNS.map((column) => `${table}.${column}`), 'n.metadata')
     .forUpdate();
 }
-export type LockedOrder = Pick<OrderRow, (typeof LOCKED_COLUMNS)[number]> & { readonly metadata: string | null };
+export type LockedOrder = Columns<OrderRow, typeof LOCKED_COLUMNS> & { readonly metadata: string | null };
 
 export interface LockedRow {
   readonly order: LockedOrder;

@@ -41,28 +41,8 @@ export async function paymentsOf(tx: Statements, orderIds: readonly string[]): P
   return new Map(rows.map((row) => [row.order_id, row.payment_id]));
 }
 
-export const COLUMNS = [
-  'id',
-  'order_id',
-  'payment_id',
-  'key',
-  'amount_cents',
-  'restock',
-  'reason',
-  'actor',
-  'state',
-  'attempts',
-  'available_at',
-  'leased_until',
-  'last_error',
-  'created_at',
-  'updated_at',
-] as const satisfies (keyof OrderRefundRow)[];
-
 export async function refundsOf(on: Statements, orderId: string): Promise<OrderRefund[]> {
-  const ofOrder = knex('order_refunds')
-    .select(...COLUMNS)
-    .where({ order_id: orderId });
+  const ofOrder = knex('order_refunds').select('*').where({ order_id: orderId });
   const rows = await select(on, ofOrder.orderBy('id'));
   const byKey = new Map(rows.map(({ key, id }) => [key, id]));
   return rows.map((row) => refundOf(row, byKey.get(keyAfter(row.id))));

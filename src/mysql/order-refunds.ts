@@ -3,16 +3,12 @@ import { assert } from '../core/errors.js';
 import { isOrderId } from '../core/ids.js';
 import { isUnpaid, mayMove, stateOf, type OrderState } from '../core/order.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { CaseState } from '../core/ports/payment-cases.js';
 import type {
-  Dispute,
-  LeasedOrderRefund,
   OrderRefund,
   OrderRefunds,
   RefundAgain,
   RefundedElsewhere,
   RefundOrdered,
-  RefundTakenOn,
   RefundWish,
 } from '../core/ports/order-refunds.js';
 import { insertAudit } from './audit-log.js';
@@ -26,7 +22,7 @@ import { noteCase } from './payment-cases.js';
 import { ASKED } from './refund-repository.js';
 import { retryConflicts } from './retry-conflicts.js';
 import type { OrderRefundRow } from './tables.js';
-import { COLUMNS, keyAfter, newRefund, paymentsOf, refundOf, refundsOf } from './order-refund-rows.js';
+import { keyAfter, newRefund, paymentsOf, refundOf, refundsOf } from './order-refund-rows.js';
 import { voidNext } from './void-orders.js';
 
 const ERROR_MAX = 1000;
@@ -63,7 +59,42 @@ export function createOrderRefunds(pool: MysqlPool, { clock }: { readonly clock:
 
     voidNext: (saleId, after, wish, actor) => voidNext(pool, transaction, saleId, after, wish, actor),
 
-    lease: (max, leaseMs) => lease(pool, max, leaseMs),
+    /** The locks last only for these statements, so no money moves while a row is locked. */
+    lease(max, leaseMs) {
+      return pool.transaction(async (tx) => {
+        const due = knex('order_refunds')
+          .select('id', 'order_id', 'payment_id', 'amount_cents', 'attempts')
+          .where({ state: 'due' })
+          .whereRaw(waitOver('available_at', Math.max(leaseMs, PAUSE_MAX_MS)));
+        const rows = await select(tx, due.orderBy('available_at').limit(max).forUpdate().skipLocked());
+        if (rows.length === 0) return [];
+        const until = inMs(leaseMs);
+        const changes = {
+          attempts: knex.raw('attempts + 1'),
+          available_at: until,
+          leased_until: until,
+          last_error: ASKED,
+        };
+        const ids = rows.map(({ id }) => id);
+        await execute(tx, knex('order_refunds').whereIn('id', ids.map(bigint)).update(changes));
+        const sales = await salesOf(
+          tx,
+          rows.map((row) => row.order_id),
+        );
+        const currencies = await currenciesOfSales(
+          tx,
+          [...sales.values()].map((sale_id) => ({ sale_id })),
+        );
+        return rows.map((row) => ({
+          refundId: row.id,
+          orderId: row.order_id,
+          paymentId: row.payment_id,
+          amountCents: Number(row.amount_cents),
+          currency: currencies.get(sales.get(row.order_id) ?? '') ?? '',
+          attempts: row.attempts + 1,
+        }));
+      });
+    },
 
     settle: (refundId) =>
       transaction(async (tx) => {
@@ -96,7 +127,13 @@ export function createOrderRefunds(pool: MysqlPool, { clock }: { readonly clock:
 
     again: (refundId, reason, actor) => transaction((tx) => again(tx, refundId, reason, actor)),
 
-    takeOnRefund: (refundId, reason, actor) => transaction((tx) => takeOnRefund(tx, refundId, reason, actor)),
+    /** Claims a due refund, or orders a failed refund again and claims the new one before a keeper sees it. */
+    takeOnRefund: (refundId, reason, actor) =>
+      transaction(async (tx) => {
+        const ordered = await again(tx, refundId, reason, actor);
+        if (ordered.outcome === 'refunding') return takeOnDue(tx, ordered.refund.refundId, { reason }, actor);
+        return ordered.outcome === 'refunded' ? { outcome: 'already_refunded' } : ordered;
+      }),
 
     refundedElsewhere: (found) =>
       transaction(async (tx) => {
@@ -105,9 +142,57 @@ export function createOrderRefunds(pool: MysqlPool, { clock }: { readonly clock:
         return recorded;
       }),
 
-    cameBack: (paymentId, refundId, detail) => transaction((tx) => cameBack(tx, paymentId, refundId, detail)),
+    cameBack: (paymentId, refundId, detail) =>
+      transaction(async (tx) => {
+        if (!/^[0-9]{1,20}$/.test(refundId)) return false;
+        const locked = await lockPaid(tx, paymentId);
+        if (locked === null) return false;
+        const { order: row, table } = locked;
+        const ofPayment = knex('order_refunds')
+          .select('*')
+          .where({ id: bigint(refundId), payment_id: paymentId });
+        const [refund] = await select(tx, ofPayment.forUpdate());
+        if (refund === undefined || refund.state === 'failed') return false;
+        if (refund.state === 'due') {
+          await fail(tx, { ...locked, refund }, detail);
+          return true;
+        }
+        await execute(tx, endOf(refund, 'failed', detail.slice(0, ERROR_MAX)));
+        const { refundedCents } = await refundedIn(tx, row);
+        const state = shownState(row);
+        // Another refund is due, or other buyers may have the units, so only the sum changes.
+        if (state !== 'refunded') await setRefunded(tx, locked, refundedCents);
+        else await giveUpRefund(tx, table, row, refundedCents);
+        return true;
+      }),
 
-    disputed: (dispute, word, state) => transaction((tx) => disputed(tx, dispute, word, state)),
+    disputed: (dispute, word, caseState) =>
+      transaction(async (tx) => {
+        const { paymentId, amountCents, kind, subject } = dispute;
+        const locked = await lockPaid(tx, paymentId);
+        const isClosed = knex('payment_cases').select('id').where({ kind, subject, state: 'closed' });
+        const isLate = word === 'open' && (await select(tx, isClosed)).length > 0;
+        await noteCase(tx, dispute, caseState);
+        if (locked === null || isLate) return;
+        const { order: row, table } = locked;
+        const state = shownState(row);
+        const isPaid = state === 'paid' || (state === 'refunded' && leftOf(row) > 0);
+        if (word === 'open') return isPaid ? moveMoney(tx, table, [row], 'disputed') : undefined;
+        if (word === 'won') {
+          const to = refundedOf(row) > 0 ? 'refunded' : 'paid';
+          if (state !== 'disputed') return;
+          await moveMoney(tx, table, [row], 'dispute_won', { to });
+          return disputeAgain(tx, table, row, to, refundedOf(row));
+        }
+        if (!isPaid && state !== 'disputed' && state !== 'refunding') return;
+        const key = lostKey(subject);
+        if ((await refundsOf(tx, row.id)).some((known) => known.key === key)) return;
+        const lostCents = Math.min(leftOf(row), amountCents);
+        const refundedCents = refundedOf(row) + lostCents;
+        await insertDone(tx, { order: row, paymentId, amountCents: lostCents, reason: 'the dispute was lost', key });
+        if (state === 'refunding') return setRefunded(tx, locked, refundedCents);
+        await moveMoney(tx, table, [row], 'refunded', { refundedCents });
+      }),
   };
 }
 
@@ -183,22 +268,13 @@ async function again(tx: Transaction, refundId: string, reason: string, actor: s
   return { outcome: answer.outcome, refund: answer.refund };
 }
 
-/** Claims a due refund, or orders a failed refund again and claims the new one before a keeper sees it. */
-async function takeOnRefund(tx: Transaction, refundId: string, reason: string, actor: string): Promise<RefundTakenOn> {
-  const ordered = await again(tx, refundId, reason, actor);
-  if (ordered.outcome === 'refunding') return takeOnDue(tx, ordered.refund.refundId, { reason }, actor);
-  return ordered.outcome === 'refunded' ? { outcome: 'already_refunded' } : ordered;
-}
-
-type ClaimedRefund = Awaited<ReturnType<OrderRefunds['takeOn']>>;
-
 /** Marks a due refund as paid by a person, unless a keeper is asking the provider for it at this moment. */
 async function takeOnDue(
   tx: Transaction,
   refundId: string,
   why: { readonly reason?: string },
   actor: string,
-): Promise<ClaimedRefund> {
+): Promise<Awaited<ReturnType<OrderRefunds['takeOn']>>> {
   const due = await lockDue(tx, refundId);
   if (due === null) return { outcome: 'not_found' };
   const refund = refundOf(due.refund);
@@ -234,9 +310,7 @@ interface DueRefund extends LockedRow {
 
 /** Locks a due refund and its order, the order first. */
 async function lockDue(tx: Transaction, refundId: string): Promise<DueRefund | null> {
-  const byId = knex('order_refunds')
-    .select(...COLUMNS)
-    .where({ id: refundId });
+  const byId = knex('order_refunds').select('*').where({ id: refundId });
   const [found] = await select(tx, byId.clone());
   if (found === undefined) return null;
   const locked = await lockOrder(tx, found.order_id);
@@ -320,38 +394,6 @@ async function setRefunded(tx: Transaction, { order: row, table }: LockedRow, re
   await execute(tx, fromOrders(table).where({ id: row.id }).update(sum));
 }
 
-/** The locks last only for these statements, so no money moves while a row is locked. */
-function lease(pool: MysqlPool, max: number, leaseMs: number): Promise<LeasedOrderRefund[]> {
-  return pool.transaction(async (tx) => {
-    const due = knex('order_refunds')
-      .select('id', 'order_id', 'payment_id', 'amount_cents', 'attempts')
-      .where({ state: 'due' })
-      .whereRaw(waitOver('available_at', Math.max(leaseMs, PAUSE_MAX_MS)));
-    const rows = await select(tx, due.orderBy('available_at').limit(max).forUpdate().skipLocked());
-    if (rows.length === 0) return [];
-    const until = inMs(leaseMs);
-    const changes = { attempts: knex.raw('attempts + 1'), available_at: until, leased_until: until, last_error: ASKED };
-    const ids = rows.map(({ id }) => id);
-    await execute(tx, knex('order_refunds').whereIn('id', ids.map(bigint)).update(changes));
-    const sales = await salesOf(
-      tx,
-      rows.map((row) => row.order_id),
-    );
-    const currencies = await currenciesOfSales(
-      tx,
-      [...sales.values()].map((sale_id) => ({ sale_id })),
-    );
-    return rows.map((row) => ({
-      refundId: row.id,
-      orderId: row.order_id,
-      paymentId: row.payment_id,
-      amountCents: Number(row.amount_cents),
-      currency: currencies.get(sales.get(row.order_id) ?? '') ?? '',
-      attempts: row.attempts + 1,
-    }));
-  });
-}
-
 async function salesOf(tx: Statements, orderIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const find = (table: OrderTable, ids: readonly string[]) =>
     select(tx, fromOrders(table).select('id', 'sale_id').whereIn('id', ids.map(bigint)));
@@ -426,61 +468,6 @@ async function insertDone(
 ): Promise<void> {
   const row = newRefund({ ...done, restock: false, actor: 'provider' });
   await execute(tx, knex('order_refunds').insert({ ...row, state: 'refunded' }));
-}
-
-async function cameBack(tx: Transaction, paymentId: string, refundId: string, detail: string): Promise<boolean> {
-  if (!/^[0-9]{1,20}$/.test(refundId)) return false;
-  const locked = await lockPaid(tx, paymentId);
-  if (locked === null) return false;
-  const { order: row, table } = locked;
-  const ofPayment = knex('order_refunds')
-    .select(...COLUMNS)
-    .where({ id: bigint(refundId), payment_id: paymentId });
-  const [refund] = await select(tx, ofPayment.forUpdate());
-  if (refund === undefined || refund.state === 'failed') return false;
-  if (refund.state === 'due') {
-    await fail(tx, { ...locked, refund }, detail);
-    return true;
-  }
-  await execute(tx, endOf(refund, 'failed', detail.slice(0, ERROR_MAX)));
-  const { refundedCents } = await refundedIn(tx, row);
-  const state = shownState(row);
-  // Another refund is due, or other buyers may have the units, so only the sum changes.
-  if (state !== 'refunded') await setRefunded(tx, locked, refundedCents);
-  else await giveUpRefund(tx, table, row, refundedCents);
-  return true;
-}
-
-async function disputed(
-  tx: Transaction,
-  dispute: Dispute,
-  word: 'open' | 'won' | 'lost',
-  caseState: CaseState,
-): Promise<void> {
-  const { paymentId, amountCents, kind, subject } = dispute;
-  const locked = await lockPaid(tx, paymentId);
-  const isClosed = knex('payment_cases').select('id').where({ kind, subject, state: 'closed' });
-  const isLate = word === 'open' && (await select(tx, isClosed)).length > 0;
-  await noteCase(tx, dispute, caseState);
-  if (locked === null || isLate) return;
-  const { order: row, table } = locked;
-  const state = shownState(row);
-  const isPaid = state === 'paid' || (state === 'refunded' && leftOf(row) > 0);
-  if (word === 'open') return isPaid ? moveMoney(tx, table, [row], 'disputed') : undefined;
-  if (word === 'won') {
-    const to = refundedOf(row) > 0 ? 'refunded' : 'paid';
-    if (state !== 'disputed') return;
-    await moveMoney(tx, table, [row], 'dispute_won', { to });
-    return disputeAgain(tx, table, row, to, refundedOf(row));
-  }
-  if (!isPaid && state !== 'disputed' && state !== 'refunding') return;
-  const key = lostKey(subject);
-  if ((await refundsOf(tx, row.id)).some((known) => known.key === key)) return;
-  const lostCents = Math.min(leftOf(row), amountCents);
-  const refundedCents = refundedOf(row) + lostCents;
-  await insertDone(tx, { order: row, paymentId, amountCents: lostCents, reason: 'the dispute was lost', key });
-  if (state === 'refunding') return setRefunded(tx, locked, refundedCents);
-  await moveMoney(tx, table, [row], 'refunded', { refundedCents });
 }
 
 /** Prefix of the key of the row that records a lost dispute. */

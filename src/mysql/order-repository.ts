@@ -1,24 +1,65 @@
 import { stateOf, type Order, type OrderState, type ShownOrder } from '../core/order.js';
 import type { OrderNotification } from '../core/order-notifications.js';
 import { purchaseKey, type PurchaseName } from '../core/purchase.js';
-import type { ExpiredOrders, OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
+import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { OrderStates } from '../core/ports/order-transitions.js';
 import type { OrderNotificationRows } from '../core/ports/purchase-notifications.js';
 import { findInBoth, fromOrders, type OrderTable } from './both-tables.js';
 import { knex, now, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { shownOrders } from './shown-orders.js';
-import { ORDER_COLUMNS, orderOf, type OrderRow, type SaleRow } from './tables.js';
+import { type Columns, ORDER_COLUMNS, orderOf, type OrderRow, type SaleRow } from './tables.js';
 import { writeOrders } from './write-orders.js';
 
 /** Each statement reads committed data. Worker and status look-ups are hot, so their SQL is written by hand. */
 export function createOrderRepository(pool: MysqlPool): OrderRepository {
   return {
-    termsOf: (saleIds) => termsOf(pool, saleIds),
+    async termsOf(saleIds) {
+      if (saleIds.length === 0) return new Map();
+      const rows = await pool.query<Columns<SaleRow, typeof TERMS>>(
+        `SELECT ${TERMS.join(', ')} FROM sales WHERE id IN (?)`,
+        [saleIds],
+      );
+      return new Map(
+        rows.map((row) => [
+          row.id,
+          {
+            saleId: row.id,
+            epoch: row.epoch,
+            priceCents: row.price_cents,
+            limitPerBuyer: row.limit_per_buyer,
+            paymentWindowMs: row.payment_window_ms,
+            retired: row.retirement !== 'none',
+          },
+        ]),
+      );
+    },
     write: (plan) => writeOrders(pool, plan),
-    findByPurchases: (saleId, purchases) => findByPurchases(pool, saleId, purchases),
-    writtenBatches: (batchIds) => writtenBatches(pool, batchIds),
-    liveBuyers: (saleId, userIds) => liveBuyers(pool, saleId, userIds),
+    /** Searches the archive only for the few orders that `orders` lacks. */
+    async findByPurchases(saleId, purchases) {
+      const found = await findIn(pool, 'orders', saleId, purchases);
+      if (found.length >= purchases.length) return found;
+      const keys = new Set(found.map(purchaseKey));
+      const missing = purchases.filter((purchase) => !keys.has(purchaseKey(purchase)));
+      return missing.length === 0 ? found : [...found, ...(await findIn(pool, 'orders_archive', saleId, missing))];
+    },
+    /** Reads one index entry per batch. Skips the archive, because a retired sale has no batch pending. */
+    async writtenBatches(batchIds) {
+      if (batchIds.length === 0) return new Set();
+      const one = '(SELECT batch_id FROM orders WHERE batch_id = ? LIMIT 1)';
+      const sql = batchIds.map(() => one).join(' UNION ALL ');
+      const rows = await pool.query<{ readonly batch_id: string }>(sql, [...batchIds]);
+      return new Set(rows.map((row) => row.batch_id));
+    },
+    /** Reads only `orders`, because a batch of an archived sale is outdated and cannot take a place. */
+    async liveBuyers(saleId, userIds) {
+      if (userIds.length === 0) return new Set();
+      const rows = await pool.query<{ readonly user_id: string }>(
+        'SELECT user_id FROM orders WHERE active_key = ? AND user_id IN (?)',
+        [saleId, userIds],
+      );
+      return new Set(rows.map((row) => row.user_id));
+    },
     async findOrder(orderId): Promise<ShownOrder | null> {
       const byId = (table: OrderTable) =>
         select(
@@ -39,46 +80,27 @@ export function createOrderRepository(pool: MysqlPool): OrderRepository {
       );
       return Number(rows[0]?.count ?? 0);
     },
-    expiredOf: (saleId, userIds) => expiredOf(pool, saleId, userIds),
+    /** Reads only `orders`, because an archived sale sells nothing. */
+    async expiredOf(saleId, userIds) {
+      if (userIds.length === 0) return new Map();
+      const rows = await pool.query<{ user_id: string; count: string; last_ago_us: string }>(
+        `SELECT user_id, COUNT(*) AS count, TIMESTAMPDIFF(MICROSECOND, MAX(expires_at), UTC_TIMESTAMP(3)) AS last_ago_us
+           FROM orders WHERE sale_id = ? AND user_id IN (?) AND state = 'expired' GROUP BY user_id`,
+        [saleId, userIds],
+      );
+      return new Map(
+        rows.map((row) => [row.user_id, { count: Number(row.count), lastAgoMs: Number(row.last_ago_us) / 1000 }]),
+      );
+    },
   };
 }
 
 const TERMS = ['id', 'epoch', 'price_cents', 'limit_per_buyer', 'payment_window_ms', 'retirement'] as const;
 
-async function termsOf(pool: MysqlPool, saleIds: readonly string[]): Promise<Map<string, SaleTerms>> {
-  if (saleIds.length === 0) return new Map();
-  const rows = await pool.query<Pick<SaleRow, (typeof TERMS)[number]>>(
-    `SELECT ${TERMS.join(', ')} FROM sales WHERE id IN (?)`,
-    [saleIds],
-  );
-  return new Map(
-    rows.map((row) => [
-      row.id,
-      {
-        saleId: row.id,
-        epoch: row.epoch,
-        priceCents: row.price_cents,
-        limitPerBuyer: row.limit_per_buyer,
-        paymentWindowMs: row.payment_window_ms,
-        retired: row.retirement !== 'none',
-      },
-    ]),
-  );
-}
-
 const SELECT_ORDERS = {
   orders: `SELECT ${ORDER_COLUMNS.join(', ')} FROM orders`,
   orders_archive: `SELECT ${ORDER_COLUMNS.join(', ')} FROM orders_archive`,
 } as const satisfies Record<OrderTable, string>;
-
-/** Searches the archive only for the few orders that `orders` lacks. */
-async function findByPurchases(pool: MysqlPool, saleId: string, purchases: readonly PurchaseName[]): Promise<Order[]> {
-  const found = await findIn(pool, 'orders', saleId, purchases);
-  if (found.length >= purchases.length) return found;
-  const keys = new Set(found.map(purchaseKey));
-  const missing = purchases.filter((purchase) => !keys.has(purchaseKey(purchase)));
-  return missing.length === 0 ? found : [...found, ...(await findIn(pool, 'orders_archive', saleId, missing))];
-}
 
 /** Searches by buyer and compares requests here, because not every version optimises a list of pairs. */
 async function findIn(
@@ -102,42 +124,6 @@ async function findIn(
         [...new Set(purchases.map(({ userId }) => userId))],
       ]);
   return rows.map(orderOf).filter((order) => wanted.has(purchaseKey(order)));
-}
-
-/** Reads one index entry per batch. Skips the archive, because a retired sale has no batch pending. */
-async function writtenBatches(pool: MysqlPool, batchIds: readonly string[]): Promise<Set<string>> {
-  if (batchIds.length === 0) return new Set();
-  const one = '(SELECT batch_id FROM orders WHERE batch_id = ? LIMIT 1)';
-  const sql = batchIds.map(() => one).join(' UNION ALL ');
-  const rows = await pool.query<{ readonly batch_id: string }>(sql, [...batchIds]);
-  return new Set(rows.map((row) => row.batch_id));
-}
-
-/** Reads only `orders`, because a batch of an archived sale is outdated and cannot take a place. */
-async function liveBuyers(pool: MysqlPool, saleId: string, userIds: readonly string[]): Promise<Set<string>> {
-  if (userIds.length === 0) return new Set();
-  const rows = await pool.query<{ readonly user_id: string }>(
-    'SELECT user_id FROM orders WHERE active_key = ? AND user_id IN (?)',
-    [saleId, userIds],
-  );
-  return new Set(rows.map((row) => row.user_id));
-}
-
-/** Reads only `orders`, because an archived sale sells nothing. */
-async function expiredOf(
-  pool: MysqlPool,
-  saleId: string,
-  userIds: readonly string[],
-): Promise<Map<string, ExpiredOrders>> {
-  if (userIds.length === 0) return new Map();
-  const rows = await pool.query<{ user_id: string; count: string; last_ago_us: string }>(
-    `SELECT user_id, COUNT(*) AS count, TIMESTAMPDIFF(MICROSECOND, MAX(expires_at), UTC_TIMESTAMP(3)) AS last_ago_us
-       FROM orders WHERE sale_id = ? AND user_id IN (?) AND state = 'expired' GROUP BY user_id`,
-    [saleId, userIds],
-  );
-  return new Map(
-    rows.map((row) => [row.user_id, { count: Number(row.count), lastAgoMs: Number(row.last_ago_us) / 1000 }]),
-  );
 }
 
 /** The states of orders in MySQL, by primary key. An order that is waiting for payment is never in the archive. */

@@ -1,7 +1,7 @@
 import { compareIds, isId, isOrderId, isSaleId } from '../core/ids.js';
 import { idBelow, lowestOrderIdAt, mintedAtMs, ORDER_ID_MAX } from '../core/order-id.js';
-import type { OrderDetails, OrderFilter, OrderPage, OrderSearch } from '../core/ports/order-search.js';
-import { NO_CURRENCY, storedAs, type Order, type OrderState, type ShownOrder } from '../core/order.js';
+import type { OrderFilter, OrderPage, OrderSearch } from '../core/ports/order-search.js';
+import { NO_CURRENCY, storedAs, type OrderState, type ShownOrder } from '../core/order.js';
 import { byOrderId, findInBoth, fromOrders, selectFromBoth, type OrderTable } from './both-tables.js';
 import { bigint, knex, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
@@ -23,17 +23,35 @@ export function createOrderSearch(pool: MysqlPool, readMax: number = READ_MAX): 
       if (saleId !== undefined) return pageOfSale(pool, { ...filter, saleId }, after, max, readMax);
       return pageById(pool, filter, after, max, readMax);
     },
-    currenciesOf: (orderIds) => currenciesOf(pool, orderIds),
-    detailsOf: (orders) => detailsOf(pool, orders),
+    async currenciesOf(orderIds) {
+      const find = (table: OrderTable, ids: readonly string[]) =>
+        select(pool, fromOrders(table).select('id', 'sale_id').whereIn('id', ids.map(bigint)));
+      const rows = await findInBoth([...new Set(orderIds)].filter(isOrderId), find, ({ id }) => id);
+      const currencies = await currenciesOfSales(pool, rows);
+      return new Map(rows.map(({ id, sale_id: saleId }) => [id, currencies.get(saleId) ?? NO_CURRENCY]));
+    },
+    async detailsOf(orders) {
+      if (orders.length === 0) return new Map();
+      const saleIds = [...new Set(orders.map(({ saleId }) => saleId))];
+      const sales = await select(
+        pool,
+        knex('sales').select('id', 'sku', 'title', 'price_cents').whereIn('id', saleIds),
+      );
+      const bySale = new Map(sales.map((sale) => [sale.id, sale]));
+      const paid = orders.map(({ orderId, paidAtMs }) => ({
+        id: orderId,
+        paid_at: paidAtMs === null ? null : new Date(paidAtMs),
+      }));
+      const paying = await payingPayments(pool, paid);
+      return new Map(
+        orders.map(({ orderId, saleId }) => {
+          const { sku = '', title = '', price_cents: unitPriceCents } = bySale.get(saleId) ?? {};
+          const details = { sku, title, paymentId: paying.get(orderId) ?? null };
+          return [orderId, unitPriceCents === undefined ? details : { ...details, unitPriceCents }];
+        }),
+      );
+    },
   };
-}
-
-async function currenciesOf(pool: MysqlPool, orderIds: readonly string[]): Promise<Map<string, string>> {
-  const find = (table: OrderTable, ids: readonly string[]) =>
-    select(pool, fromOrders(table).select('id', 'sale_id').whereIn('id', ids.map(bigint)));
-  const rows = await findInBoth([...new Set(orderIds)].filter(isOrderId), find, ({ id }) => id);
-  const currencies = await currenciesOfSales(pool, rows);
-  return new Map(rows.map(({ id, sale_id: saleId }) => [id, currencies.get(saleId) ?? NO_CURRENCY]));
 }
 
 function columnsOf(state: OrderState | undefined): Partial<Pick<OrderRow, 'state' | 'after_paid'>> {
@@ -198,25 +216,6 @@ async function paidBy(pool: MysqlPool, payments: readonly PaymentPlace[], filter
     return isMeant ? [row] : [];
   });
   return shownOrders(pool, wanted);
-}
-
-async function detailsOf(pool: MysqlPool, orders: readonly Order[]): Promise<Map<string, OrderDetails>> {
-  if (orders.length === 0) return new Map();
-  const saleIds = [...new Set(orders.map(({ saleId }) => saleId))];
-  const sales = await select(pool, knex('sales').select('id', 'sku', 'title', 'price_cents').whereIn('id', saleIds));
-  const bySale = new Map(sales.map((sale) => [sale.id, sale]));
-  const paid = orders.map(({ orderId, paidAtMs }) => ({
-    id: orderId,
-    paid_at: paidAtMs === null ? null : new Date(paidAtMs),
-  }));
-  const paying = await payingPayments(pool, paid);
-  return new Map(
-    orders.map(({ orderId, saleId }) => {
-      const { sku = '', title = '', price_cents: unitPriceCents } = bySale.get(saleId) ?? {};
-      const details = { sku, title, paymentId: paying.get(orderId) ?? null };
-      return [orderId, unitPriceCents === undefined ? details : { ...details, unitPriceCents }];
-    }),
-  );
 }
 
 /** Finds the last payment before each order was paid, because recording locks the order. Others are owed back. */

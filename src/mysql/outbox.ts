@@ -1,7 +1,6 @@
 import {
   OUTBOX_KINDS,
   type Outbox,
-  type OutboxBacklog,
   type OutboxKind,
   type OutboxPayloads,
   type OutboxRow,
@@ -36,7 +35,31 @@ export function createOutbox(pool: MysqlPool): Outbox {
       const undone = knex('outbox').whereIn('id', outboxIds).whereNull('done_at');
       await execute(pool, undone.update({ available_at: inMs(delayMs), attempts: knex.raw('attempts - 1') }));
     },
-    backlog: () => backlog(pool),
+    /** Needs only the index `due_at` and one row per kind. */
+    async backlog() {
+      const counted = knex('outbox')
+        .select<{ kind: OutboxKind; undone: string; first: string }[]>(
+          'kind',
+          knex.raw('COUNT(*) AS undone, MIN(id) AS first'),
+        )
+        .whereIn('kind', OUTBOX_KINDS)
+        .whereNull('done_at')
+        .groupBy('kind');
+      const counts = await select(pool, counted);
+      const ages = new Map<string, number>();
+      if (counts.length > 0) {
+        const firstIds = counts.map(({ first }) => first);
+        const firsts = knex('outbox')
+          .whereIn('id', firstIds)
+          .select<{ id: string; age_us: string }[]>('id', ageOf('created_at'));
+        for (const { id, age_us } of await select(pool, firsts)) ages.set(id, Number(age_us) / 1000);
+      }
+      return OUTBOX_KINDS.map((kind) => {
+        const count = counts.find((one) => one.kind === kind);
+        if (count === undefined) return { kind, undone: 0, oldestMs: 0 };
+        return { kind, undone: Number(count.undone), oldestMs: ages.get(count.first) ?? 0 };
+      });
+    },
     async removeDone(olderThanMs, max): Promise<number> {
       let removed = 0;
       for (const kind of OUTBOX_KINDS) {
@@ -96,29 +119,3 @@ function isPayload(kind: OutboxKind, value: unknown): boolean {
 
 const isOfSale = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && 'saleId' in value && typeof value.saleId === 'string';
-
-/** Needs only the index `due_at` and one row per kind. */
-async function backlog(pool: MysqlPool): Promise<OutboxBacklog[]> {
-  const counted = knex('outbox')
-    .select<{ kind: OutboxKind; undone: string; first: string }[]>(
-      'kind',
-      knex.raw('COUNT(*) AS undone, MIN(id) AS first'),
-    )
-    .whereIn('kind', OUTBOX_KINDS)
-    .whereNull('done_at')
-    .groupBy('kind');
-  const counts = await select(pool, counted);
-  const ages = new Map<string, number>();
-  if (counts.length > 0) {
-    const firstIds = counts.map(({ first }) => first);
-    const firsts = knex('outbox')
-      .whereIn('id', firstIds)
-      .select<{ id: string; age_us: string }[]>('id', ageOf('created_at'));
-    for (const { id, age_us } of await select(pool, firsts)) ages.set(id, Number(age_us) / 1000);
-  }
-  return OUTBOX_KINDS.map((kind) => {
-    const count = counts.find((one) => one.kind === kind);
-    if (count === undefined) return { kind, undone: 0, oldestMs: 0 };
-    return { kind, undone: Number(count.undone), oldestMs: ages.get(count.first) ?? 0 };
-  });
-}

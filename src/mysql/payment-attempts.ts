@@ -49,7 +49,17 @@ export function createPaymentAttempts(pool: MysqlPool, { clock }: { readonly clo
       const ofOrder = columns().where({ order_id: orderId, state: 'open' }).limit(OF_ORDER_MAX);
       return (await select(pool, ofOrder)).map(attemptOf);
     },
-    lease: (max, leaseMs) => lease(pool, max, leaseMs),
+    /** The lock lasts only for these statements, so no row is locked while the provider is asked. */
+    lease(max, leaseMs) {
+      return pool.transaction(async (tx) => {
+        const due = columns()
+          .where({ state: 'open' })
+          .whereRaw(waitOver('available_at', Math.max(leaseMs, PAUSE_MAX_MS)));
+        const rows = await select(tx, due.orderBy('available_at').limit(max).forUpdate().skipLocked());
+        for (const row of rows) await keep(tx, { orderId: row.order_id, key: row.key }, leaseMs);
+        return rows.map((row) => attemptOf({ ...row, version: row.version + 1 }));
+      });
+    },
     async postpone({ orderId, key }, delayMs, error): Promise<void> {
       const changes = { available_at: inMs(delayMs), last_error: error.slice(0, ERROR_MAX) };
       await execute(pool, knex('payment_attempts').where({ order_id: orderId, key, state: 'open' }).update(changes));
@@ -145,18 +155,6 @@ async function isBeyond(
     .select('a.key')
     .limit(perBuyerHour);
   return (await select(tx, ofBuyer)).length >= perBuyerHour;
-}
-
-/** The lock lasts only for these statements, so no row is locked while the provider is asked. */
-function lease(pool: MysqlPool, max: number, leaseMs: number): Promise<OpenAttempt[]> {
-  return pool.transaction(async (tx) => {
-    const due = columns()
-      .where({ state: 'open' })
-      .whereRaw(waitOver('available_at', Math.max(leaseMs, PAUSE_MAX_MS)));
-    const rows = await select(tx, due.orderBy('available_at').limit(max).forUpdate().skipLocked());
-    for (const row of rows) await keep(tx, { orderId: row.order_id, key: row.key }, leaseMs);
-    return rows.map((row) => attemptOf({ ...row, version: row.version + 1 }));
-  });
 }
 
 async function keep(tx: Statements, { orderId, key }: AttemptName, leaseMs: number): Promise<void> {

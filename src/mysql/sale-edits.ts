@@ -4,11 +4,11 @@ import { actorColumn, insertAudit } from './audit-log.js';
 import { execute, knex, msAgo, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
 import { calendarOf, lockCalendar, lockSale } from './sale-repository.js';
-import type { SaleEditRow } from './tables.js';
+import type { Columns, SaleEditRow } from './tables.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 const EDIT_COLUMNS = ['id', 'sale_id', 'units', 'epoch'] as const;
-const editOf = ({ id, sale_id, units, epoch }: Pick<SaleEditRow, (typeof EDIT_COLUMNS)[number]>): SaleEdit => ({
+const editOf = ({ id, sale_id, units, epoch }: Columns<SaleEditRow, typeof EDIT_COLUMNS>): SaleEdit => ({
   editId: id,
   saleId: sale_id,
   units,

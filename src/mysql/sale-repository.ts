@@ -1,15 +1,6 @@
 import type { Knex } from 'knex';
 import { Bug } from '../core/errors.js';
-import {
-  isAsSeen,
-  SALE_STATES,
-  SALE_TRANSITIONS,
-  saleAction,
-  type NewSale,
-  type Sale,
-  type SaleState,
-  type SeenSale,
-} from '../core/sale.js';
+import { isAsSeen, SALE_STATES, SALE_TRANSITIONS, saleAction, type NewSale, type Sale } from '../core/sale.js';
 import {
   SYSTEM_ACTOR,
   type CalendarEntry,
@@ -36,9 +27,45 @@ export function createSaleRepository(pool: MysqlPool): SaleRepository {
       }),
     calendar: (skus) => calendarOf(pool, skus),
     find: (saleId) => findSale(pool, saleId),
-    newestId: () => newestId(pool),
-    list: (filter) => list(pool, filter),
-    move: (saleId, to, actor = SYSTEM_ACTOR, seen) => move(pool, saleId, to, actor, seen),
+    async newestId() {
+      const [row] = await select(pool, knex('sales').select('id').orderBy('id', 'desc').limit(1));
+      return row?.id ?? '0';
+    },
+    async list(filter) {
+      const { states = SALE_STATES, retired, sku, opensFromMs, opensToMs, beforeId, max, order = 'newest' } = filter;
+      if (states.length === 0) return [];
+      let sales = knex
+        .from<SaleRow>(order === 'closed_last' ? closedLast(filter) : 'sales')
+        .select(...SALE_COLUMNS)
+        .whereIn('state', states)
+        .where(withoutUndefined({ sku }));
+      if (opensFromMs !== undefined) sales = sales.where('opens_at', '>=', new Date(opensFromMs));
+      if (opensToMs !== undefined) sales = sales.where('opens_at', '<', new Date(opensToMs));
+      if (beforeId !== undefined) sales = sales.where('id', '<', bigint(beforeId));
+      if (retired === false) sales = sales.where({ retirement: 'none' });
+      if (order === 'closed_last') sales = sales.orderBy('closes_at', 'desc');
+      return (await select(pool, sales.orderBy('id', 'desc').limit(max))).map(saleOf);
+    },
+    /** Locks the row first, so that the audit log shows only this move. A repeated move gives the same answer. */
+    move(saleId, to, actor = SYSTEM_ACTOR, seen) {
+      return pool.transaction(async (tx) => {
+        const before = await lockSale(tx, saleId);
+        if (before === null) return null;
+        const mayMove = SALE_TRANSITIONS[before.state].includes(to);
+        if (!mayMove && before.state !== to) return { sale: before, moved: false };
+        if (seen !== undefined && !isAsSeen(before, seen)) return { sale: before, moved: false };
+        const changes = to === 'closed' ? { state: to, closed_at: now() } : { state: to };
+        if (mayMove) await execute(tx, knex('sales').where({ id: saleId }).update(changes));
+        await insertAudit(tx, {
+          actor,
+          action: saleAction(before.state, to),
+          subject: `sale:${saleId}`,
+          before: { state: before.state },
+          after: { state: to },
+        });
+        return { sale: { ...before, state: to }, moved: true };
+      });
+    },
   };
 }
 
@@ -104,27 +131,6 @@ export async function findSale(on: Statements, saleId: string): Promise<Sale | n
   return row === undefined ? null : saleOf(row);
 }
 
-async function newestId(pool: MysqlPool): Promise<string> {
-  const [row] = await select(pool, knex('sales').select('id').orderBy('id', 'desc').limit(1));
-  return row?.id ?? '0';
-}
-
-async function list(pool: MysqlPool, filter: SaleFilter): Promise<Sale[]> {
-  const { states = SALE_STATES, retired, sku, opensFromMs, opensToMs, beforeId, max, order = 'newest' } = filter;
-  if (states.length === 0) return [];
-  let sales = knex
-    .from<SaleRow>(order === 'closed_last' ? closedLast(filter) : 'sales')
-    .select(...SALE_COLUMNS)
-    .whereIn('state', states)
-    .where(withoutUndefined({ sku }));
-  if (opensFromMs !== undefined) sales = sales.where('opens_at', '>=', new Date(opensFromMs));
-  if (opensToMs !== undefined) sales = sales.where('opens_at', '<', new Date(opensToMs));
-  if (beforeId !== undefined) sales = sales.where('id', '<', bigint(beforeId));
-  if (retired === false) sales = sales.where({ retirement: 'none' });
-  if (order === 'closed_last') sales = sales.orderBy('closes_at', 'desc');
-  return (await select(pool, sales.orderBy('id', 'desc').limit(max))).map(saleOf);
-}
-
 /** Forces the index that has this order, because MySQL 8.0 would read and sort all sales if most of them are closed. */
 const closedLast = ({ retired }: SaleFilter): Knex.Raw =>
   knex.raw('sales FORCE INDEX (??)', [retired === false ? 'retirement' : 'state_closes']);
@@ -138,31 +144,4 @@ export async function lockSale(tx: Transaction, saleId: string): Promise<Sale | 
       .forUpdate(),
   );
   return row === undefined ? null : saleOf(row);
-}
-
-/** Locks the row first, so that the audit log shows only this move. A repeated move gives the same answer. */
-function move(
-  pool: MysqlPool,
-  saleId: string,
-  to: SaleState,
-  actor: string,
-  seen: SeenSale | undefined,
-): Promise<{ readonly sale: Sale; readonly moved: boolean } | null> {
-  return pool.transaction(async (tx) => {
-    const before = await lockSale(tx, saleId);
-    if (before === null) return null;
-    const mayMove = SALE_TRANSITIONS[before.state].includes(to);
-    if (!mayMove && before.state !== to) return { sale: before, moved: false };
-    if (seen !== undefined && !isAsSeen(before, seen)) return { sale: before, moved: false };
-    const changes = to === 'closed' ? { state: to, closed_at: now() } : { state: to };
-    if (mayMove) await execute(tx, knex('sales').where({ id: saleId }).update(changes));
-    await insertAudit(tx, {
-      actor,
-      action: saleAction(before.state, to),
-      subject: `sale:${saleId}`,
-      before: { state: before.state },
-      after: { state: to },
-    });
-    return { sale: { ...before, state: to }, moved: true };
-  });
 }

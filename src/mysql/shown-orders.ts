@@ -2,9 +2,9 @@ import { NO_CURRENCY, type ShownOrder } from '../core/order.js';
 import { knex, select } from './knex.js';
 import { metadataOf } from './order-metadata.js';
 import type { Statements } from './pool.js';
-import { type ORDER_COLUMNS, orderOf, type OrderRow } from './tables.js';
+import { type Columns, type ORDER_COLUMNS, orderOf, type OrderRow } from './tables.js';
 
-type ShownRow = Pick<OrderRow, (typeof ORDER_COLUMNS)[number]>;
+type ShownRow = Columns<OrderRow, typeof ORDER_COLUMNS>;
 
 /** Keeps the order of the rows. Reads the currencies of their few sales. @throws MysqlError */
 export async function shownOrders(on: Statements, rows: readonly ShownRow[]): Promise<ShownOrder[]> {

@@ -22,15 +22,39 @@ import type { StoredKind } from './stored-kind.js';
  */
 declare module 'knex/types/tables.js' {
   interface Tables {
-    audit_log: AuditLogRow;
+    audit_log: {
+      readonly id: string;
+      readonly actor: string;
+      readonly action: string;
+      readonly subject: string;
+      readonly before_json: string | null;
+      readonly after_json: string | null;
+      readonly created_at: Date;
+    };
     compensation_jobs: CompensationJobRow;
     coupon_codes: CouponCodeRow;
     coupons: CouponRow;
     coupons_archive: CouponRow;
     dead_letters: DeadLetterRow;
-    entry_rules: EntryRulesRow;
-    job_leases: JobLeaseRow;
-    notifications: NotificationRow;
+    entry_rules: {
+      readonly version: number;
+      readonly rules_json: string;
+      readonly canary_json: string | null;
+      readonly actor: string;
+      readonly created_at: Date;
+    };
+    job_leases: { readonly job: string; readonly owner: string; readonly leased_until: Date };
+    notifications: {
+      readonly id: string;
+      readonly user_id: string;
+      readonly order_id: string;
+      readonly sale_id: string;
+      readonly event_id: string;
+      readonly type: OrderEventType;
+      readonly happened_at: Date;
+      readonly read_at: Date | null;
+      readonly created_at: Date;
+    };
     order_metadata: OrderMetadataRow;
     order_refunds: OrderRefundRow & OfSale;
     order_metadata_archive: OrderMetadataRow;
@@ -40,12 +64,31 @@ declare module 'knex/types/tables.js' {
     orders: OrderRow;
     orders_archive: OrderRow;
     outbox: OutboxTableRow & OfSale;
-    payment_attempts: PaymentAttemptRow;
+    payment_attempts: {
+      readonly order_id: string;
+      readonly key: string;
+      readonly amount_cents: string;
+      readonly state: 'open' | AttemptEnd;
+      readonly version: number;
+      readonly opened_at: Date;
+      readonly available_at: Date;
+      readonly last_error: string | null;
+    };
     payment_cases: PaymentCaseRow;
     payments: PaymentRow & OfSale;
     payments_archive: PaymentRow;
-    reconcile_leases: ReconcileLeaseRow;
-    reconcile_runs: ReconcileRunRow;
+    reconcile_leases: { readonly sale_id: string; readonly owner: string; readonly leased_until: Date };
+    reconcile_runs: {
+      readonly id: string;
+      readonly sale_id: string | null;
+      readonly applied: number;
+      readonly actor: string;
+      readonly started_at: Date;
+      readonly finished_at: Date | null;
+      readonly outcome: RunOutcome | null;
+      readonly figures_json: string | null;
+      readonly findings_json: string | null;
+    };
     refunds: RefundRow & OfSale;
     revocations: RevocationRow;
     sale_edits: SaleEditRow;
@@ -54,7 +97,15 @@ declare module 'knex/types/tables.js' {
     webhook_deliveries: WebhookDeliveryRow;
     webhook_endpoints: WebhookEndpointRow;
     witness_findings: WitnessFindingRow;
-    witness_position: WitnessPositionRow;
+    witness_position: {
+      readonly id: number;
+      readonly position: string;
+      /** The time of the newest event that was read. */
+      readonly read_to: Date;
+      /** Rises with each write, so that only one keeper continues from a position. */
+      readonly version: string;
+      readonly updated_at: Date;
+    };
     worker_slots: WorkerSlotRow;
   }
 }
@@ -96,6 +147,9 @@ export const TABLE_NAMES = [
   'witness_position',
   'worker_slots',
 ] as const satisfies readonly (keyof Tables)[];
+
+/** The columns of a row that a list names. */
+export type Columns<Row, List extends readonly (keyof Row)[]> = Pick<Row, List[number]>;
 
 export interface SaleRow {
   readonly id: string;
@@ -156,7 +210,7 @@ export const SALE_COLUMNS = [
   'retired_at',
 ] as const satisfies (keyof SaleRow)[];
 
-export function saleOf(row: Pick<SaleRow, (typeof SALE_COLUMNS)[number]>): Sale {
+export function saleOf(row: Columns<SaleRow, typeof SALE_COLUMNS>): Sale {
   return {
     saleId: row.id,
     sku: row.sku,
@@ -217,7 +271,7 @@ export const ORDER_COLUMNS = [
   'paid_at',
 ] as const satisfies (keyof OrderRow)[];
 
-export function orderOf(row: Pick<OrderRow, (typeof ORDER_COLUMNS)[number]>): Order {
+export function orderOf(row: Columns<OrderRow, typeof ORDER_COLUMNS>): Order {
   return {
     orderId: row.id,
     userId: row.user_id,
@@ -313,17 +367,6 @@ export interface OrderRefundRow {
   readonly updated_at: Date;
 }
 
-interface PaymentAttemptRow {
-  readonly order_id: string;
-  readonly key: string;
-  readonly amount_cents: string;
-  readonly state: 'open' | AttemptEnd;
-  readonly version: number;
-  readonly opened_at: Date;
-  readonly available_at: Date;
-  readonly last_error: string | null;
-}
-
 export interface PaymentCaseRow {
   readonly id: string;
   readonly kind: CaseKind;
@@ -402,66 +445,12 @@ export interface CompensationJobRow {
   readonly updated_at: Date;
 }
 
-interface ReconcileRunRow {
-  readonly id: string;
-  readonly sale_id: string | null;
-  readonly applied: number;
-  readonly actor: string;
-  readonly started_at: Date;
-  readonly finished_at: Date | null;
-  readonly outcome: RunOutcome | null;
-  readonly figures_json: string | null;
-  readonly findings_json: string | null;
-}
-
-interface JobLeaseRow {
-  readonly job: string;
-  readonly owner: string;
-  readonly leased_until: Date;
-}
-
-interface ReconcileLeaseRow {
-  readonly sale_id: string;
-  readonly owner: string;
-  readonly leased_until: Date;
-}
-
-interface NotificationRow {
-  readonly id: string;
-  readonly user_id: string;
-  readonly order_id: string;
-  readonly sale_id: string;
-  readonly event_id: string;
-  readonly type: OrderEventType;
-  readonly happened_at: Date;
-  readonly read_at: Date | null;
-  readonly created_at: Date;
-}
-
-interface EntryRulesRow {
-  readonly version: number;
-  readonly rules_json: string;
-  readonly canary_json: string | null;
-  readonly actor: string;
-  readonly created_at: Date;
-}
-
 export interface RevocationRow {
   readonly number: number;
   readonly user_id: string | null;
   readonly issued_before: Date | null;
   readonly token_id: string | null;
   readonly actor: string;
-  readonly created_at: Date;
-}
-
-interface AuditLogRow {
-  readonly id: string;
-  readonly actor: string;
-  readonly action: string;
-  readonly subject: string;
-  readonly before_json: string | null;
-  readonly after_json: string | null;
   readonly created_at: Date;
 }
 
@@ -517,15 +506,5 @@ export interface WitnessFindingRow {
   readonly committed_at: Date;
   readonly state: WitnessState;
   readonly created_at: Date;
-  readonly updated_at: Date;
-}
-
-interface WitnessPositionRow {
-  readonly id: number;
-  readonly position: string;
-  /** The time of the newest event that was read. */
-  readonly read_to: Date;
-  /** Rises with each write, so that only one keeper continues from a position. */
-  readonly version: string;
   readonly updated_at: Date;
 }

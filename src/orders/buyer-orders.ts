@@ -48,7 +48,7 @@ export interface PayPorts {
   /** Read before each charge. No limit if null or omitted. */
   readonly declineBound?: () => DeclineBound | null;
   /** If omitted, buyers have no coupons. */
-  readonly coupons?: Pick<Coupons, 'find'>;
+  readonly coupons?: Coupons;
   /** Returns why the provider cannot charge the amount that remains after a coupon. */
   readonly faultOf?: PriceFault;
   readonly charged?: (outcome: ChargeOutcome['outcome']) => void;

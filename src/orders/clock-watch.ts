@@ -1,8 +1,7 @@
 import { CLOCK_SKEW_MAX_MS } from '../core/clock-skew.js';
 import { OperationalError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
-import type { Clock } from '../core/ports/clock.js';
-import type { ServerClocks } from '../core/ports/server-clocks.js';
+import type { Clock, ServerClocks } from '../core/ports/clock.js';
 import { recent } from '../core/recent.js';
 import type { OrderJobMetrics } from './metrics.js';
 

@@ -1,7 +1,7 @@
 import { Option, type Command } from 'commander';
 import { withoutUndefined } from '../core/without-undefined.js';
 import { CliError } from './cli-error.js';
-import { limitOption, operatorName, parseRowNumber } from './options.js';
+import { limitOption, operatorName, parseRowNumber, subcommand } from './options.js';
 import { print, printPage } from './print.js';
 
 interface Filter<State> {
@@ -38,17 +38,13 @@ export interface ListFlags<State> {
 export function addListAndClose<State extends string, T>(command: Command, records: Closable<State, T>): Command {
   const { noun, states, withStore } = records;
   const parseNumber = parseRowNumber(`${command.name()} list`);
-  const listed = command
-    .command('list')
-    .description(`print one line per ${noun}, oldest first`)
+  const listed = subcommand(command, 'list', `print one line per ${noun}, oldest first`)
     .addOption(new Option('--state <state>', `only ${noun}s in this state`).choices([...states, 'all']).default('open'))
     .option(`--after <${noun}Id>`, `only ${noun}s after this one`, parseNumber)
     .addOption(limitOption(`${noun}s`))
     .option('--json', `one JSON line per ${noun}`)
     .action((flags: ListFlags<State>) => withStore((store) => list(store, records, flags)));
-  command
-    .command('close')
-    .description(`mark a ${noun} as handled`)
+  subcommand(command, 'close', `mark a ${noun} as handled`)
     .argument(`<${noun}Id>`, `number that \`${command.name()} list\` shows`, parseNumber)
     .option('--json', 'print one JSON line')
     .action((id: string, { json }: { json?: boolean }) =>

@@ -1,5 +1,5 @@
 import { userInfo } from 'node:os';
-import { InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError, Option, type Command } from 'commander';
 import { loadConfig } from '../core/config/load.js';
 import { isId, isSaleId, isUserId } from '../core/ids.js';
 import { readTime, spanReversed } from '../core/time.js';
@@ -23,6 +23,10 @@ export function namesrvOf(flag: string | undefined): string {
   if (namesrv === '') throw new UsageError('give --namesrv host:port or set NAMESRV_ADDR, such as 127.0.0.1:9876.');
   return namesrv;
 }
+
+/** Adds a command below another one. */
+export const subcommand = (parent: Command, name: string, description: string): Command =>
+  parent.command(name).description(description);
 
 export const parseWhole =
   (min: number, max: number) =>

@@ -4,10 +4,8 @@ import { metricMakers } from '../core/metric-makers.js';
 import type { Log } from '../core/ports/log.js';
 import { version } from './version.js';
 
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
-
 /** Writes JSON lines to stderr, one per event, so that stdout is free for the output of a command. */
-export function createLog(program: string, level: LogLevel): Log {
+export function createLog(program: string, level: 'debug' | 'info' | 'warn' | 'error' | 'silent'): Log {
   const base = { program, pid: process.pid };
   const options = { level, base, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err: loggedError } };
   return pino(options, pino.destination({ fd: 2, sync: true }));

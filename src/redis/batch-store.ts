@@ -10,7 +10,6 @@ import {
   type DueBatches,
   type Reacquired,
   type PendingBatch,
-  type PendingBuckets,
   type Release,
   type BatchStore,
   type Unparked,
@@ -91,7 +90,18 @@ export function createBatchStore(connection: RedisConnection): BatchStore {
       await asOperationalError('leave-alone', () => run('leave-alone', [bucketKeys(ref).redrives], [list]));
     },
 
-    withPending: (refs) => withPending(redis, refs),
+    async withPending(refs) {
+      const found: BucketRef[] = [];
+      const faults: OperationalError[] = [];
+      for (let start = 0; start < refs.length; start += REFS_PER_PIPELINE) {
+        const slice = refs.slice(start, start + REFS_PER_PIPELINE);
+        for (const [index, count] of (await countPending(redis, slice)).entries()) {
+          if (count instanceof OperationalError) faults.push(count);
+          else if (count > 0) found.push(slice[index] as BucketRef);
+        }
+      }
+      return { refs: found, faults };
+    },
 
     async pendingSummary(ref): Promise<{ batches: number; oldestMs: number }> {
       const { pending } = bucketKeys(ref);
@@ -288,19 +298,6 @@ function parseReacquired([word, lost, elsewhere]: readonly unknown[]): Reacquire
     default:
       throw new Bug(`reacquire returned ${String(word)}`);
   }
-}
-
-async function withPending(redis: RedisClient, refs: readonly BucketRef[]): Promise<PendingBuckets> {
-  const found: BucketRef[] = [];
-  const faults: OperationalError[] = [];
-  for (let start = 0; start < refs.length; start += REFS_PER_PIPELINE) {
-    const slice = refs.slice(start, start + REFS_PER_PIPELINE);
-    for (const [index, count] of (await countPending(redis, slice)).entries()) {
-      if (count instanceof OperationalError) faults.push(count);
-      else if (count > 0) found.push(slice[index] as BucketRef);
-    }
-  }
-  return { refs: found, faults };
 }
 
 /** Uses a pipeline, because separate commands would cost the keeper and Redis a system call per sale. */

@@ -8,7 +8,7 @@ const REQUEST_TIMEOUT_MS_MIN = 1000;
 /** Long enough for a broker that pauses for garbage collection, and short enough for a waiting buyer. */
 export const REQUEST_TIMEOUT_MS_DEFAULT = 3000;
 
-export interface ConnectionOptions extends Pick<BrokerAccess, 'credentials' | 'tls'> {
+export interface ConnectionOptions extends BrokerAccess {
   /** `host:port` of each proxy, separated by commas. */
   readonly endpoint: string;
   /**

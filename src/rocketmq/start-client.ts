@@ -5,7 +5,8 @@ import type { Tls } from '../core/tls.js';
 import { accessRefusalIn } from './credentials.js';
 import { handshakeFlaw } from './handshake.js';
 import { proxiesOf, type ClientAddress, type StartLimits } from './client-options.js';
-import { useRandomMessageIds } from './message-ids.js';
+import { randomBytes } from 'node:crypto';
+import { MessageIdFactory } from 'rocketmq-client-nodejs';
 
 /** A start that takes longer never ends: the client missed the answer, or waits for a group that does not exist. */
 const STARTUP_TIMEOUT_MS = 20_000;
@@ -124,4 +125,15 @@ function rootCause(error: unknown): unknown {
 function rootMessage(error: unknown): string {
   const root = rootCause(error);
   return root instanceof Error ? root.message : String(root);
+}
+
+const PROCESS_MAC = randomBytes(6).toString('hex');
+
+/**
+ * An id is MAC + pid + second + counter, and containers share MAC and pid. With equal ids, a commit could end the half
+ * message of another process. Call this after `startup()`, because the client sets the real MAC some time after its
+ * import.
+ */
+export function useRandomMessageIds(): void {
+  MessageIdFactory.MAC = PROCESS_MAC;
 }

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { OWN_GROUPS, type BrokerReport } from '../../src/operate/broker/message-inspection.js';
+import type { Broker } from '../../src/contract/broker.js';
+import { OWN_GROUPS } from '../../src/operate/broker/message-inspection.js';
 import { newBatchId } from '../../src/core/batch.js';
 import { loadConfig } from '../../src/core/config/load.js';
 import { openBroker } from '../../src/operate/broker/services.js';
@@ -42,7 +43,7 @@ describe('inspection of several brokers', () => {
 
   const inspect = (): RocketmqInspection =>
     new RocketmqInspection(cluster.namesrvAddr, null, { onDown: ({ name }) => heard.push(name) });
-  const downOf = ({ name, down }: BrokerReport): string => `${name}: ${down ?? 'up'}`;
+  const downOf = ({ name, down }: Broker): string => `${name}: ${down ?? 'up'}`;
   /** Requests a view, which must not wait for an unreachable broker. */
   async function look(): Promise<{
     readonly brokers: string[];

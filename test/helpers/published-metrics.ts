@@ -7,7 +7,7 @@ import { createBuildInfo, createJobMetrics, createPoolWaits } from '../../src/pr
 import { createTracingMetrics } from '../../src/process/tracing.js';
 import { createPurchaseMetrics, createStatusMetrics } from '../../src/purchase/metrics.js';
 import { createActionMetric } from '../../src/operate/findings/jobs.js';
-import { createWitnessMetrics } from '../../src/operate/witness/metrics.js';
+import { createWitnessMetrics } from '../../src/operate/witness/jobs.js';
 import { createRecoveryMetrics } from '../../src/recovery/metrics.js';
 import { createChannelMetrics, createSignatureMetrics } from '../../src/rocketmq/metrics.js';
 import { createSaleMetrics } from '../../src/sales/metrics.js';

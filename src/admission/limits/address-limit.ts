@@ -16,15 +16,19 @@ const WINDOW_MS = 10_000;
 /** Maximum number of addresses per window (some MB). Others pass uncounted, so a client cannot lock them out. */
 const ADDRESSES_MAX = 50_000;
 
+interface AddressLimitParts {
+  readonly limited: LimitedAddress;
+  readonly clock: Clock;
+  readonly metrics: AdmissionMetrics;
+}
+
 /**
  * Applies even without rules, which set the limits for all processes together. Counts the requests of each address to
  * this process in memory: cheaper than any other step, and a single client cannot make the others expensive.
  */
 export class AddressLimit {
+  readonly #parts: AddressLimitParts;
   readonly #max: number;
-  readonly #limited: LimitedAddress;
-  readonly #clock: Clock;
-  readonly #metrics: AdmissionMetrics;
   #counters = new Map<string, Counter>();
   /** Counters by address as it is written, because a client may write one network in many ways. */
   #byAddress = new Map<string, readonly Counter[]>();
@@ -32,23 +36,10 @@ export class AddressLimit {
   #startedMs: number;
 
   /** @param max requests of one address in ten seconds; 0: no limit */
-  constructor(
-    max: number,
-    {
-      limited,
-      clock,
-      metrics,
-    }: {
-      readonly limited: LimitedAddress;
-      readonly clock: Clock;
-      readonly metrics: AdmissionMetrics;
-    },
-  ) {
+  constructor(max: number, parts: AddressLimitParts) {
     this.#max = max;
-    this.#limited = limited;
-    this.#clock = clock;
-    this.#metrics = metrics;
-    this.#startedMs = clock.monotonicMs();
+    this.#parts = parts;
+    this.#startedMs = parts.clock.monotonicMs();
   }
 
   get isOn(): boolean {
@@ -67,7 +58,7 @@ export class AddressLimit {
     const restOfBefore = 1 - elapsedMs / WINDOW_MS;
     for (const { max, before, count } of counters) {
       if (before * restOfBefore + count < max) continue;
-      this.#metrics.limitRefused(endpoint, 'address', 'on');
+      this.#parts.metrics.limitRefused(endpoint, 'address', 'on');
       return true;
     }
     for (const counter of counters) counter.count++;
@@ -76,7 +67,7 @@ export class AddressLimit {
 
   /** Begins a new window if it is time. @returns the age of the window */
   #turn(): number {
-    const elapsedMs = this.#clock.monotonicMs() - this.#startedMs;
+    const elapsedMs = this.#parts.clock.monotonicMs() - this.#startedMs;
     if (elapsedMs < WINDOW_MS) return elapsedMs;
     this.#earlier = elapsedMs < 2 * WINDOW_MS ? this.#counters : new Map<string, Counter>();
     this.#counters = new Map();
@@ -87,7 +78,8 @@ export class AddressLimit {
 
   /** Returns the counters of an address, except those for which there is no room. */
   #open(address: string): readonly Counter[] {
-    const counters = this.#limited(address)
+    const counters = this.#parts
+      .limited(address)
       .map(({ key, times }) => this.#counters.get(key) ?? this.#openKey(key, times * this.#max))
       .filter((counter) => counter !== null);
     if (this.#byAddress.size < ADDRESSES_MAX) this.#byAddress.set(address, counters);

@@ -20,15 +20,19 @@ interface Group {
   readonly expired: Promise<Map<string, ExpiredOrders>>;
 }
 
+interface PauseParts {
+  readonly rules: RulesOf<OrderRules>;
+  readonly repository: OrderRepository;
+  readonly clock: Clock;
+  readonly metrics: AdmissionMetrics;
+}
+
 /**
  * Delays buyers who let orders of a sale expire unpaid. Each such order, counted by MySQL, doubles the pause. Purchases
  * during a query share the next one. While the rule is off, no queries are sent.
  */
 export class UnpaidPause {
-  readonly #rules: RulesOf<OrderRules>;
-  readonly #repository: OrderRepository;
-  readonly #clock: Clock;
-  readonly #metrics: AdmissionMetrics;
+  readonly #parts: PauseParts;
   /** The next query of each sale, not sent yet. */
   readonly #next = new Map<string, Group>();
   /** Resolves when the last query of a sale, whether it is under way or waits, has ended. */
@@ -36,21 +40,8 @@ export class UnpaidPause {
   #waiting = 0;
   #restUntilMs = -Infinity;
 
-  constructor({
-    rules,
-    repository,
-    clock,
-    metrics,
-  }: {
-    readonly rules: RulesOf<OrderRules>;
-    readonly repository: OrderRepository;
-    readonly clock: Clock;
-    readonly metrics: AdmissionMetrics;
-  }) {
-    this.#rules = rules;
-    this.#repository = repository;
-    this.#clock = clock;
-    this.#metrics = metrics;
+  constructor(parts: PauseParts) {
+    this.#parts = parts;
   }
 
   /**
@@ -58,22 +49,22 @@ export class UnpaidPause {
    * again. Never rejects for a fault of MySQL.
    */
   check(purchase: RequestRef): null | Promise<number | null> {
-    const rules = this.#rules(purchase.userId);
+    const rules = this.#parts.rules(purchase.userId);
     if (rules.unpaidPauseMs === null || modeFor(rules, purchase.saleId) === 'off') return null;
-    if (this.#waiting >= WAITING_MAX || this.#clock.monotonicMs() < this.#restUntilMs) return null;
+    if (this.#waiting >= WAITING_MAX || this.#parts.clock.monotonicMs() < this.#restUntilMs) return null;
     return this.#ask(purchase);
   }
 
   async #ask(purchase: RequestRef): Promise<number | null> {
     const answered = new AbortController();
-    const tooLate = this.#clock.sleep(ANSWER_WITHIN_MS, answered.signal).then(() => 'too_late' as const);
+    const tooLate = this.#parts.clock.sleep(ANSWER_WITHIN_MS, answered.signal).then(() => 'too_late' as const);
     this.#waiting++;
     try {
       const pauseMs = await Promise.race([this.#pauseOf(purchase), tooLate]);
       if (pauseMs === 'too_late') return this.#rest();
-      const { mode } = this.#rules(purchase.userId);
+      const { mode } = this.#parts.rules(purchase.userId);
       if (pauseMs === null || mode === 'off') return null;
-      this.#metrics.refused('orders', 'unpaid_pause', mode);
+      this.#parts.metrics.refused('orders', 'unpaid_pause', mode);
       return mode === 'on' ? pauseMs : null;
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
@@ -85,16 +76,16 @@ export class UnpaidPause {
   }
 
   #rest(): null {
-    this.#restUntilMs = this.#clock.monotonicMs() + REST_MS;
+    this.#restUntilMs = this.#parts.clock.monotonicMs() + REST_MS;
     return null;
   }
 
   async #pauseOf({ saleId, userId, requestId }: RequestRef): Promise<number | null> {
     const expired = (await this.#expiredOf(saleId, userId)).get(userId);
     if (expired === undefined) return null;
-    const restMs = pauseAfter(expired.count, this.#rules(userId)) - expired.lastAgoMs;
+    const restMs = pauseAfter(expired.count, this.#parts.rules(userId)) - expired.lastAgoMs;
     if (restMs <= 0) return null;
-    const own = await this.#repository.findByPurchases(saleId, [{ userId, requestId }]);
+    const own = await this.#parts.repository.findByPurchases(saleId, [{ userId, requestId }]);
     return own.length > 0 ? null : restMs;
   }
 
@@ -108,7 +99,7 @@ export class UnpaidPause {
     const userIds = new Set([userId]);
     const expired = (this.#last.get(saleId) ?? Promise.resolve()).then(() => {
       if (this.#next.get(saleId) === group) this.#next.delete(saleId);
-      return this.#repository.expiredOf(saleId, [...userIds]);
+      return this.#parts.repository.expiredOf(saleId, [...userIds]);
     });
     const group: Group = { userIds, expired };
     this.#next.set(saleId, group);

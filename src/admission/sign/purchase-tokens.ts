@@ -47,46 +47,31 @@ const RETRY_JITTER_MS = 2000;
 /** Why a purchase was refused because of its token: a label of the metric. */
 type Flaw = 'no_token' | 'bad_token' | Exclude<Redeemed, 'redeemed' | 'redeemed_before'> | 'unavailable';
 
+interface TokenParts {
+  readonly rules: () => TokenRules;
+  readonly seals: Seals;
+  readonly store: PurchaseTokenStore;
+  readonly clock: Clock;
+  /** Returns a number from 0 up to 1. */
+  readonly random?: () => number;
+  readonly metrics: AdmissionMetrics;
+}
+
 /**
  * One-time tokens: shortly before a sale opens, a signed-in buyer fetches a token, and shows it with the purchase. Each
  * buyer has one, and valid tokens are limited. Only a valid seal costs a call to Redis; an invented one costs an HMAC,
  * a missing one nothing. A purchase passes `begin`, `open` and `redeem` in turn.
  */
 export class PurchaseTokens {
-  readonly #rules: () => TokenRules;
-  readonly #seals: Seals;
-  readonly #store: PurchaseTokenStore;
-  readonly #clock: Clock;
-  readonly #random: () => number;
-  readonly #metrics: AdmissionMetrics;
+  readonly #parts: TokenParts;
 
-  constructor({
-    rules,
-    seals,
-    store,
-    clock,
-    random = Math.random,
-    metrics,
-  }: {
-    readonly rules: () => TokenRules;
-    readonly seals: Seals;
-    readonly store: PurchaseTokenStore;
-    readonly clock: Clock;
-    /** Returns a number from 0 up to 1. */
-    readonly random?: () => number;
-    readonly metrics: AdmissionMetrics;
-  }) {
-    this.#rules = rules;
-    this.#seals = seals;
-    this.#store = store;
-    this.#clock = clock;
-    this.#random = random;
-    this.#metrics = metrics;
+  constructor(parts: TokenParts) {
+    this.#parts = parts;
   }
 
   /** Whether buyers of this sale should fetch a token. True even in a dry run, so that tokens can be tested. */
   areIssued(saleId: string): boolean {
-    return modeFor(this.#rules(), saleId) !== 'off';
+    return modeFor(this.#parts.rules(), saleId) !== 'off';
   }
 
   /**
@@ -97,17 +82,20 @@ export class PurchaseTokens {
     { saleId, stock, opensAtMs, closesAtMs }: TokenSale,
     { userId, address }: { readonly userId: string; readonly address: string },
   ): Promise<TokenAnswer> {
-    const rules = this.#rules();
+    const rules = this.#parts.rules();
     if (modeFor(rules, saleId) === 'off') return { outcome: 'not_needed' };
     const { leadMs, lifeMs, perUnit, perBuyer, perAddress } = rules;
     const times = { fromMs: opensAtMs - leadMs, untilMs: closesAtMs, opensAtMs, lifeMs };
     const tokensMax = Math.ceil(stock * perUnit);
     const buyer = { userId, address: keyOf(address) };
-    const { outcome, atMs } = await this.#store.issue({ saleId, ...times, tokensMax, perBuyer, perAddress }, buyer);
+    const { outcome, atMs } = await this.#parts.store.issue(
+      { saleId, ...times, tokensMax, perBuyer, perAddress },
+      buyer,
+    );
     switch (outcome) {
       case 'issued':
       case 'issued_before':
-        return { outcome: 'issued', token: this.#seals.seal(sealOf(saleId, userId), [atMs]), untilMs: atMs };
+        return { outcome: 'issued', token: this.#parts.seals.seal(sealOf(saleId, userId), [atMs]), untilMs: atMs };
       case 'too_early':
         return { outcome: 'not_open' };
       case 'too_late':
@@ -124,7 +112,10 @@ export class PurchaseTokens {
   }
 
   #untilFree(atMs: number): number {
-    return Math.max(1, atMs - this.#clock.nowMs()) + Math.floor(this.#random() * RETRY_JITTER_MS);
+    return (
+      Math.max(1, atMs - this.#parts.clock.nowMs()) +
+      Math.floor((this.#parts.random ?? Math.random)() * RETRY_JITTER_MS)
+    );
   }
 
   /**
@@ -134,42 +125,42 @@ export class PurchaseTokens {
    */
   begin(saleId: string, token: string | string[] | undefined): 'forbidden' | null {
     if (token !== undefined) return null;
-    const mode = modeFor(this.#rules(), saleId);
+    const mode = modeFor(this.#parts.rules(), saleId);
     if (mode === 'off') return null;
-    this.#metrics.refused('token', 'no_token', mode);
+    this.#parts.metrics.refused('token', 'no_token', mode);
     return mode === 'on' ? 'forbidden' : null;
   }
 
   /** Whether the token is ours and this buyer's. @returns its end for `redeem`, Unix ms; null if no token is needed */
   open(saleId: string, userId: string, token: string | string[] | undefined): number | 'forbidden' | null {
     if (token === undefined) return null;
-    const mode = modeFor(this.#rules(), saleId);
+    const mode = modeFor(this.#parts.rules(), saleId);
     if (mode === 'off') return null;
-    const fields = this.#seals.open(sealOf(saleId, userId), String(token));
+    const fields = this.#parts.seals.open(sealOf(saleId, userId), String(token));
     if (fields !== null) return Number(fields[0]);
     return this.#refuse('bad_token', mode) === null ? null : 'forbidden';
   }
 
   /** Binds the token to this purchase. Never rejects for a fault of Redis. @returns null to proceed */
   async redeem({ address, ...purchase }: TokenPurchase, endsAtMs: number): Promise<TokenRefusal | null> {
-    const isGood = endsAtMs > this.#clock.nowMs();
+    const isGood = endsAtMs > this.#parts.clock.nowMs();
     const flaw = await this.#redeem({ ...purchase, address: keyOf(address) }, isGood);
-    const { mode } = this.#rules();
+    const { mode } = this.#parts.rules();
     return flaw === null || mode === 'off' ? null : this.#refuse(flaw, mode);
   }
 
   async #redeem(purchase: Parameters<PurchaseTokenStore['redeem']>[0], isGood: boolean): Promise<Flaw | null> {
     try {
-      const redeemed = await this.#store.redeem(purchase, isGood);
+      const redeemed = await this.#parts.store.redeem(purchase, isGood);
       return redeemed === 'redeemed' || redeemed === 'redeemed_before' ? null : redeemed;
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
-      return isGood && this.#rules().down === 'allow' ? null : 'unavailable';
+      return isGood && this.#parts.rules().down === 'allow' ? null : 'unavailable';
     }
   }
 
   #refuse(flaw: Flaw, mode: 'dry_run' | 'on'): TokenRefusal | null {
-    this.#metrics.refused('token', flaw, mode);
+    this.#parts.metrics.refused('token', flaw, mode);
     if (mode === 'dry_run') return null;
     return flaw === 'unavailable' ? flaw : 'forbidden';
   }

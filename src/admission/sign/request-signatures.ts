@@ -120,46 +120,34 @@ export const SIGNATURE = /^[A-Za-z0-9_-]{43}$/;
 /** Largest difference between our own processes. A request that is stale for one must not be fresh for another. */
 const CLOCK_SKEW_MS = 5000;
 
+interface SignatureParts {
+  readonly rules: () => SignRules;
+  /** Of all permitted signers. The rules say which are accepted now. */
+  readonly keys: Keyring;
+  readonly nonces: NonceStore;
+  readonly clock: Clock;
+  readonly metrics: AdmissionMetrics;
+}
+
 /**
  * Accepts a request only if it was signed recently, with the secret of a key, and not used before. `begin` is cheap and
  * needs no body. `finish` computes the HMAC, and calls Redis only for valid signatures.
  */
 export class RequestSignatures {
-  readonly #rules: () => SignRules;
-  readonly #keys: Keyring;
-  readonly #nonces: NonceStore;
-  readonly #clock: Clock;
-  readonly #metrics: AdmissionMetrics;
+  readonly #parts: SignatureParts;
 
-  /** @param keys of all permitted signers; the rules say which are accepted now */
-  constructor({
-    rules,
-    keys,
-    nonces,
-    clock,
-    metrics,
-  }: {
-    readonly rules: () => SignRules;
-    readonly keys: Keyring;
-    readonly nonces: NonceStore;
-    readonly clock: Clock;
-    readonly metrics: AdmissionMetrics;
-  }) {
-    this.#rules = rules;
-    this.#keys = keys;
-    this.#nonces = nonces;
-    this.#clock = clock;
-    this.#metrics = metrics;
+  constructor(parts: SignatureParts) {
+    this.#parts = parts;
   }
 
   /** Whether requests about this sale are refused if they have no signature. */
   areNeeded(saleId: string): boolean {
-    return modeFor(this.#rules(), saleId) === 'on';
+    return modeFor(this.#parts.rules(), saleId) === 'on';
   }
 
   /** @returns the value for `finish`, a refusal, or null if no signature is needed */
   begin(saleId: string, headers: SignatureHeaders): SignatureHead | 'bad_signature' | null {
-    const rules = this.#rules();
+    const rules = this.#parts.rules();
     const mode = modeFor(rules, saleId);
     if (mode === 'off') return null;
     const head = this.#read(headers, rules);
@@ -169,7 +157,7 @@ export class RequestSignatures {
 
   /** Checks the signature and uses up its nonce. Null to proceed. Never rejects for a fault of Redis. */
   async finish(head: SignatureHead, request: SentRequest): Promise<SignatureRefusal | null> {
-    const rules = this.#rules();
+    const rules = this.#parts.rules();
     if (rules.mode === 'off') return null; // switched off while the body arrived
     const flaw = this.#isSigned(head, request) ? await this.#takeNonce(head, rules) : 'forged';
     if (flaw === null || !this.#refuses(flaw, rules.mode)) return null;
@@ -184,14 +172,14 @@ export class RequestSignatures {
     if (version === null || !isId(keyId) || !matches(TIMESTAMP, timestamp)) return 'malformed';
     if (!matches(NONCE, nonce) || !matches(SIGNATURE, signature)) return 'malformed';
     if (!versions.includes(version)) return 'old_version';
-    const ageMs = this.#clock.nowMs() - Number(timestamp) * 1000;
+    const ageMs = this.#parts.clock.nowMs() - Number(timestamp) * 1000;
     if (Math.abs(ageMs) > windowMs) return 'stale';
     if (!keys.includes(keyId)) return 'unknown_key';
     return { version, keyId, timestamp, nonce, signature };
   }
 
   #isSigned(head: SignatureHead, request: SentRequest): boolean {
-    const key = this.#keys.get(head.keyId); // a rule may name a key that this process does not have
+    const key = this.#parts.keys.get(head.keyId); // a rule may name a key that this process does not have
     if (key === undefined || request.path.length > PATH_LENGTH_MAX) return false;
     return sameText(key.sign(canonicalText({ ...request, ...head })), head.signature);
   }
@@ -199,7 +187,7 @@ export class RequestSignatures {
   async #takeNonce({ keyId, nonce, timestamp }: SignatureHead, { windowMs, down }: SignRules): Promise<Flaw | null> {
     try {
       const lifeMs = 2 * windowMs + CLOCK_SKEW_MS; // as long as the timestamp may be valid
-      const taken = await this.#nonces.take(keyId, nonce, { lifeMs, signedAtMs: Number(timestamp) * 1000 });
+      const taken = await this.#parts.nonces.take(keyId, nonce, { lifeMs, signedAtMs: Number(timestamp) * 1000 });
       if (taken === 'fresh') return null;
       return taken === 'used' ? 'nonce_used' : taken;
     } catch (error) {
@@ -209,7 +197,7 @@ export class RequestSignatures {
   }
 
   #refuses(flaw: Flaw, mode: 'dry_run' | 'on'): boolean {
-    this.#metrics.refused('sign', flaw, mode);
+    this.#parts.metrics.refused('sign', flaw, mode);
     return mode === 'on';
   }
 }

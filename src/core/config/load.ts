@@ -220,7 +220,7 @@ const OTHER_WAY: ReadonlyMap<string, string> = new Map(
 );
 
 /** Returns the text, or the content of its file. Empty if not set or unreadable. */
-export function settingText({ env: name, fromFile }: Pick<Key<unknown>, 'env' | 'fromFile'>, env: Environment): string {
+export function settingText({ env: name, fromFile }: Key<unknown>, env: Environment): string {
   const path = fromFile ? (env[fileVariable(name)] ?? '') : '';
   if (path === '') return env[name] ?? '';
   try {

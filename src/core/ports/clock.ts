@@ -10,3 +10,11 @@ export interface Clock {
   /** Resolves after `ms`, or when `signal` aborts. Never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
+
+/** The clocks of the servers, Unix ms. */
+export interface ServerClocks {
+  /** @throws OperationalError mysql */
+  mysql(): Promise<number>;
+  /** Returns one read per server. A read rejects if its server does not answer. */
+  redis(): readonly Promise<number>[];
+}

@@ -57,7 +57,7 @@ export interface SaleRows {
 /** Reads the rows for a comparison with a live sale. Methods throw OperationalError mysql. */
 export interface ReconcileRepository extends SaleRows {
   /** Returns the rows of these purchases, whichever batch wrote them. */
-  rowsOf(saleId: string, purchases: readonly Pick<PurchaseName, 'userId' | 'requestId'>[]): Promise<AgedOrder[]>;
+  rowsOf(saleId: string, purchases: readonly PurchaseName[]): Promise<AgedOrder[]>;
 
   /** Counts the releases of this sale in the outbox that are not done. */
   undoneReleases(saleId: string): Promise<number>;

@@ -13,10 +13,8 @@ export const listMyCoupons = defineRoute({
   operationId: 'listMyCoupons',
   summary: 'Lists the coupons of the buyer, newest first. Pass `next` as `after` to get the next page.',
   access: 'buyer',
-  endpoint: 'order',
   query: z.strictObject({ after: orderId.optional(), limit }),
   answers: { 200: { description: 'a page', schema: couponsOfBuyer } },
-  problems: [],
   async handle({ userId, query: { after: afterOrderId, limit: max } }, { coupons }) {
     const found = await coupons.list({ userId }, { max, ...withoutUndefined({ afterOrderId }) });
     const bodies = found.map((coupon) => {

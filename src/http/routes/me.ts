@@ -15,7 +15,6 @@ export const readMe = operatorRoute({
       schema: me,
     },
   },
-  problems: [],
   handle: ({ userId, roles, expiresAtMs }) =>
     json(200, 'found', { userId, roles, role: highestOf(roles), expiresAtMs: Math.round(expiresAtMs) }),
 });

@@ -14,10 +14,8 @@ export const listMyNotifications = defineRoute({
   summary:
     'Lists what happened to the orders of the buyer in the last 90 days, newest first. Pass `next` as `after` to get the next page.',
   access: 'buyer',
-  endpoint: 'order',
   query: z.strictObject({ unread: queryWord(['true', 'false']).optional(), after: rowId.optional(), limit }),
   answers: { 200: { description: 'a page', schema: notificationPage } },
-  problems: [],
   async handle({ userId, query: { unread, after: before, limit: max } }, { notifications }) {
     const found = await notifications.list(userId, { onlyUnread: unread === 'true', before, max });
     return json(200, 'found', {
@@ -34,10 +32,8 @@ export const readMyNotifications = defineRoute({
   operationId: 'readMyNotifications',
   summary: 'Marks all notifications of the buyer up to this one as read. Safe to repeat.',
   access: 'buyer',
-  endpoint: 'order',
   body: jsonBody(z.strictObject({ upTo: rowId }).meta({ id: 'ReadUpTo' })),
   answers: { 200: { description: 'marked', schema: readNotifications } },
-  problems: [],
   async handle({ userId, body: { upTo } }, { notifications }) {
     return json(200, 'read', { read: await notifications.markRead(userId, upTo) });
   },

@@ -35,12 +35,10 @@ export const listMyOrders = defineRoute({
   operationId: 'listMyOrders',
   summary: 'Lists the orders of the buyer, newest sale first. Pass `next` as `after` to get the next page.',
   access: 'buyer',
-  endpoint: 'order',
   query: z.strictObject({ after, limit }),
   answers: {
     200: { description: 'a page', schema: ordersOfBuyer },
   },
-  problems: [],
   async handle({ userId, query }, { orderSearch }) {
     const page = await orderSearch.page({ userId }, query.after ?? null, query.limit);
     if (page === null) return problem('bad_request', { detail: NO_PLACE });
@@ -58,7 +56,6 @@ export const readOrder = defineRoute({
   summary:
     'Returns an order of the buyer: refundedCents is the sum of its refunds, refunds lists payments that came too late.',
   access: 'buyer',
-  endpoint: 'order',
   params,
   answers: { 200: readable('the order', orderPageSchema) },
   problems: ['order_not_found'],
@@ -106,7 +103,6 @@ export const payOrder = defineRoute({
   summary:
     'Pays an order. Each Idempotency-Key is one charge. Without a key, all attempts are one charge. Only one key is charged at a time. Safe to repeat.',
   access: 'buyer',
-  endpoint: 'order',
   params,
   headers: [{ name: 'Idempotency-Key', required: false, description: 'the id of this charge', schema: id }],
   body: optionalJsonBody(payment, {}),
@@ -173,7 +169,6 @@ export const cancelOrder = defineRoute({
   operationId: 'cancelOrder',
   summary: 'Cancels an unpaid order. Safe to repeat.',
   access: 'buyer',
-  endpoint: 'order',
   params,
   answers: { 200: { description: 'the cancelled order', schema: orderSchema } },
   problems: ['order_not_found', 'wrong_state', 'cancel_limit_reached'],

@@ -30,7 +30,6 @@ export const paymentWebhook = defineRoute({
   operationId: 'reportPayment',
   summary: 'Receives payments that the provider reports. A payment id counts once. Safe to repeat.',
   access: 'none',
-  endpoint: null,
   headers: [
     {
       name: 'Payment-Signature',

@@ -15,9 +15,7 @@ export const healthz = defineRoute({
   operationId: 'healthz',
   summary: 'Tells whether the process is alive.',
   access: 'liveness',
-  endpoint: null,
   answers: { 200: { description: 'alive', schema: alive } },
-  problems: [],
   handle: () => json(200, 'alive', { status: 'alive' }),
 });
 
@@ -32,12 +30,10 @@ export const readyz = defineRoute({
   operationId: 'readyz',
   summary: 'Tells load balancers whether to send buyers here. The api stays ready while only MySQL is down.',
   access: 'none',
-  endpoint: null,
   answers: {
     200: { description: 'ready', schema: isReady, type: 'text/plain' },
     503: { description: 'not ready', schema: isReady },
   },
-  problems: [],
   async handle({ req }, { lifecycle, isReady }) {
     const ready = !lifecycle.draining && (await isReady());
     if (ready && req.headers.accept?.includes(PROMETHEUS) === true) {
@@ -57,12 +53,10 @@ export const readiness = defineRoute({
   operationId: 'readiness',
   summary: 'Tells whether the process is ready, with the state of each dependency.',
   access: 'monitoring',
-  endpoint: null,
   answers: {
     200: { description: 'ready', schema: readinessSchema },
     503: { description: 'not ready, with the reasons', schema: readinessSchema },
   },
-  problems: [],
   async handle(_call, services) {
     const report = services.lifecycle.draining ? DRAINING : await services.ready();
     return report.ready ? json(200, 'ready', report) : json(503, 'not_ready', report);
@@ -81,7 +75,6 @@ export const metrics = defineRoute({
   operationId: 'metrics',
   summary: 'Returns metrics for Prometheus. Needs METRICS_TOKEN as the bearer token if it is set.',
   access: 'monitoring',
-  endpoint: null,
   answers: { 200: { description: 'the Prometheus text format', type: 'text/plain' } },
   problems: ['unauthorized'],
   async handle({ req }, { metricsPage }) {
@@ -103,9 +96,7 @@ const openapiOf = (listener: Listener, summary: string) =>
     operationId: `openapi_${listener}`,
     summary,
     access: 'monitoring',
-    endpoint: null,
     answers: { 200: { description: 'OpenAPI 3.1', schema: z.looseObject({ openapi: text }) } },
-    problems: [],
     handle: (_call, { openapi }) => textAnswer(200, 'served', openapi(listener), 'application/json'),
   });
 

@@ -17,7 +17,6 @@ const WAIT_SECONDS_MAX = 30;
 const waitError = { error: must(`a whole number of seconds from 0 to ${WAIT_SECONDS_MAX}`) };
 
 const params = z.object({ saleId, requestId: id });
-type PurchaseParams = z.infer<typeof params>;
 
 export const purchaseStatus = defineRoute({
   method: 'get',
@@ -26,7 +25,6 @@ export const purchaseStatus = defineRoute({
   operationId: 'readPurchase',
   summary: 'Returns the status of a purchase. Waits up to `wait` seconds while it is pending.',
   access: 'sale_buyer',
-  endpoint: 'status',
   params,
   query: z.object({
     wait: z
@@ -72,7 +70,6 @@ export const purchaseEvents = defineRoute({
   operationId: 'followPurchase',
   summary: 'Streams the status changes of a purchase until its end. Reconnect with Last-Event-ID.',
   access: 'sale_buyer',
-  endpoint: 'status',
   params,
   headers: [
     {
@@ -126,7 +123,7 @@ const TOO_MANY = 'Too many streams are open. Try again, or get the purchase with
 
 async function stream(
   following: Following,
-  call: Call<PurchaseParams>,
+  call: Call<z.infer<typeof params>>,
   poll: AbortController,
   services: RouteServices,
 ): Promise<void> {

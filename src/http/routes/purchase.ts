@@ -26,7 +26,6 @@ export const purchase = defineRoute({
   operationId: 'buy',
   summary: 'Buys units of a sale. Create one Idempotency-Key per purchase and keep it. Any retry with it is safe.',
   access: 'purchase',
-  endpoint: 'purchase',
   params: saleParams,
   headers: [
     {

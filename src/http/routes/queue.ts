@@ -17,7 +17,6 @@ export const joinQueue = defineRoute({
   operationId: 'joinQueue',
   summary: 'Joins the waiting room of a sale. Safe to repeat: a waiting buyer keeps the place.',
   access: 'sale_buyer',
-  endpoint: 'status',
   params: saleParams,
   headers: SIGNATURE,
   answers: {
@@ -39,7 +38,6 @@ export const readTicket = defineRoute({
   operationId: 'readTicket',
   summary: 'Returns a place in the queue. Each response has a new ticket, which replaces the old one.',
   access: 'sale_buyer',
-  endpoint: 'status',
   params: z.object({ saleId, ticket: text }),
   headers: SIGNATURE,
   answers: { 200: { description: 'the place', schema: place } },
@@ -60,7 +58,6 @@ export const fetchPurchaseToken = defineRoute({
   summary:
     'Returns the purchase token of the buyer, or null if the sale needs none. The token stays the same until it expires. Safe to repeat.',
   access: 'sale_buyer',
-  endpoint: 'status',
   params: saleParams,
   headers: SIGNATURE,
   answers: {

@@ -24,7 +24,6 @@ export const readSalePage = defineRoute({
   operationId: 'readSalePage',
   summary: 'Returns the public page data of a sale. Caches may keep it for a second, except with `fresh`.',
   access: 'anyone',
-  endpoint: 'sale',
   params: saleParams,
   query: z.object({
     fresh: queryWord(['1'])

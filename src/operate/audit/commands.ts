@@ -3,7 +3,7 @@ import type { AuditFilter, StoredAuditEntry } from '../../core/ports/audit-log.j
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { createAuditLog } from '../../mysql/audit-log.js';
 import { withConfigured } from '../../process/connections.js';
-import { limitOption, parseTime, parseWhole } from '../../process/options.js';
+import { limitOption, parseTime, parseWhole, subcommand } from '../../process/options.js';
 import { isoTime, printPage, tableLine } from '../../process/print.js';
 import { auditBody } from './index.js';
 
@@ -29,9 +29,7 @@ export function auditCommand(): Command {
   const audit = new Command('audit')
     .description('show who did what to sales, dead letters, refunds and compensation jobs')
     .addHelpText('after', EXAMPLES);
-  audit
-    .command('list')
-    .description('print one line per action, newest first')
+  subcommand(audit, 'list', 'print one line per action, newest first')
     .option('--subject <kind:id>', 'only actions on this subject, such as sale:7')
     .option('--actor <name>', 'only actions of this actor: a user id, an account, or `name (account)`')
     .option('--action <action>', 'only this action, such as sale.opened')

@@ -24,7 +24,6 @@ export const listAudit = operatorRoute({
     limit,
   }),
   answers: { 200: { description: 'a page', schema: auditPage } },
-  problems: [],
   async handle({ query: { since: sinceMs, before: beforeId, limit: max, ...names } }, { audit }) {
     const found = await audit.list(withoutUndefined({ ...names, sinceMs }), { max, ...withoutUndefined({ beforeId }) });
     return json(200, 'found', { entries: found.map(auditBody), next: nextOf(found, max, 'auditId') });

@@ -1,32 +1,24 @@
+import type {
+  Broker,
+  BrokerClient,
+  ConsumerGroup,
+  DiscardedHalf,
+  HalfMessage,
+  Message,
+  MqList,
+  MqStatus,
+  Topic,
+} from '../../contract/broker.js';
 import { Places } from '../../core/places.js';
 import type { Clock } from '../../core/ports/clock.js';
 import { recent } from '../../core/recent.js';
-import type { BrokerClient, ProducerClient } from '../../rocketmq/admin/inspect-broker.js';
-import {
-  OWN_GROUPS,
-  type BrokerReport,
-  type BrowseFrom,
-  type ClusterStatus,
-  type DiscardedHalf,
-  type FoundMessage,
-  type GroupReport,
-  type InspectedHalf,
-  type TopicReport,
-} from './message-inspection.js';
+import { OWN_GROUPS, type BrowseFrom } from './message-inspection.js';
 import type { MessageInspection } from './rocketmq-inspection.js';
 
-/** A broker whose data is missing from an answer. */
-type DownBroker = Pick<BrokerReport, 'name' | 'address' | 'down'>;
-
-export interface BrokerList<T> {
-  readonly items: readonly T[];
-  /** Whether more items exist than were read. */
-  readonly more: boolean;
-  readonly down: readonly DownBroker[];
-}
+type DownBroker = MqList<unknown>['down'][number];
 
 /** `onDown` receives each broker that does not answer. */
-export type OpenInspection = (onDown: (broker: BrokerReport) => void) => MessageInspection;
+export type OpenInspection = (onDown: (broker: Broker) => void) => MessageInspection;
 
 /** Maximum age of an answer that several operators share, in ms. */
 const KEPT_MS = 1000;
@@ -40,12 +32,12 @@ const BODIES_MAX = 4 * 1024 * 1024;
 /** Operators share views without parameters for one to three seconds, so many open consoles cost no more than one. */
 export class BrokerViews {
   /** Each of these throws OperationalError rocketmq if no name server answers. */
-  readonly status: () => Promise<ClusterStatus>;
-  readonly ownGroups: () => Promise<BrokerList<GroupReport>>;
-  readonly allGroups: () => Promise<BrokerList<GroupReport>>;
-  readonly topics: () => Promise<BrokerList<TopicReport>>;
-  readonly halves: () => Promise<BrokerList<InspectedHalf>>;
-  readonly producers: () => Promise<BrokerList<ProducerClient>>;
+  readonly status: () => Promise<MqStatus>;
+  readonly ownGroups: () => Promise<MqList<ConsumerGroup>>;
+  readonly allGroups: () => Promise<MqList<ConsumerGroup>>;
+  readonly topics: () => Promise<MqList<Topic>>;
+  readonly halves: () => Promise<MqList<HalfMessage>>;
+  readonly producers: () => Promise<MqList<BrokerClient>>;
   readonly #open: OpenInspection;
   readonly #places = new Places({ max: LOOKS_MAX });
 
@@ -76,14 +68,14 @@ export class BrokerViews {
     }
   }
 
-  discarded(which: { readonly max: number } | { readonly key: string }): Promise<BrokerList<DiscardedHalf>> {
+  discarded(which: { readonly max: number } | { readonly key: string }): Promise<MqList<DiscardedHalf>> {
     return this.#list(
       (inspection) => inspection.discarded('max' in which ? { max: which.max + 1 } : which),
       'max' in which ? which.max : Infinity,
     );
   }
 
-  consumers(group: string): Promise<BrokerList<BrokerClient & { readonly group: string }>> {
+  consumers(group: string): Promise<MqList<BrokerClient>> {
     return this.#list(async (inspection) => (await inspection.consumers(group)).map((one) => ({ group, ...one })));
   }
 
@@ -92,7 +84,7 @@ export class BrokerViews {
     topic: string,
     which: { readonly key: string } | { readonly id: string } | BrowseFrom | null,
     max: number,
-  ): Promise<BrokerList<FoundMessage>> {
+  ): Promise<MqList<Message>> {
     const down: DownBroker[] = [];
     const inspection = this.#open((broker) => down.push(downOf(broker)));
     if (which === null || !('key' in which || 'id' in which)) {
@@ -110,26 +102,23 @@ export class BrokerViews {
   /** Returns the current half messages with a key, and how to resume them. @throws OperationalError rocketmq */
   async toResume(key: string): Promise<{
     readonly found: readonly DiscardedHalf[];
-    readonly inspection: Pick<MessageInspection, 'resume'>;
+    readonly inspection: MessageInspection;
   }> {
     const inspection = this.#open(() => undefined);
     return { found: await inspection.discarded({ key }), inspection };
   }
 
-  async #list<T>(
-    ask: (inspection: MessageInspection) => Promise<readonly T[]>,
-    max = Infinity,
-  ): Promise<BrokerList<T>> {
+  async #list<T>(ask: (inspection: MessageInspection) => Promise<readonly T[]>, max = Infinity): Promise<MqList<T>> {
     const down: DownBroker[] = [];
     const found = await ask(this.#open((broker) => down.push(downOf(broker))));
     return { items: found.slice(0, max), more: found.length > max, down };
   }
 }
 
-const downOf = ({ name, address, down }: BrokerReport): DownBroker => ({ name, address, down });
+const downOf = ({ name, address, down }: Broker): DownBroker => ({ name, address, down: down ?? '' });
 
 /** Returns at least one message, and otherwise as many as fit into an answer. */
-function withinBodies(messages: readonly FoundMessage[]): readonly FoundMessage[] {
+function withinBodies(messages: readonly Message[]): readonly Message[] {
   let length = 0;
   const end = messages.findIndex(({ body }, index) => (length += body.length) > BODIES_MAX && index > 0);
   return end === -1 ? messages : messages.slice(0, end);

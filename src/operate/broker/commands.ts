@@ -2,19 +2,14 @@ import { Command } from 'commander';
 import { pause } from '../../core/after.js';
 import { loadConfig } from '../../core/config/load.js';
 import { TOPICS } from '../../core/topics.js';
+import type { DiscardedHalf, Message, MqStatus } from '../../contract/broker.js';
 import { createAuditLog } from '../../mysql/audit-log.js';
 import { UsageError } from '../../process/cli-error.js';
 import { withConfigured } from '../../process/connections.js';
 import { clusterOption, namesrvOf, operatorName, parseTime, parseWhole } from '../../process/options.js';
 import { inLine, isoTime, print, printError, tableLine } from '../../process/print.js';
 import { brokerAccessOf } from '../../rocketmq/credentials.js';
-import {
-  browseFrom,
-  OWN_GROUPS,
-  type ClusterStatus,
-  type DiscardedHalf,
-  type FoundMessage,
-} from './message-inspection.js';
+import { browseFrom, OWN_GROUPS } from './message-inspection.js';
 import { resumableOf, resumeHalf } from './resume-halves.js';
 import { RocketmqInspection } from './rocketmq-inspection.js';
 
@@ -181,14 +176,10 @@ const watched =
 
 const EXIT_USAGE = 2;
 
-interface ResumeFlags extends MqFlags {
-  readonly key?: string;
-  readonly all?: boolean;
-  readonly yes?: boolean;
-}
-
 /** Resumes half messages, but only of our own topics. Writes each to the audit log before it calls the broker. */
-async function resume(flags: ResumeFlags): Promise<void> {
+async function resume(
+  flags: MqFlags & { readonly key?: string; readonly all?: boolean; readonly yes?: boolean },
+): Promise<void> {
   const { key, all = false, yes = false, json } = flags;
   if ((key === undefined) === !all) throw new UsageError('give --key or --all.');
   const inspection = inspect(flags);
@@ -220,22 +211,23 @@ async function resume(flags: ResumeFlags): Promise<void> {
   }
 }
 
-interface MessagesFlags extends MqFlags {
-  readonly topic: string;
-  readonly key?: string;
-  readonly id?: string;
-  readonly since?: number;
-  readonly queue?: number;
-  readonly offset?: number;
-  readonly limit: number;
-}
-
-async function messages(inspection: RocketmqInspection, flags: MessagesFlags): Promise<void> {
+async function messages(
+  inspection: RocketmqInspection,
+  flags: MqFlags & {
+    readonly topic: string;
+    readonly key?: string;
+    readonly id?: string;
+    readonly since?: number;
+    readonly queue?: number;
+    readonly offset?: number;
+    readonly limit: number;
+  },
+): Promise<void> {
   const { topic, key, id, queue, offset, since, limit, json } = flags;
   if ((queue === undefined) !== (offset === undefined)) throw new UsageError('--queue and --offset go together.');
   const ways = [key, id, queue, since].filter((way) => way !== undefined);
   if (ways.length > 1) throw new UsageError('give one of --key, --id, --since, and --queue with --offset.');
-  const find = async (): Promise<readonly FoundMessage[]> => {
+  const find = async (): Promise<readonly Message[]> => {
     if (key !== undefined) return inspection.messagesOfKey(topic, key);
     if (id !== undefined) return inspection.messagesOfId(topic, id);
     return (await inspection.browse(topic, browseFrom(flags), { max: limit, bodiesMax: BODIES_MAX })).messages;
@@ -267,7 +259,7 @@ function printMessage({
   deliveries,
   properties,
   body,
-}: FoundMessage): void {
+}: Message): void {
   print(
     inLine(
       `${isoTime(storedAtMs)}  ${topic}  ${broker} queue ${queueId} offset ${queueOffset}  given before: ${deliveries}`,
@@ -287,7 +279,7 @@ const clientLine = tableLine(34, 24, 10);
 const brokerLine = tableLine(16, 22, 10, 12, 12);
 const countLine = tableLine(46, 10);
 
-function printStatus({ brokers, groups, deadLetters, halves, discarded, producers }: ClusterStatus): void {
+function printStatus({ brokers, groups, deadLetters, halves, discarded, producers }: MqStatus): void {
   print(brokerLine('broker', 'address', 'version', 'stored/s', 'read/s', 'disk'));
   for (const { name, address, down, version, putPerSecond, getPerSecond, diskUsed } of brokers) {
     const disk = `${Math.round(diskUsed * 100)} %`;

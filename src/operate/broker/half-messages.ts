@@ -1,3 +1,4 @@
+import type { DiscardedHalf, HalfMessage } from '../../contract/broker.js';
 import { decodeBatch } from '../../core/batch.js';
 import { HALF_TOPICS } from '../../core/topics.js';
 import type { BrokerAddress } from '../../rocketmq/admin/broker-state.js';
@@ -10,7 +11,7 @@ import {
   walkQueue,
 } from '../../rocketmq/admin/inspect-broker.js';
 import { askRemoting, REQUEST } from '../../rocketmq/admin/remoting.js';
-import type { DiscardedHalf, InspectedHalf, OpenHalves } from './message-inspection.js';
+import type { OpenHalves } from './message-inspection.js';
 
 /** Topics in which the broker keeps half messages, and the answers to them, until it has processed both. */
 const HALVES = HALF_TOPICS.open;
@@ -28,7 +29,7 @@ const HALVES_MAX = 20_000;
  */
 export async function openHalves(brokers: readonly BrokerAddress[]): Promise<OpenHalves> {
   const nowMs = Date.now();
-  const open: InspectedHalf[] = [];
+  const open: HalfMessage[] = [];
   let more = false;
   for (const broker of brokers) {
     const answered = new Set<number>();
@@ -60,8 +61,8 @@ async function openInQueue(
   range: Range,
   answered: ReadonlySet<number>,
   nowMs: number,
-): Promise<InspectedHalf[]> {
-  const open = new Map<string, InspectedHalf>();
+): Promise<HalfMessage[]> {
+  const open = new Map<string, HalfMessage>();
   for (const part of unanswered(range, answered)) {
     for await (const message of walkQueue(broker, HALVES, queueId, part)) {
       if (answered.has(message.queueOffset)) continue;
@@ -138,7 +139,7 @@ export async function resumeHalf(broker: BrokerAddress, { offsetId }: DiscardedH
   await askRemoting(broker, REQUEST.resumeCheckHalf, '', { topic: DISCARDED, msgId: offsetId });
 }
 
-function halfOf({ name }: BrokerAddress, { properties, bornAtMs, body }: StoredMessage, nowMs: number): InspectedHalf {
+function halfOf({ name }: BrokerAddress, { properties, bornAtMs, body }: StoredMessage, nowMs: number): HalfMessage {
   const decoded = decodeBatch(body.toString('utf8'));
   const batch = decoded.outcome === 'decoded' ? decoded.batch : null;
   return {

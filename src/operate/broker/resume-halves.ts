@@ -1,6 +1,6 @@
+import type { DiscardedHalf } from '../../contract/broker.js';
 import type { AuditLog } from '../../core/ports/audit-log.js';
 import { TOPICS } from '../../core/topics.js';
-import type { DiscardedHalf } from './message-inspection.js';
 import type { MessageInspection } from './rocketmq-inspection.js';
 
 /** A broker keeps messages for this long by default. It gives up older half messages at once. */
@@ -22,10 +22,7 @@ export function resumableOf(found: readonly DiscardedHalf[]): {
 export async function resumeHalf(
   half: DiscardedHalf,
   actor: string,
-  {
-    inspection,
-    audit,
-  }: { readonly inspection: Pick<MessageInspection, 'resume'>; readonly audit: Pick<AuditLog, 'append'> },
+  { inspection, audit }: { readonly inspection: MessageInspection; readonly audit: AuditLog },
 ): Promise<void> {
   const { key, topic, messageId, discardedAtMs } = half;
   await audit.append({

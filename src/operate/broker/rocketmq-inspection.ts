@@ -1,3 +1,4 @@
+import type { Broker, ConsumerGroup, DiscardedHalf, Message, MqStatus, Topic } from '../../contract/broker.js';
 import { OperationalError } from '../../core/errors.js';
 import { HALF_TOPICS } from '../../core/topics.js';
 import {
@@ -30,20 +31,7 @@ import { RemotingError } from '../../rocketmq/admin/remoting.js';
 import type { MessageFigures } from '../../recovery/metrics.js';
 import type { BrokerAccess } from '../../rocketmq/credentials.js';
 import { discardedHalves, openHalves, resumeHalf } from './half-messages.js';
-import type {
-  Browsed,
-  BrokerReport,
-  BrowseFrom,
-  BrowseLimits,
-  ClusterFigures,
-  ClusterStatus,
-  DiscardedHalf,
-  FoundMessage,
-  GroupReport,
-  NamedGroup,
-  OpenHalves,
-  TopicReport,
-} from './message-inspection.js';
+import type { Browsed, BrowseFrom, BrowseLimits, NamedGroup, OpenHalves } from './message-inspection.js';
 
 const isOfRetries = (topic: string): boolean => topic.startsWith('%RETRY%');
 const isOfDeadLetters = (topic: string): boolean => topic.startsWith('%DLQ%');
@@ -54,7 +42,7 @@ const TRIES_MAX = 3;
 interface Brokers {
   readonly up: readonly BrokerAddress[];
   /** A line for each broker, including brokers that are down. */
-  readonly reports: readonly BrokerReport[];
+  readonly reports: readonly Broker[];
 }
 
 export type MessageInspection = Omit<RocketmqInspection, 'figures'>;
@@ -68,7 +56,7 @@ export class RocketmqInspection {
   readonly #namesrvAddr: string;
   readonly #access: BrokerAccess | null;
   readonly #cluster: string | null;
-  readonly #onDown: (broker: BrokerReport) => void;
+  readonly #onDown: (broker: Broker) => void;
   readonly #seen: SeenBrokers;
   /** The brokers that a name server last named. */
   #last: readonly BrokerAddress[] = [];
@@ -88,7 +76,7 @@ export class RocketmqInspection {
       seen = new SeenBrokers(),
     }: {
       readonly cluster?: string | null;
-      readonly onDown?: (broker: BrokerReport) => void;
+      readonly onDown?: (broker: Broker) => void;
       readonly seen?: SeenBrokers;
     } = {},
   ) {
@@ -99,7 +87,7 @@ export class RocketmqInspection {
     this.#seen = seen;
   }
 
-  async status(groups: readonly NamedGroup[]): Promise<ClusterStatus> {
+  async status(groups: readonly NamedGroup[]): Promise<MqStatus> {
     return this.#look((brokers) => statusOf(brokers, groups));
   }
 
@@ -122,13 +110,13 @@ export class RocketmqInspection {
   }
 
   /** Lists the largest lag first. @param groups null for all groups that the brokers know */
-  async groups(groups: readonly NamedGroup[] | null): Promise<GroupReport[]> {
+  async groups(groups: readonly NamedGroup[] | null): Promise<ConsumerGroup[]> {
     return this.#look(async ({ up }) =>
       groupsOf(up, groups ?? (await groupNames(up)).map((group) => ({ group, topic: null }))),
     );
   }
 
-  async topics(): Promise<TopicReport[]> {
+  async topics(): Promise<Topic[]> {
     return this.#look(({ up }) => topicsOf(up));
   }
 
@@ -164,12 +152,12 @@ export class RocketmqInspection {
   }
 
   /** Finds the messages of a topic that have this key, oldest first; at most 32 per broker. */
-  async messagesOfKey(topic: string, key: string): Promise<FoundMessage[]> {
+  async messagesOfKey(topic: string, key: string): Promise<Message[]> {
     return this.#messages((broker) => readMessagesOfKey(broker, topic, key));
   }
 
   /** Lists copies of redelivered or checked-back messages too. @param id the sender's (`UNIQ_KEY`) or `offsetId` */
-  async messagesOfId(topic: string, id: string): Promise<FoundMessage[]> {
+  async messagesOfId(topic: string, id: string): Promise<Message[]> {
     return this.#messages((broker) => readMessagesOfId(broker, topic, id));
   }
 
@@ -178,7 +166,7 @@ export class RocketmqInspection {
     return this.#look(({ up }) => browse(up, topic, from, limits));
   }
 
-  async #messages(read: (broker: BrokerAddress) => Promise<StoredMessage[]>): Promise<FoundMessage[]> {
+  async #messages(read: (broker: BrokerAddress) => Promise<StoredMessage[]>): Promise<Message[]> {
     return this.#look(async ({ up }) => {
       const found = await Promise.all(up.map(async (broker) => (await read(broker)).map((one) => shown(broker, one))));
       return found.flat().sort((one, other) => one.storedAtMs - other.storedAtMs);
@@ -217,7 +205,7 @@ const asOperationalError = (error: unknown): unknown =>
     ? new OperationalError('rocketmq', error.message, { retryable: true, cause: error })
     : error;
 
-async function reportOf(broker: BrokerAddress): Promise<BrokerReport> {
+async function reportOf(broker: BrokerAddress): Promise<Broker> {
   try {
     const runtime = await readRuntime(broker);
     return {
@@ -234,7 +222,7 @@ async function reportOf(broker: BrokerAddress): Promise<BrokerReport> {
   }
 }
 
-const downReport = (name: string, address: string, down: string): BrokerReport => ({
+const downReport = (name: string, address: string, down: string): Broker => ({
   name,
   address,
   down,
@@ -247,7 +235,10 @@ const downReport = (name: string, address: string, down: string): BrokerReport =
 /** Returns the first of three rates, which cover ten seconds, a minute and ten minutes. */
 const firstNumber = (text = ''): number => Number.parseFloat(text.split(' ')[0] ?? '') || 0;
 
-async function figuresOf({ up, reports }: Brokers, groups: readonly NamedGroup[]): Promise<ClusterFigures> {
+async function figuresOf(
+  { up, reports }: Brokers,
+  groups: readonly NamedGroup[],
+): Promise<Omit<MqStatus, 'deadLetters' | 'producers'>> {
   const discarded = (await Promise.all(up.map((broker) => readQueues(broker, HALF_TOPICS.discarded)))).flat();
   return {
     brokers: reports,
@@ -257,7 +248,7 @@ async function figuresOf({ up, reports }: Brokers, groups: readonly NamedGroup[]
   };
 }
 
-async function statusOf(brokers: Brokers, groups: readonly NamedGroup[]): Promise<ClusterStatus> {
+async function statusOf(brokers: Brokers, groups: readonly NamedGroup[]): Promise<MqStatus> {
   const { up } = brokers;
   const topics = await topicsOf(up, isOfDeadLetters); // the number of kept messages is needed only for dead letters
   const producers: Record<string, number> = {};
@@ -269,7 +260,7 @@ async function statusOf(brokers: Brokers, groups: readonly NamedGroup[]): Promis
   };
 }
 
-const halvesOf = ({ open, more }: OpenHalves): ClusterFigures['halves'] => ({
+const halvesOf = ({ open, more }: OpenHalves): MqStatus['halves'] => ({
   open: open.length,
   oldestMs: open[0]?.ageMs ?? null,
   checksMost: open.reduce((most, { checks }) => Math.max(most, checks), 0),
@@ -318,8 +309,8 @@ function partsOf(begin: number, end: number, isBackwards: boolean): { readonly f
 class KeptMessages {
   more = false;
   readonly #limits: BrowseLimits;
-  readonly #order: (one: FoundMessage, other: FoundMessage) => number;
-  #messages: FoundMessage[] = [];
+  readonly #order: (one: Message, other: Message) => number;
+  #messages: Message[] = [];
   #length = 0;
 
   constructor(limits: BrowseLimits, which: 'first' | 'newest') {
@@ -327,14 +318,14 @@ class KeptMessages {
     this.#order = which === 'first' ? inTime : (one, other) => inTime(other, one);
   }
 
-  add(message: FoundMessage): void {
+  add(message: Message): void {
     const { max, bodiesMax } = this.#limits;
     this.#messages.push(message);
     this.#length += message.body.length;
     if (this.#messages.length > 2 * max || this.#length > 2 * bodiesMax) this.#trim();
   }
 
-  oldestFirst(): FoundMessage[] {
+  oldestFirst(): Message[] {
     this.#trim();
     return this.#messages.sort(inTime);
   }
@@ -355,14 +346,14 @@ class KeptMessages {
   }
 }
 
-const inTime = (one: FoundMessage, other: FoundMessage): number =>
+const inTime = (one: Message, other: Message): number =>
   one.storedAtMs - other.storedAtMs || one.queueOffset - other.queueOffset;
 
 async function topicsOf(
   brokers: readonly BrokerAddress[],
   isWanted: (topic: string) => boolean = () => true,
-): Promise<TopicReport[]> {
-  const byName = new Map<string, TopicReport>();
+): Promise<Topic[]> {
+  const byName = new Map<string, Topic>();
   for (const broker of brokers) {
     for (const [topic, { attributes }] of Object.entries(await readTopics(broker))) {
       if (!isWanted(topic)) continue;
@@ -386,9 +377,9 @@ async function groupNames(brokers: readonly BrokerAddress[]): Promise<string[]> 
   return [...new Set(names.flat())];
 }
 
-async function groupsOf(brokers: readonly BrokerAddress[], groups: readonly NamedGroup[]): Promise<GroupReport[]> {
+async function groupsOf(brokers: readonly BrokerAddress[], groups: readonly NamedGroup[]): Promise<ConsumerGroup[]> {
   const nowMs = Date.now();
-  const found: GroupReport[] = [];
+  const found: ConsumerGroup[] = [];
   for (const { group, topic: named } of groups) {
     const clients = new Set(
       (await clientsOf(brokers, (broker) => readConsumers(broker, group))).map(({ clientId }) => clientId),
@@ -437,7 +428,7 @@ const clientsOf = async <C>(
   read: (broker: BrokerAddress) => Promise<C[]>,
 ): Promise<C[]> => (await Promise.all(brokers.map(read))).flat();
 
-const shown = ({ name }: BrokerAddress, { body, ...message }: StoredMessage): FoundMessage => ({
+const shown = ({ name }: BrokerAddress, { body, ...message }: StoredMessage): Message => ({
   ...message,
   broker: name,
   body: body.toString('utf8'),

@@ -9,6 +9,9 @@ import {
   producers,
   resumedHalves,
   topics,
+  type DiscardedHalf,
+  type Message,
+  type MqList,
 } from '../../contract/broker.js';
 import { queryText, queryTime, queryWhole, queryWord } from '../../contract/fields.js';
 import { OperationalError } from '../../core/errors.js';
@@ -17,8 +20,8 @@ import { HALF_TOPICS, OWN_TOPICS, TOPICS } from '../../core/topics.js';
 import { roleNeededAnswer } from '../../http/admission-answers.js';
 import { json, problem, type Answer } from '../../http/answer.js';
 import { jsonBody, operatorRoute, type Route } from '../../http/route.js';
-import type { BrokerList, BrokerViews } from './broker-views.js';
-import { browseFrom, OWN_GROUPS, type DiscardedHalf, type FoundMessage } from './message-inspection.js';
+import type { BrokerViews } from './broker-views.js';
+import { browseFrom, OWN_GROUPS } from './message-inspection.js';
 import { resumableOf, resumeHalf } from './resume-halves.js';
 import type { BrokerServices } from './services.js';
 
@@ -204,9 +207,9 @@ const listMessages = operatorRoute({
   },
 });
 
-const isHalfOfOurs = ({ properties }: FoundMessage): boolean => OWN_TOPICS.has(properties.REAL_TOPIC ?? '');
+const isHalfOfOurs = ({ properties }: Message): boolean => OWN_TOPICS.has(properties.REAL_TOPIC ?? '');
 
-async function listed<T>(views: BrokerViews, look: () => Promise<BrokerList<T>>): Promise<Answer<200 | 'overloaded'>> {
+async function listed<T>(views: BrokerViews, look: () => Promise<MqList<T>>): Promise<Answer<200 | 'overloaded'>> {
   const list = await views.look(look);
   return list === null ? problem('overloaded', { detail: TOO_MANY }) : found(list);
 }

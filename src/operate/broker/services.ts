@@ -10,7 +10,7 @@ import { RocketmqInspection } from './rocketmq-inspection.js';
 export interface BrokerServices {
   /** Null if no name server is configured. */
   readonly mq: BrokerViews | null;
-  readonly audit: Pick<AuditLog, 'append'>;
+  readonly audit: AuditLog;
 }
 
 /** Opens access to the admin ports of the brokers. Null if NAMESRV_ADDR is not set. */

@@ -13,7 +13,7 @@ interface Change {
 }
 
 /** Lists what a transaction changed, as far as it shows. An order that moves to the archive does not change. */
-export function changesIn({ changes, atMs }: Pick<Committed, 'changes' | 'atMs'>): Change[] {
+export function changesIn({ changes, atMs }: Committed): Change[] {
   const at = new Date(atMs).toISOString();
   const archived = new Set(
     changes.flatMap(({ table, before, after }) => (table === 'orders_archive' && before === null ? [after?.id] : [])),

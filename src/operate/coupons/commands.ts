@@ -8,7 +8,7 @@ import { EXPORT_FORMATS, type ExportFormat } from '../../http/export-lines.js';
 import { couponBody } from '../../http/routes/coupons.js';
 import { CliError, UsageError } from '../../process/cli-error.js';
 import { withConfigured } from '../../process/connections.js';
-import { limitOption, operatorName, parseId, parseSaleId, parseUserId } from '../../process/options.js';
+import { limitOption, operatorName, parseId, parseSaleId, parseUserId, subcommand } from '../../process/options.js';
 import { isoTime, print, printAll, printError, tableLine } from '../../process/print.js';
 import { CODES_MAX } from './coupon-desk.js';
 import { couponPages } from './coupon-pages.js';
@@ -52,13 +52,11 @@ export function couponsCommand(): Command {
   const coupons = new Command('coupons')
     .description('find, export, redeem and revoke coupons')
     .addHelpText('after', EXAMPLES);
-  filtered(coupons.command('list').description('print one line per coupon, newest first'))
+  filtered(subcommand(coupons, 'list', 'print one line per coupon, newest first'))
     .addOption(limitOption('coupons'))
     .option('--json', 'one JSON line per coupon')
     .action((flags: ListFlags) => run((services) => list(services, flags)));
-  coupons
-    .command('show')
-    .description('print one coupon')
+  subcommand(coupons, 'show', 'print one coupon')
     .argument('<code>', 'code of the coupon', parseCode)
     .option('--json', 'print one JSON line')
     .action((code: string, { json }: { json?: boolean }) =>
@@ -68,9 +66,7 @@ export function couponsCommand(): Command {
         show(coupon, json);
       }),
     );
-  coupons
-    .command('redeem')
-    .description('redeem a coupon for an order of your shop')
+  subcommand(coupons, 'redeem', 'redeem a coupon for an order of your shop')
     .argument('<code>', 'code of the coupon', parseCode)
     .requiredOption('--order <reference>', 'your reference of the order: 1 to 64 of A-Z a-z 0-9 _ -', parseId)
     .option('--json', 'print one JSON line')
@@ -81,16 +77,14 @@ export function couponsCommand(): Command {
         show(answer.coupon, json);
       }),
     );
-  coupons
-    .command('revoke')
-    .description('end the free coupons of a sale, or single coupons')
+  subcommand(coupons, 'revoke', 'end the free coupons of a sale, or single coupons')
     .option('--sale <saleId>', 'coupons that this sale brought', parseSaleId)
     .option('--code <code...>', `only coupons with these codes, at most ${CODES_MAX}`, parseCodes)
     .requiredOption('--reason <text>', 'for the audit log')
     .option('--dry-run', 'only count')
     .option('--json', 'print one JSON line')
     .action((flags: RevokeFlags) => run((services) => revoke(services, flags)));
-  filtered(coupons.command('export').description('print coupons as CSV or JSON lines'))
+  filtered(subcommand(coupons, 'export', 'print coupons as CSV or JSON lines'))
     .addOption(new Option('--format <format>', 'output format').choices(EXPORT_FORMATS).default('csv'))
     .action(({ format, ...flags }: FilterFlags & { readonly format: ExportFormat }) =>
       run(async ({ coupons: store }) => {

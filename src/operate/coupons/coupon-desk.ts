@@ -43,49 +43,48 @@ export function createCouponDesk(pool: MysqlPool, { clock }: { readonly clock: C
   const transaction = <T>(work: (tx: Transaction) => Promise<T>): Promise<T> =>
     retryConflicts(clock, () => pool.transaction(work));
   return {
-    redeem: (code, reference, actor) => transaction((tx) => redeem(tx, code, reference, actor)),
-    revokeNext: (wish, after, actor) => transaction((tx) => revokeNext(tx, wish, after, actor)),
+    redeem: (code, reference, actor) =>
+      transaction(async (tx) => {
+        const coupon = await findCoupon(tx, code, 'lock');
+        if (coupon === null) return { outcome: 'refused', why: 'not_found' };
+        const { state } = coupon;
+        if (state === 'redeemed' && coupon.reference === reference) return { outcome: 'redeemed', coupon };
+        if (state !== 'free') return { outcome: 'refused', why: state === 'reserved' ? 'in_use' : state };
+        const byCode = knex('coupon_codes').where({ code });
+        await execute(tx, byCode.update({ state: 'redeemed', used_key: reference, redeemed_at: now() }));
+        const after = { state: 'redeemed', reference, userId: coupon.userId };
+        await insertAudit(tx, {
+          actor,
+          action: 'coupon.redeemed',
+          subject: `coupon:${code}`,
+          before: { state },
+          after,
+        });
+        return { outcome: 'redeemed', coupon: (await findCoupon(tx, code)) ?? coupon };
+      }),
+    revokeNext: ({ saleId, codes, dryRun, reason }, after, actor) =>
+      transaction(async (tx) => {
+        if (saleId !== undefined) {
+          const [sale] = await select(tx, knex('sales').select('id').where({ id: saleId }));
+          if (sale === undefined) return { outcome: 'not_found', code: null };
+        }
+        const rows = await select(tx, page({ saleId, codes }, after, dryRun));
+        const unknown = codes?.find((code) => rows.every((row) => row.code !== code));
+        if (unknown !== undefined) return { outcome: 'not_found', code: unknown };
+        const free = rows.filter(({ state, is_over: isOver }) => state === 'free' && Number(isOver) === 0);
+        if (!dryRun && free.length > 0) {
+          const byCode = knex('coupon_codes').whereIn(
+            'code',
+            free.map(({ code }) => code),
+          );
+          await execute(tx, byCode.update({ state: 'revoked' }));
+          await auditCoupons(tx, 'revoked', free, { actor, reason });
+        }
+        const reserved = rows.filter(({ state }) => state === 'reserved').length;
+        const next = codes === undefined && rows.length === PER_STEP ? (rows.at(-1)?.order_id ?? null) : null;
+        return { outcome: 'done', revoked: free.length, reserved, next };
+      }),
   };
-}
-
-async function redeem(tx: Transaction, code: string, reference: string, actor: string): Promise<DeskAnswer> {
-  const coupon = await findCoupon(tx, code, 'lock');
-  if (coupon === null) return { outcome: 'refused', why: 'not_found' };
-  const { state } = coupon;
-  if (state === 'redeemed' && coupon.reference === reference) return { outcome: 'redeemed', coupon };
-  if (state !== 'free') return { outcome: 'refused', why: state === 'reserved' ? 'in_use' : state };
-  const byCode = knex('coupon_codes').where({ code });
-  await execute(tx, byCode.update({ state: 'redeemed', used_key: reference, redeemed_at: now() }));
-  const after = { state: 'redeemed', reference, userId: coupon.userId };
-  await insertAudit(tx, { actor, action: 'coupon.redeemed', subject: `coupon:${code}`, before: { state }, after });
-  return { outcome: 'redeemed', coupon: (await findCoupon(tx, code)) ?? coupon };
-}
-
-async function revokeNext(
-  tx: Transaction,
-  { saleId, codes, dryRun, reason }: RevokeWish,
-  after: string | null,
-  actor: string,
-): Promise<RevokeAnswer> {
-  if (saleId !== undefined) {
-    const [sale] = await select(tx, knex('sales').select('id').where({ id: saleId }));
-    if (sale === undefined) return { outcome: 'not_found', code: null };
-  }
-  const rows = await select(tx, page({ saleId, codes }, after, dryRun));
-  const unknown = codes?.find((code) => rows.every((row) => row.code !== code));
-  if (unknown !== undefined) return { outcome: 'not_found', code: unknown };
-  const free = rows.filter(({ state, is_over: isOver }) => state === 'free' && Number(isOver) === 0);
-  if (!dryRun && free.length > 0) {
-    const byCode = knex('coupon_codes').whereIn(
-      'code',
-      free.map(({ code }) => code),
-    );
-    await execute(tx, byCode.update({ state: 'revoked' }));
-    await auditCoupons(tx, 'revoked', free, { actor, reason });
-  }
-  const reserved = rows.filter(({ state }) => state === 'reserved').length;
-  const next = codes === undefined && rows.length === PER_STEP ? (rows.at(-1)?.order_id ?? null) : null;
-  return { outcome: 'done', revoked: free.length, reserved, next };
 }
 
 type PageRow = Pick<CouponCodeRow, 'code' | 'order_id' | 'state' | 'used_order'> & {

@@ -27,7 +27,7 @@ const COLUMNS = [
 
 /** Yields the text of each page. @throws OperationalError mysql */
 export async function* couponPages(
-  coupons: Pick<Coupons, 'list'>,
+  coupons: Coupons,
   filter: CouponFilter,
   format: ExportFormat,
 ): AsyncGenerator<string> {

@@ -37,7 +37,6 @@ const bulk = z
   })
   .refine(({ ids, filter }) => (ids === undefined) !== (filter === undefined), 'must have either ids or filter')
   .meta({ id: 'DeadLetterBulk', description: 'selects parked dead letters' });
-type Bulk = z.output<typeof bulk>;
 
 export const workOnDeadLetters = operatorRoute({
   method: 'post',
@@ -89,7 +88,7 @@ export const workOnDeadLetters = operatorRoute({
 /** The first event sends the head, so every later fault is reported as an event. */
 async function workThrough(
   ids: readonly string[],
-  call: Call<unknown, unknown, Bulk>,
+  call: Call<unknown, unknown, z.output<typeof bulk>>,
   services: RouteServices & DeadLetterServices,
 ): Promise<void> {
   const { deadLetters, lifecycle, streamTimes, clock, log, onBug } = services;

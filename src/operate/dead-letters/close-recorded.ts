@@ -9,9 +9,9 @@ import { GROUPS } from '../../core/topics.js';
 import { markIfRecorded } from '../../recovery/mark-if-recorded.js';
 
 export interface CloseRecordedPorts {
-  readonly deadLetters: Pick<DeadLetterStore, 'parkedBatches' | 'list' | 'close'>;
-  readonly store: Pick<BatchStore, 'markRecorded'>;
-  readonly repository: Pick<OrderRepository, 'findByPurchases'>;
+  readonly deadLetters: DeadLetterStore;
+  readonly store: BatchStore;
+  readonly repository: OrderRepository;
 }
 
 const PER_RUN = 100;

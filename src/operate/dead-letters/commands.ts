@@ -27,6 +27,7 @@ import {
   parseSaleId,
   parseTime,
   parseWhole,
+  subcommand,
 } from '../../process/options.js';
 import { isoTime, print, printAll, printError, inLine, tableLine } from '../../process/print.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
@@ -96,31 +97,29 @@ export function dlqCommand(): Command {
     new Option('--state <state>', 'only dead letters in this state').choices(DEAD_LETTER_STATES);
   const deadLetterId = parseRowNumber('dlq list');
 
-  addFilters(dlq.command('list').description('print one line per dead letter, oldest first'), LIST_DEFAULT)
+  addFilters(subcommand(dlq, 'list', 'print one line per dead letter, oldest first'), LIST_DEFAULT)
     .addOption(state())
     .option('--after <deadLetterId>', 'only dead letters after this one', deadLetterId)
     .option('--json', 'one JSON line per dead letter')
     .action((flags: ListFlags) => run((admin) => list(admin, flags)));
 
-  dlq
-    .command('show')
-    .description('show one dead letter with its purchases')
+  subcommand(dlq, 'show', 'show one dead letter with its purchases')
     .argument('<deadLetterId>', 'number that `dlq list` shows', deadLetterId)
     .option('--json', 'print one JSON line')
     .action((id: string, { json }: { json?: boolean }) => run((admin) => show(admin, id, json)));
 
-  addFilters(dlq.command('export').description('print dead letters with their bodies, one JSON line each'))
+  addFilters(subcommand(dlq, 'export', 'print dead letters with their bodies, one JSON line each'))
     .addOption(state())
     .action((flags: ListFlags) => run((admin) => exportDeadLetters(admin, flags)));
 
-  addWork(dlq.command('replay').description('publish parked messages again, and wait for their orders'))
+  addWork(subcommand(dlq, 'replay', 'publish parked messages again, and wait for their orders'))
     .option('--wait <seconds>', 'wait for each, 1 to 3600', parseWhole(1, 3600), WAIT_SECONDS_DEFAULT)
     .action((ids: readonly string[], flags: WorkFlags, command: Command) => {
       const options = { actor: operatorName(), waitMs: flags.wait * 1000 };
       return work(ids, flags, command, 'replayed', (admin) => (id, signal) => admin.replay(id, { ...options, signal }));
     });
 
-  addWork(dlq.command('discard').description('give up batches: write failed orders, and return their units')).action(
+  addWork(subcommand(dlq, 'discard', 'give up batches: write failed orders, and return their units')).action(
     (ids: readonly string[], flags: WorkFlags, command: Command) => {
       const actor = operatorName();
       return work(ids, flags, command, 'discarded', (admin) => (id) => admin.discard(id, actor));

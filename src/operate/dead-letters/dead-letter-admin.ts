@@ -2,23 +2,11 @@ import type { Batch } from '../../core/batch.js';
 import { assertNever, OperationalError } from '../../core/errors.js';
 import type { Order } from '../../core/order.js';
 import { requestName } from '../../core/purchase.js';
-import type {
-  DeadLetterFilter,
-  DeadLetterPage,
-  DeadLetterStore,
-  DeadLetterSummary,
-  StoredDeadLetter,
-} from './dead-letter-store.js';
+import type { DeadLetterFilter, DeadLetterPage, DeadLetterSummary } from './dead-letter-store.js';
 import { lookUpRows } from '../../orders/draft-rows.js';
 import { discardDeadLetter, type DiscardAnswer, type DiscardPorts } from './discard-dead-letter.js';
 import { type ReplayAnswer, replayDeadLetter, type ReplayOptions, type ReplayPorts } from './replay-dead-letter.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
-
-export interface DeadLetterAdminPorts extends ReplayPorts, DiscardPorts {
-  readonly deadLetters: DeadLetterStore;
-  readonly store: ReplayPorts['store'] & DiscardPorts['store'];
-  readonly repository: ReplayPorts['repository'] & DiscardPorts['repository'];
-}
 
 export interface Pace {
   readonly perSecond: number;
@@ -32,49 +20,23 @@ export type DeadLetterResult =
 
 const PAGE = 200;
 
+export type DeadLetterAdmin = ReturnType<typeof createDeadLetterAdmin>;
+
 /** Reads throw OperationalError mysql. */
-export class DeadLetterAdmin {
-  readonly #ports: DeadLetterAdminPorts;
-
-  constructor(ports: DeadLetterAdminPorts) {
-    this.#ports = ports;
-  }
-
-  list(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLetterSummary[]> {
-    return this.#ports.deadLetters.list(filter, page);
-  }
-
-  count(filter: DeadLetterFilter): Promise<number> {
-    return this.#ports.deadLetters.count(filter);
-  }
-
-  find(deadLetterId: string): Promise<StoredDeadLetter | null> {
-    return this.#ports.deadLetters.find(deadLetterId);
-  }
-
-  /** Returns the row of each purchase in batch order, or null if a purchase has no row. */
-  async ordersOf(batch: Batch): Promise<(Order | null)[]> {
-    const rows = await lookUpRows([batch], this.#ports.repository);
-    return batch.purchases.map((purchase) => rows.get(requestName(batch.saleId, purchase)) ?? null);
-  }
-
-  /** @throws OperationalError; the dead letter is still `parked` */
-  replay(deadLetterId: string, options: ReplayOptions): Promise<ReplayAnswer> {
-    return replayDeadLetter(deadLetterId, this.#ports, options);
-  }
-
-  /** @throws OperationalError; the dead letter is still `parked` */
-  discard(deadLetterId: string, actor: string): Promise<DiscardAnswer> {
-    return discardDeadLetter(deadLetterId, this.#ports, { actor });
-  }
+export function createDeadLetterAdmin(ports: ReplayPorts & DiscardPorts) {
+  const { deadLetters, repository, clock } = ports;
+  const list = (filter: DeadLetterFilter, page: DeadLetterPage) => deadLetters.list(filter, page);
 
   /** Lists the oldest first. */
-  async *matching(filter: DeadLetterFilter, max: number, behindId?: string): AsyncGenerator<DeadLetterSummary> {
+  async function* matching(
+    filter: DeadLetterFilter,
+    max: number,
+    behindId?: string,
+  ): AsyncGenerator<DeadLetterSummary> {
     let left = max;
     let afterId = behindId;
     while (left > 0) {
-      const after = withoutUndefined({ afterId });
-      const page = await this.#ports.deadLetters.list(filter, { ...after, max: Math.min(PAGE, left) });
+      const page = await list(filter, { ...withoutUndefined({ afterId }), max: Math.min(PAGE, left) });
       yield* page;
       afterId = page.at(-1)?.deadLetterId;
       left -= page.length;
@@ -82,52 +44,70 @@ export class DeadLetterAdmin {
     }
   }
 
-  /** Lists unfinished replays of an earlier run first. */
-  async *parkedMatching(filter: DeadLetterFilter, max: number): AsyncGenerator<DeadLetterSummary> {
-    let left = max;
-    for (const replayBegun of [true, false]) {
-      for await (const deadLetter of this.matching({ ...filter, state: 'parked', replayBegun }, left)) {
-        left--;
-        yield deadLetter;
-      }
-    }
-  }
+  return {
+    list,
+    matching,
+    count: (filter: DeadLetterFilter) => deadLetters.count(filter),
+    find: (deadLetterId: string) => deadLetters.find(deadLetterId),
 
-  /** After a fault or abort, starts no further ones and finishes those under way. @throws OperationalError mysql */
-  async workThrough(
-    deadLetterIds: AsyncIterable<string> | Iterable<string>,
-    work: (deadLetterId: string) => Promise<ReplayAnswer | DiscardAnswer>,
-    { perSecond, inFlightMax }: Pace,
-    onResult: (result: DeadLetterResult) => void,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { clock } = this.#ports;
-    const underWay = new Set<Promise<void>>();
-    let failed = false;
-    let nextMs = clock.monotonicMs();
-    const one = async (deadLetterId: string): Promise<void> => {
+    /** Returns the row of each purchase in batch order, or null if a purchase has no row. */
+    async ordersOf(batch: Batch): Promise<(Order | null)[]> {
+      const rows = await lookUpRows([batch], repository);
+      return batch.purchases.map((purchase) => rows.get(requestName(batch.saleId, purchase)) ?? null);
+    },
+
+    /** @throws OperationalError; the dead letter is still `parked` */
+    replay: (deadLetterId: string, options: ReplayOptions) => replayDeadLetter(deadLetterId, ports, options),
+
+    /** @throws OperationalError; the dead letter is still `parked` */
+    discard: (deadLetterId: string, actor: string) => discardDeadLetter(deadLetterId, ports, { actor }),
+
+    /** Lists unfinished replays of an earlier run first. */
+    async *parkedMatching(filter: DeadLetterFilter, max: number): AsyncGenerator<DeadLetterSummary> {
+      let left = max;
+      for (const replayBegun of [true, false]) {
+        for await (const deadLetter of matching({ ...filter, state: 'parked', replayBegun }, left)) {
+          left--;
+          yield deadLetter;
+        }
+      }
+    },
+
+    /** After a fault or abort, starts no further ones and finishes those under way. @throws OperationalError mysql */
+    async workThrough(
+      deadLetterIds: AsyncIterable<string> | Iterable<string>,
+      work: (deadLetterId: string) => Promise<ReplayAnswer | DiscardAnswer>,
+      { perSecond, inFlightMax }: Pace,
+      onResult: (result: DeadLetterResult) => void,
+      signal: AbortSignal,
+    ): Promise<void> {
+      const underWay = new Set<Promise<void>>();
+      let failed = false;
+      let nextMs = clock.monotonicMs();
+      const one = async (deadLetterId: string): Promise<void> => {
+        try {
+          onResult({ deadLetterId, answer: await work(deadLetterId) });
+        } catch (fault) {
+          if (!(fault instanceof OperationalError)) throw fault;
+          failed = true;
+          onResult({ deadLetterId, fault });
+        }
+      };
       try {
-        onResult({ deadLetterId, answer: await work(deadLetterId) });
-      } catch (fault) {
-        if (!(fault instanceof OperationalError)) throw fault;
-        failed = true;
-        onResult({ deadLetterId, fault });
+        for await (const deadLetterId of deadLetterIds) {
+          if (underWay.size >= inFlightMax) await Promise.race(underWay);
+          const waitMs = nextMs - clock.monotonicMs();
+          if (waitMs > 0) await clock.sleep(waitMs, signal);
+          if (failed || signal.aborted) break;
+          nextMs = Math.max(nextMs, clock.monotonicMs()) + 1000 / perSecond;
+          const running: Promise<void> = one(deadLetterId).finally(() => underWay.delete(running));
+          underWay.add(running);
+        }
+      } finally {
+        await Promise.all(underWay);
       }
-    };
-    try {
-      for await (const deadLetterId of deadLetterIds) {
-        if (underWay.size >= inFlightMax) await Promise.race(underWay);
-        const waitMs = nextMs - clock.monotonicMs();
-        if (waitMs > 0) await clock.sleep(waitMs, signal);
-        if (failed || signal.aborted) break;
-        nextMs = Math.max(nextMs, clock.monotonicMs()) + 1000 / perSecond;
-        const running: Promise<void> = one(deadLetterId).finally(() => underWay.delete(running));
-        underWay.add(running);
-      }
-    } finally {
-      await Promise.all(underWay);
-    }
-  }
+    },
+  };
 }
 
 /** The result for one dead letter in a bulk run, as a list shows it. */

@@ -8,7 +8,7 @@ import { insertAudit } from '../../mysql/audit-log.js';
 import { DETAIL_MAX, namedByKey, TRACED_COLUMNS, tracedOf } from '../../mysql/dead-letters.js';
 import { execute, knex, now, select } from '../../mysql/knex.js';
 import type { MysqlPool } from '../../mysql/pool.js';
-import type { DeadLetterRow } from '../../mysql/tables.js';
+import type { Columns, DeadLetterRow } from '../../mysql/tables.js';
 
 /** The only parked dead letter of a batch. */
 export interface ParkedBatch {
@@ -80,14 +80,42 @@ const SUMMARY_COLUMNS = [
   'sale_id',
   'batch_id',
 ] as const satisfies (keyof DeadLetterRow)[];
-type SummaryRow = Pick<DeadLetterRow, (typeof SUMMARY_COLUMNS)[number]>;
 
 export function createDeadLetterStore(pool: MysqlPool): DeadLetterStore {
   return {
-    parkedBatches: (afterBatchId, max) => parkedBatches(pool, afterBatchId, max),
-    list: (filter, page) => list(pool, filter, page),
-    count: (filter) => count(pool, filter),
-    find: (deadLetterId) => find(pool, deadLetterId),
+    /** Lists parked batches by the key that contains only these. */
+    async parkedBatches(afterBatchId, max) {
+      const page = knex('dead_letters')
+        .select('id', 'parked_batch', 'body')
+        .where('parked_batch', '>', afterBatchId)
+        .orderBy('parked_batch')
+        .limit(max);
+      return (await select(pool, page)).map(({ id, parked_batch, body }) => ({
+        deadLetterId: id,
+        batchId: parked_batch ?? '',
+        body,
+      }));
+    },
+    /** Lists by primary key, so that every page costs the same. */
+    async list(filter, { afterId, max }) {
+      let page = knex('dead_letters')
+        .select(...SUMMARY_COLUMNS)
+        .where(matching(filter));
+      if (afterId !== undefined) page = page.where('id', '>', afterId);
+      return (await select(pool, page.orderBy('id').limit(max))).map(summaryOf);
+    },
+    async count(filter) {
+      const counted = knex('dead_letters').where(matching(filter)).count<{ n: string }[]>({ n: '*' });
+      const [row] = await select(pool, counted);
+      return Number(row?.n ?? 0);
+    },
+    async find(deadLetterId) {
+      const found = knex('dead_letters')
+        .select(...SUMMARY_COLUMNS, 'body')
+        .where({ id: deadLetterId });
+      const [row] = await select(pool, found);
+      return row === undefined ? null : { ...summaryOf(row), body: row.body };
+    },
     beginReplay: (deadLetterId, actor) =>
       move(pool, deadLetterId, actor, 'dead_letter.replay_begun', ({ state, replays }) => ({
         set: { replays: replays + 1, replay_started_at: now() },
@@ -104,47 +132,6 @@ export function createDeadLetterStore(pool: MysqlPool): DeadLetterStore {
         after: { state, replays, note },
       })),
   };
-}
-
-/** Lists parked batches by the key that contains only these. */
-async function parkedBatches(pool: MysqlPool, afterBatchId: string, max: number): Promise<ParkedBatch[]> {
-  const page = knex('dead_letters')
-    .select('id', 'parked_batch', 'body')
-    .where('parked_batch', '>', afterBatchId)
-    .orderBy('parked_batch')
-    .limit(max);
-  return (await select(pool, page)).map(({ id, parked_batch, body }) => ({
-    deadLetterId: id,
-    batchId: parked_batch ?? '',
-    body,
-  }));
-}
-
-/** Lists by primary key, so that every page costs the same. */
-async function list(
-  pool: MysqlPool,
-  filter: DeadLetterFilter,
-  { afterId, max }: DeadLetterPage,
-): Promise<DeadLetterSummary[]> {
-  let page = knex('dead_letters')
-    .select(...SUMMARY_COLUMNS)
-    .where(matching(filter));
-  if (afterId !== undefined) page = page.where('id', '>', afterId);
-  return (await select(pool, page.orderBy('id').limit(max))).map(summaryOf);
-}
-
-async function count(pool: MysqlPool, filter: DeadLetterFilter): Promise<number> {
-  const counted = knex('dead_letters').where(matching(filter)).count<{ n: string }[]>({ n: '*' });
-  const [row] = await select(pool, counted);
-  return Number(row?.n ?? 0);
-}
-
-async function find(pool: MysqlPool, deadLetterId: string): Promise<StoredDeadLetter | null> {
-  const found = knex('dead_letters')
-    .select(...SUMMARY_COLUMNS, 'body')
-    .where({ id: deadLetterId });
-  const [row] = await select(pool, found);
-  return row === undefined ? null : { ...summaryOf(row), body: row.body };
 }
 
 function matching(filter: DeadLetterFilter): (where: Knex.QueryBuilder) => void {
@@ -184,7 +171,7 @@ async function move(
   });
 }
 
-function summaryOf(row: SummaryRow): DeadLetterSummary {
+function summaryOf(row: Columns<DeadLetterRow, typeof SUMMARY_COLUMNS>): DeadLetterSummary {
   const { deadLetterId, group, ...traced } = tracedOf(row);
   const origin = { messageId: row.message_id, group, originTopic: row.origin_topic };
   return { deadLetterId, ...origin, saleId: row.sale_id, batchId: row.batch_id, ...traced };
@@ -200,7 +187,7 @@ export async function closeDeadLetter(
   deadLetterId: string,
   end: 'replayed' | 'discarded',
   note: string,
-  deadLetters: Pick<DeadLetterStore, 'find' | 'close'>,
+  deadLetters: DeadLetterStore,
   actor: string,
 ): Promise<NotParked | null> {
   if ((await deadLetters.close(deadLetterId, actor, end, note)) === 'done') return null;

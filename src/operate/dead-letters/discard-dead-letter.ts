@@ -5,8 +5,8 @@ import { failPurchases, type FailedPurchases, type FailPorts } from '../../order
 import { closeDeadLetter, type DeadLetterStore, type NotParked } from './dead-letter-store.js';
 
 export interface DiscardPorts extends FailPorts {
-  readonly deadLetters: Pick<DeadLetterStore, 'find' | 'close'>;
-  readonly store: Pick<BatchStore, 'markRecorded' | 'heldElsewhere'>;
+  readonly deadLetters: DeadLetterStore;
+  readonly store: BatchStore;
 }
 
 /** `contended`: others write the same rows, or no order ids are available; nothing changed, so try again. */

@@ -48,7 +48,7 @@ function watchParked({
   metrics,
 }: {
   readonly repository: OverdueRepository;
-  readonly metrics: Pick<RecoveryMetrics, 'deadLettersParked'>;
+  readonly metrics: RecoveryMetrics;
 }): Job {
   return {
     name: 'watch-parked',

@@ -2,7 +2,7 @@ import { type Batch, decodeBatch } from '../../core/batch.js';
 import { assertNever } from '../../core/errors.js';
 import { decodeOrderEvents, type OrderEvent } from '../../core/order-event.js';
 import { isLive, type Order } from '../../core/order.js';
-import { decodePaymentDeadline, type PaymentDeadline } from '../../core/payment-deadline.js';
+import { decodePaymentDeadline } from '../../core/payment-deadline.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { CouponRepository, OrderRepository } from '../../core/ports/order-repository.js';
@@ -20,7 +20,7 @@ async function followUntil<T>(
   read: () => Promise<T>,
   isDone: (seen: T) => boolean,
   clock: Clock,
-  { waitMs, signal }: Pick<ReplayOptions, 'waitMs' | 'signal'>,
+  { waitMs, signal }: ReplayOptions,
 ): Promise<T> {
   const deadlineMs = clock.monotonicMs() + waitMs;
   let pauseMs = READ_FIRST_MS;
@@ -55,107 +55,26 @@ export type ReplayAnswer =
   | NotParked;
 type KeptOutcome = 'unfinished' | 'unreadable' | 'not_held' | 'forged';
 
-async function closeReplayed(
-  deadLetterId: string,
-  outcome: 'replayed' | 'already_recorded',
-  note: string,
-  deadLetters: Pick<DeadLetterStore, 'find' | 'close'>,
-  actor: string,
-): Promise<ReplayAnswer> {
-  return (await closeDeadLetter(deadLetterId, 'replayed', note, deadLetters, actor)) ?? { outcome, note };
+/** How a replay of one dead letter proceeds and ends. */
+interface Replaying {
+  begin(): Promise<unknown>;
+  closed(outcome: 'replayed' | 'already_recorded', note: string): Promise<ReplayAnswer>;
+  /** The dead letter stays `parked`. */
+  kept(outcome: KeptOutcome, note: string): Promise<ReplayAnswer>;
+  /** Reads how many items are open until there are none, or the wait is over. */
+  follow(open: () => Promise<number>): Promise<number>;
 }
 
-async function keepParked(
-  deadLetterId: string,
-  outcome: KeptOutcome,
-  note: string,
-  deadLetters: Pick<DeadLetterStore, 'keepParked'>,
-  actor: string,
-): Promise<ReplayAnswer> {
-  await deadLetters.keepParked(deadLetterId, actor, note);
-  return { outcome, note };
-}
-
-const unreadable = (
-  deadLetterId: string,
-  detail: string,
-  deadLetters: Pick<DeadLetterStore, 'keepParked'>,
-  actor: string,
-): Promise<ReplayAnswer> =>
-  keepParked(deadLetterId, 'unreadable', `not replayed, because it cannot be read: ${detail}`, deadLetters, actor);
-
-interface ReplayMessagePorts {
-  readonly deadLetters: Pick<DeadLetterStore, 'find' | 'beginReplay' | 'close' | 'keepParked'>;
+export interface ReplayPorts {
+  readonly deadLetters: DeadLetterStore;
+  readonly store: BatchStore;
+  readonly repository: OrderRepository;
+  readonly channel: RedriveChannel;
   readonly deadlines: DeadlineChannel;
   readonly events: OrderEventChannel;
-  readonly states: Pick<OrderStates, 'dueOf'>;
-  readonly coupons: Pick<CouponRepository, 'withoutCoupon'>;
+  readonly dueOf: OrderStates['dueOf'];
+  readonly withoutCoupon: CouponRepository['withoutCoupon'];
   readonly clock: Clock;
-}
-
-/** Waits until the events take effect. Groups ignore handled events, so a repeat is safe. @throws OperationalError */
-async function replayEvents(
-  { deadLetterId, group, body }: StoredDeadLetter,
-  ports: ReplayMessagePorts,
-  options: ReplayOptions,
-): Promise<ReplayAnswer> {
-  const { deadLetters, events, coupons, clock } = ports;
-  const { actor } = options;
-  const decoded = decodeOrderEvents(body);
-  if (decoded.outcome !== 'decoded') return unreadable(deadLetterId, decoded.detail, deadLetters, actor);
-  await deadLetters.beginReplay(deadLetterId, actor);
-  await events.publish(decoded.events);
-  if (group !== GROUPS.coupon) {
-    // Notifications leave no trace. Buyers who were waiting have polled the result long before a replay.
-    const note = `published again: ${decoded.events.length} events; notifications are not followed`;
-    return closeReplayed(deadLetterId, 'replayed', note, deadLetters, actor);
-  }
-
-  const paid = paidIn(decoded.events);
-  const open = async (): Promise<number> => (await coupons.withoutCoupon(paid)).length;
-  const left = await followUntil(open, (count) => count === 0, clock, options);
-  if (left === 0) {
-    const note = `published again: each of ${paid.length} paid orders has its coupon`;
-    return closeReplayed(deadLetterId, 'replayed', note, deadLetters, actor);
-  }
-  const note = `published again, ${left} of ${paid.length} paid orders have no coupon`;
-  return keepParked(deadLetterId, 'unfinished', note, deadLetters, actor);
-}
-
-const paidIn = (events: readonly OrderEvent[]): string[] => [
-  ...new Set(events.flatMap(({ type, orders }) => (type === 'order.paid' ? orders : []))),
-];
-
-async function replayDeadline(
-  { deadLetterId, body }: StoredDeadLetter,
-  ports: ReplayMessagePorts,
-  options: ReplayOptions,
-): Promise<ReplayAnswer> {
-  const { deadLetters, deadlines, states, clock } = ports;
-  const { actor } = options;
-  const decoded = decodePaymentDeadline(body);
-  if (decoded.outcome !== 'decoded') return unreadable(deadLetterId, decoded.detail, deadLetters, actor);
-  // Publishes no earlier than the deadline, because an early message would end as a dead letter again.
-  const deadlineAtMs = Math.max(clock.nowMs(), decoded.deadline.deadlineAtMs);
-  const deadline: PaymentDeadline = { ...decoded.deadline, deadlineAtMs };
-  await deadLetters.beginReplay(deadLetterId, actor);
-  await deadlines.publish(deadline);
-
-  const open = async (): Promise<number> => (await states.dueOf(deadline.orders)).length;
-  const left = await followUntil(open, (count) => count === 0, clock, options);
-  const total = deadline.orders.length;
-  if (left === 0) {
-    const note = `published again: none of ${total} orders is overdue`;
-    return closeReplayed(deadLetterId, 'replayed', note, deadLetters, actor);
-  }
-  const note = `published again, ${left} of ${total} orders are unpaid and past their deadline`;
-  return keepParked(deadLetterId, 'unfinished', note, deadLetters, actor);
-}
-
-export interface ReplayPorts extends ReplayMessagePorts {
-  readonly store: Pick<BatchStore, 'unpark' | 'markRecorded'>;
-  readonly repository: Pick<OrderRepository, 'findByPurchases'>;
-  readonly channel: RedriveChannel;
 }
 
 const TOPIC_OF: ReadonlyMap<string, Topic> = new Map(Object.entries(GROUP_TOPICS));
@@ -166,79 +85,127 @@ export async function replayDeadLetter(
   ports: ReplayPorts,
   options: ReplayOptions,
 ): Promise<ReplayAnswer> {
-  const deadLetter = await ports.deadLetters.find(deadLetterId);
+  const { deadLetters, clock } = ports;
+  const { actor } = options;
+  const deadLetter = await deadLetters.find(deadLetterId);
   if (deadLetter === null) return { outcome: 'not_found' };
   if (deadLetter.state !== 'parked') return { outcome: 'already_closed', state: deadLetter.state };
-  if (deadLetter.reason === 'forged') {
-    const note = 'forged, so it cannot be replayed';
-    return keepParked(deadLetterId, 'forged', note, ports.deadLetters, options.actor);
-  }
+  const replaying: Replaying = {
+    begin: () => deadLetters.beginReplay(deadLetterId, actor),
+    closed: async (outcome, note) =>
+      (await closeDeadLetter(deadLetterId, 'replayed', note, deadLetters, actor)) ?? { outcome, note },
+    async kept(outcome, note) {
+      await deadLetters.keepParked(deadLetterId, actor, note);
+      return { outcome, note };
+    },
+    follow: (open) => followUntil(open, (count) => count === 0, clock, options),
+  };
+  if (deadLetter.reason === 'forged') return replaying.kept('forged', 'forged, so it cannot be replayed');
   const topic = TOPIC_OF.get(deadLetter.group);
-  if (topic === TOPICS.paymentDeadline) return replayDeadline(deadLetter, ports, options);
-  if (topic === TOPICS.orderEvent) return replayEvents(deadLetter, ports, options);
-  return replayBatch(deadLetter, ports, options);
+  if (topic === TOPICS.paymentDeadline) return replayDeadline(deadLetter, ports, replaying);
+  if (topic === TOPICS.orderEvent) return replayEvents(deadLetter, ports, replaying);
+  return replayBatch(deadLetter, ports, replaying, options);
+}
+
+const unreadable = (replaying: Replaying, detail: string): Promise<ReplayAnswer> =>
+  replaying.kept('unreadable', `not replayed, because it cannot be read: ${detail}`);
+
+/** Waits until the events take effect. Groups ignore handled events, so a repeat is safe. @throws OperationalError */
+async function replayEvents(
+  { group, body }: StoredDeadLetter,
+  { events, withoutCoupon }: ReplayPorts,
+  replaying: Replaying,
+): Promise<ReplayAnswer> {
+  const decoded = decodeOrderEvents(body);
+  if (decoded.outcome !== 'decoded') return unreadable(replaying, decoded.detail);
+  await replaying.begin();
+  await events.publish(decoded.events);
+  if (group !== GROUPS.coupon) {
+    // Notifications leave no trace. Buyers who were waiting have polled the result long before a replay.
+    const note = `published again: ${decoded.events.length} events; notifications are not followed`;
+    return replaying.closed('replayed', note);
+  }
+  const paid = paidIn(decoded.events);
+  const left = await replaying.follow(async () => (await withoutCoupon(paid)).length);
+  return left === 0
+    ? replaying.closed('replayed', `published again: each of ${paid.length} paid orders has its coupon`)
+    : replaying.kept('unfinished', `published again, ${left} of ${paid.length} paid orders have no coupon`);
+}
+
+const paidIn = (events: readonly OrderEvent[]): string[] => [
+  ...new Set(events.flatMap(({ type, orders }) => (type === 'order.paid' ? orders : []))),
+];
+
+async function replayDeadline(
+  { body }: StoredDeadLetter,
+  { deadlines, dueOf, clock }: ReplayPorts,
+  replaying: Replaying,
+): Promise<ReplayAnswer> {
+  const decoded = decodePaymentDeadline(body);
+  if (decoded.outcome !== 'decoded') return unreadable(replaying, decoded.detail);
+  const { orders } = decoded.deadline;
+  // Publishes no earlier than the deadline, because an early message would end as a dead letter again.
+  const deadlineAtMs = Math.max(clock.nowMs(), decoded.deadline.deadlineAtMs);
+  await replaying.begin();
+  await deadlines.publish({ ...decoded.deadline, deadlineAtMs });
+  const left = await replaying.follow(async () => (await dueOf(orders)).length);
+  if (left === 0) return replaying.closed('replayed', `published again: none of ${orders.length} orders is overdue`);
+  const note = `published again, ${left} of ${orders.length} orders are unpaid and past their deadline`;
+  return replaying.kept('unfinished', note);
 }
 
 /** Waits for the rows. Repeatable: in `pending` before it is published (protocol rule 8). @throws OperationalError */
 async function replayBatch(
-  { deadLetterId, body }: StoredDeadLetter,
+  { body }: StoredDeadLetter,
   ports: ReplayPorts,
+  replaying: Replaying,
   options: ReplayOptions,
 ): Promise<ReplayAnswer> {
-  const keep = (outcome: KeptOutcome, note: string): Promise<ReplayAnswer> =>
-    keepParked(deadLetterId, outcome, note, ports.deadLetters, options.actor);
+  const { store, channel, clock } = ports;
   const decoded = decodeBatch(body);
   if (decoded.outcome !== 'decoded')
-    return keep('unreadable', `not a batch, so it cannot be replayed: ${decoded.detail}`);
+    return replaying.kept('unreadable', `not a batch, so it cannot be replayed: ${decoded.detail}`);
   const { batch } = decoded;
+  /** Marks the batch as recorded in Redis in case the worker did not, because no keeper would find it later. */
+  const known = async (rows: readonly Order[]): Promise<ReplayAnswer> => {
+    await store.markRecorded([{ batch, orders: rows.filter((row) => isLive(row.state)) }]);
+    return replaying.closed('already_recorded', `was already recorded: ${livesOf(rows)}`);
+  };
 
   const before = await rowsOf(batch, ports);
-  if (before !== null && before.every((row) => row.batchId === batch.batchId)) {
-    return closed(deadLetterId, batch, before, 'already_recorded', ports, options);
-  }
-  await ports.deadLetters.beginReplay(deadLetterId, options.actor);
-  const word = await ports.store.unpark(batch);
+  if (before !== null && before.every((row) => row.batchId === batch.batchId)) return known(before);
+  await replaying.begin();
+  const word = await store.unpark(batch);
   switch (word) {
     case 'unparked':
     case 'already_pending':
-      await ports.channel.publish(batch);
+      await channel.publish(batch);
       break;
     case 'recorded':
     case 'aborted':
     case 'unknown':
-      if (before !== null) return closed(deadLetterId, batch, before, 'already_recorded', ports, options);
-      return keep('not_held', `its units are not held (${word}), so it cannot be replayed`);
+      if (before !== null) return known(before);
+      return replaying.kept('not_held', `its units are not held (${word}), so it cannot be replayed`);
     default:
       return assertNever(word);
   }
   const rows = await followUntil(
     () => rowsOf(batch, ports),
     (found) => found !== null,
-    ports.clock,
+    clock,
     options,
   );
-  if (rows !== null) return closed(deadLetterId, batch, rows, 'replayed', ports, options);
-  return keep('unfinished', `published again, but not every purchase has its row yet`);
+  if (rows !== null) return replaying.closed('replayed', `recorded: ${livesOf(rows)}`);
+  return replaying.kept('unfinished', `published again, but not every purchase has its row yet`);
 }
+
+const livesOf = (rows: readonly Order[]): string => {
+  const live = rows.filter((row) => isLive(row.state)).length;
+  return `${live} live, ${rows.length - live} ended`;
+};
 
 /** Finds the rows of the batch, or null while a purchase has no row. */
 async function rowsOf(batch: Batch, { repository }: ReplayPorts): Promise<Order[] | null> {
   const rows = await repository.findByPurchases(batch.saleId, batch.purchases);
   return rows.length === batch.purchases.length ? rows : null;
-}
-
-/** Marks the batch as recorded in Redis in case the worker did not, because no keeper would find it later. */
-async function closed(
-  deadLetterId: string,
-  batch: Batch,
-  rows: readonly Order[],
-  outcome: 'replayed' | 'already_recorded',
-  { deadLetters, store }: ReplayPorts,
-  { actor }: ReplayOptions,
-): Promise<ReplayAnswer> {
-  const live = rows.filter((row) => isLive(row.state));
-  if (outcome === 'already_recorded') await store.markRecorded([{ batch, orders: live }]);
-  const when = outcome === 'replayed' ? 'recorded' : 'was already recorded';
-  const note = `${when}: ${live.length} live, ${rows.length - live.length} ended`;
-  return closeReplayed(deadLetterId, outcome, note, deadLetters, actor);
 }

@@ -69,7 +69,6 @@ export const listDeadLetters = operatorRoute({
     limit,
   }),
   answers: { 200: { description: 'a page', schema: deadLetterPage } },
-  problems: [],
   async handle({ query }, { deadLetters }: DeadLetterServices) {
     const { state, after: afterId, limit: max, ...names } = query;
     const filter = { ...filterOf(names), ...withoutUndefined({ state }) };

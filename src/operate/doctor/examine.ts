@@ -31,14 +31,6 @@ import { reportOn, type Report } from './report.js';
 import type { BrokerFacts, OpenPort, RocketmqFacts } from './rocketmq-checks.js';
 import { readSection, sectionOf, settingsIn } from './settings.js';
 
-export interface DoctorOptions {
-  /** The programs whose settings must be valid. */
-  readonly programs: readonly ProgramKind[];
-  readonly cluster: string | null;
-  /** Ids of checks whose risk the operator accepts. */
-  readonly accepted?: ReadonlySet<string>;
-}
-
 /** Time-out of one answer. A healthy server takes milliseconds. */
 const ANSWER_WITHIN_MS = 3000;
 /** Time-out of all answers of a server, including the connect. */
@@ -48,7 +40,16 @@ const CONNECT_WITHIN_MS = 1500;
 const LOOKUP_WITHIN_MS = 2000;
 
 /** Asks all servers in parallel for at most some ten seconds. Changes nothing. Never rejects because of a server. */
-export async function examine(env: Environment, options: DoctorOptions): Promise<Report> {
+export async function examine(
+  env: Environment,
+  options: {
+    /** The programs whose settings must be valid. */
+    readonly programs: readonly ProgramKind[];
+    readonly cluster: string | null;
+    /** Ids of checks whose risk the operator accepts. */
+    readonly accepted?: ReadonlySet<string>;
+  },
+): Promise<Report> {
   const redisAsked = askRedis(env);
   const published = within(ANSWER_WITHIN_MS, redisAsked).then((asked) => asked?.published ?? null);
   const [{ redis, programs }, mysql, rocketmq] = await Promise.all([
@@ -93,15 +94,13 @@ async function within<T>(ms: number, asking: Promise<T>): Promise<T | null> {
   return Promise.race([asking, late]).finally(() => timer.abort());
 }
 
-interface AskedRedis {
+async function askRedis(env: Environment): Promise<{
   readonly redis: Asked<RedisFacts>;
   /** Number of processes that report to Redis that they run. Null if unknown. */
   readonly programs: number | null;
   /** The highest number of a published event. Null if unknown. */
   readonly published: bigint | null;
-}
-
-async function askRedis(env: Environment): Promise<AskedRedis> {
+}> {
   let programs: number | null = null;
   let published: bigint | null = null;
   const ask = async (): Promise<Asked<RedisFacts>> => {

@@ -23,7 +23,7 @@ export interface AllFacts {
 interface Group {
   readonly title: string;
   /** Every line that the group may have, for the documentation. */
-  readonly checks: readonly Pick<Check<never>, 'id' | 'looksAt' | 'wrongIf' | 'riskyIf' | 'stopsPrograms'>[];
+  readonly checks: readonly Check<never>[];
   readonly findings: (facts: AllFacts) => Finding[];
 }
 

@@ -7,7 +7,7 @@ import { createWitnessStore, type WitnessStore } from '../../mysql/witness-store
 import { UsageError } from '../../process/cli-error.js';
 import { addListAndClose } from '../../process/closable.js';
 import { withConnections, type Connections } from '../../process/connections.js';
-import { operatorName, parseRowNumber, parseSaleId } from '../../process/options.js';
+import { operatorName, parseRowNumber, parseSaleId, subcommand } from '../../process/options.js';
 import { isoTime, print, printError, tableLine } from '../../process/print.js';
 import { systemClock as clock } from '../../process/system-clock.js';
 import { createLog } from '../../process/telemetry.js';
@@ -60,18 +60,14 @@ export function witnessCommand(): Command {
     line: ({ findingId, committedAtMs, state, kind, orderId, detail }) =>
       line(findingId, isoTime(committedAtMs), state, kind, orderId ?? '-', detail),
   }).option('--sale <saleId>', 'only findings of this sale', parseSaleId);
-  witness
-    .command('resolve')
-    .description('do what follows from findings, and close them')
+  subcommand(witness, 'resolve', 'do what follows from findings, and close them')
     .argument('[findingIds...]', 'numbers that `witness list` shows', parseFindingIds)
     .option('--all', 'take all open findings; give no numbers then')
     .option('--dry-run', 'only show what would be done')
     .option('--json', 'one JSON line per finding')
     .addHelpText('after', RESOLVE_DETAILS)
     .action(resolveFindings);
-  witness
-    .command('status')
-    .description('show how far the binary log was read, and what keeps a keeper from reading it')
+  subcommand(witness, 'status', 'show how far the binary log was read, and what keeps a keeper from reading it')
     .option('--json', 'print one JSON line')
     .action(({ json }: { json?: boolean }) => run((connections) => status(connections.mysql(), json)));
   return witness;

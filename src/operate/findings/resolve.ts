@@ -224,12 +224,6 @@ async function isAnnounced(tx: Transaction, finding: OfSale, kind: OutboxKind, o
   return (await select(tx, written.select('id').limit(1))).length > 0;
 }
 
-interface CreatedOrder extends LockedOrder {
-  readonly batch_id: string;
-  /** The time left to pay, null without a deadline. */
-  readonly left_us: string | null;
-}
-
 /** A new order without its event, or all orders of a batch. */
 async function planAnnounce(tx: Transaction, finding: OfSale, ofBatch: boolean): Promise<Plan> {
   const { saleId, orderId } = finding;
@@ -244,7 +238,11 @@ async function planAnnounce(tx: Transaction, finding: OfSale, ofBatch: boolean):
     .where({ 'orders.sale_id': saleId })
     .where(ofBatch ? { batch_id: batchId } : { id: orderId })
     .orderBy('id');
-  const orders = (await select(tx, created)) as unknown as readonly CreatedOrder[];
+  const orders = (await select(tx, created)) as unknown as readonly (LockedOrder & {
+    readonly batch_id: string;
+    /** The time left to pay, null without a deadline. */
+    readonly left_us: string | null;
+  })[];
   const live = orders.filter(({ state }) => state !== 'failed');
   if (live.some(({ state, left_us: us }) => state === 'pending_payment' && us === null))
     return { person: 'The order has no deadline in `expires_at`.' };

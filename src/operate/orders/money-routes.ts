@@ -105,7 +105,6 @@ export const listOrderRefunds = operatorRoute({
   access: 'viewer',
   params,
   answers: { 200: { description: 'all of them', schema: orderRefunds } },
-  problems: [],
   async handle({ params }, { orderRefunds: orders }: OrderServices) {
     return json(200, 'found', { refunds: (await orders.refundsOf(params.orderId)).map(orderRefundBody) });
   },

@@ -52,7 +52,6 @@ export const findOrders = operatorRoute({
   access: 'viewer',
   query: filterObject({ ...orderFilter, after, limit }),
   answers: { 200: { description: 'a page', schema: foundOrders } },
-  problems: [],
   async handle({ query }, { orderSearch }) {
     const filter = filterOf(query);
     if (!isServed(filter)) return problem('bad_request', { detail: ORDER_FILTER_NEEDS });

@@ -51,12 +51,6 @@ export interface RepairPass {
   followMs: number;
 }
 
-export interface RepairAim {
-  readonly kind: 'leak' | 'not_marked' | 'unreleased';
-  /** If there is still no row, the purchase becomes `failed`, and its release goes to the outbox with it. */
-  readonly last: boolean;
-}
-
 type HeldEntry = Extract<RequestEntry, { readonly state: 'held' }>;
 export type RequestName = { readonly userId: string; readonly requestId: string };
 
@@ -68,7 +62,11 @@ export async function repairRequest(
   sale: Sale,
   request: RequestName,
   ports: CompensatePorts,
-  aim: RepairAim,
+  aim: {
+    readonly kind: 'leak' | 'not_marked' | 'unreleased';
+    /** If there is still no row, the purchase becomes `failed`, and its release goes to the outbox with it. */
+    readonly last: boolean;
+  },
   pass: RepairPass,
 ): Promise<Repair> {
   const { saleId } = sale;

@@ -108,7 +108,6 @@ export const listReconcileRuns = operatorRoute({
   access: 'viewer',
   query: z.strictObject({ saleId: saleId.optional(), before: rowId.optional(), limit }),
   answers: { 200: { description: 'a page', schema: runPage } },
-  problems: [],
   async handle({ query: { saleId, before: beforeId, limit: max } }, { reconcile }: ReconcileServices) {
     const runs = await reconcile.runs(withoutUndefined({ saleId, beforeId }), max);
     return json(200, 'found', { runs: runs.map(runBody), next: nextOf(runs, max, 'runId') });
@@ -129,7 +128,6 @@ export const listCompensationJobs = operatorRoute({
     after: rowId.optional(),
   }),
   answers: { 200: { description: 'a page', schema: jobPage } },
-  problems: [],
   async handle({ query: { after: afterId, limit: max, ...filter } }, { reconcile }: ReconcileServices) {
     const jobs = await reconcile.jobs(withoutUndefined(filter), { max, ...withoutUndefined({ afterId }) });
     return json(200, 'found', { jobs: jobs.map(jobBody), next: nextOf(jobs, max, 'jobId') });

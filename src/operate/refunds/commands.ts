@@ -7,7 +7,7 @@ import { ORDER_REFUND_STATES, type OrderRefundState } from '../../core/ports/ord
 import { CASE_STATES } from '../../core/ports/payment-cases.js';
 import { CliError, UsageError } from '../../process/cli-error.js';
 import { addListAndClose, type ListFlags } from '../../process/closable.js';
-import { limitOption, operatorName, parseSaleId } from '../../process/options.js';
+import { limitOption, operatorName, parseSaleId, subcommand } from '../../process/options.js';
 import { isoTime, print, printPage, tableLine } from '../../process/print.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import type { PaymentCase } from './payment-case-store.js';
@@ -41,9 +41,11 @@ export function refundsCommand(): Command {
   const refunds = new Command('refunds')
     .description('list refunds, try a failed refund again, or claim a refund to pay it by hand')
     .addHelpText('after', REFUNDS_EXAMPLES);
-  refunds
-    .command('list')
-    .description('print one line per refund: first of payments that paid no order, then of orders, each oldest first')
+  subcommand(
+    refunds,
+    'list',
+    'print one line per refund: first of payments that paid no order, then of orders, each oldest first',
+  )
     .addOption(
       new Option('--state <state>', 'only refunds in this state')
         .choices([...ORDER_REFUND_STATES, 'all'])
@@ -54,16 +56,12 @@ export function refundsCommand(): Command {
     .addOption(limitOption('refunds'))
     .option('--json', 'one JSON line per refund')
     .action((flags: ListFlags<OrderRefundState>) => run('refunds', (services) => listRefunds(services, flags)));
-  refunds
-    .command('done')
-    .description('claim a refund before you pay it by hand; the keeper then leaves it alone')
+  subcommand(refunds, 'done', 'claim a refund before you pay it by hand; the keeper then leaves it alone')
     .argument('<refund>', 'first column of `refunds list`', parseRefund)
     .option('--reason <text>', 'for the audit log; needed for order/…')
     .option('--json', 'print one JSON line')
     .action((refund: string, flags: RefundFlags) => run('refunds', (services) => takeOn(services, refund, flags)));
-  refunds
-    .command('retry')
-    .description('order a failed refund of a paid order once more')
+  subcommand(refunds, 'retry', 'order a failed refund of a paid order once more')
     .argument('<refund>', 'such as order/12, first column of `refunds list`', parseOrderRefund)
     .requiredOption('--reason <text>', 'for the audit log')
     .option('--json', 'print one JSON line')

@@ -18,74 +18,46 @@ export interface CaseFilter {
   readonly state?: CaseState;
 }
 
-export interface PaymentCaseStore {
-  /** Lists at most `max` cases after `afterCaseId`, oldest first. @throws OperationalError mysql */
-  list(filter: CaseFilter, page: { readonly afterCaseId?: string; readonly max: number }): Promise<PaymentCase[]>;
-  /** Closes an open case, with an audit entry. @returns null: no such case. @throws OperationalError mysql; repeat */
-  close(caseId: string, actor: string): Promise<PaymentCase | null>;
-}
-
 /** MySQL would read 12x as 12. */
 const CASE_ID = /^[1-9][0-9]{0,17}$/;
 
-export function createPaymentCaseStore(pool: MysqlPool): PaymentCaseStore {
-  return { list: (filter, page) => list(pool, filter, page), close: (caseId, actor) => close(pool, caseId, actor) };
-}
+export type PaymentCaseStore = ReturnType<typeof createPaymentCaseStore>;
 
-const COLUMNS = [
-  'id',
-  'kind',
-  'subject',
-  'payment_id',
-  'order_id',
-  'amount_cents',
-  'currency',
-  'detail',
-  'state',
-  'created_at',
-  'updated_at',
-] as const satisfies (keyof PaymentCaseRow)[];
+/** Methods throw OperationalError mysql. */
+export const createPaymentCaseStore = (pool: MysqlPool) => ({
+  /** Lists at most `max` cases after `afterCaseId`, oldest first. */
+  async list(
+    { state }: CaseFilter,
+    { afterCaseId, max }: { readonly afterCaseId?: string; readonly max: number },
+  ): Promise<PaymentCase[]> {
+    const page = knex('payment_cases').select('*').where(withoutUndefined({ state }));
+    if (afterCaseId !== undefined) {
+      if (!CASE_ID.test(afterCaseId)) return [];
+      void page.where('id', '>', afterCaseId);
+    }
+    return (await select(pool, page.orderBy('id').limit(max))).map(caseOf);
+  },
 
-async function list(
-  pool: MysqlPool,
-  { state }: CaseFilter,
-  { afterCaseId, max }: { readonly afterCaseId?: string; readonly max: number },
-): Promise<PaymentCase[]> {
-  let page = knex('payment_cases')
-    .select(...COLUMNS)
-    .where(withoutUndefined({ state }));
-  if (afterCaseId !== undefined) {
-    if (!CASE_ID.test(afterCaseId)) return [];
-    page = page.where('id', '>', afterCaseId);
-  }
-  return (await select(pool, page.orderBy('id').limit(max))).map(caseOf);
-}
-
-function close(pool: MysqlPool, caseId: string, actor: string): Promise<PaymentCase | null> {
-  if (!CASE_ID.test(caseId)) return Promise.resolve(null);
-  const ofId = knex('payment_cases')
-    .select(...COLUMNS)
-    .where({ id: caseId });
-  return pool.transaction(async (tx) => {
-    const [row] = await select(tx, ofId.clone().forUpdate());
-    if (row === undefined) return null;
-    if (row.state === 'closed') return caseOf(row);
-    await execute(tx, knex('payment_cases').where({ id: caseId }).update({ state: 'closed' }));
-    const { kind, subject, detail } = row;
-    const after = { state: 'closed', kind, subject, detail };
-    await insertAudit(tx, {
-      actor,
-      action: 'payment_case.closed',
-      subject: `payment_case:${caseId}`,
-      before: { state: row.state },
-      after,
+  /** Closes an open case, with an audit entry. Safe to repeat. @returns null: no such case */
+  async close(caseId: string, actor: string): Promise<PaymentCase | null> {
+    if (!CASE_ID.test(caseId)) return null;
+    const ofId = knex('payment_cases').select('*').where({ id: caseId });
+    return pool.transaction(async (tx) => {
+      const [row] = await select(tx, ofId.clone().forUpdate());
+      if (row === undefined) return null;
+      if (row.state === 'closed') return caseOf(row);
+      await execute(tx, knex('payment_cases').where({ id: caseId }).update({ state: 'closed' }));
+      const { kind, subject, detail } = row;
+      const entry = { actor, action: 'payment_case.closed', subject: `payment_case:${caseId}` };
+      const after = { state: 'closed', kind, subject, detail };
+      await insertAudit(tx, { ...entry, before: { state: row.state }, after });
+      const [closed] = await select(tx, ofId);
+      return caseOf(closed ?? row);
     });
-    const [closed] = await select(tx, ofId);
-    return caseOf(closed ?? row);
-  });
-}
+  },
+});
 
-const caseOf = (row: Pick<PaymentCaseRow, (typeof COLUMNS)[number]>): PaymentCase => ({
+const caseOf = (row: PaymentCaseRow): PaymentCase => ({
   caseId: row.id,
   kind: row.kind,
   subject: row.subject,

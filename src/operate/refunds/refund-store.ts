@@ -8,7 +8,7 @@ import { systemClock as clock } from '../../process/system-clock.js';
 import { bigint, knex, PAUSE_MAX_MS, select, waitOver } from '../../mysql/knex.js';
 import type { MysqlPool } from '../../mysql/pool.js';
 import { markRefunded } from '../../mysql/refund-repository.js';
-import type { OrderRefundRow, RefundRow } from '../../mysql/tables.js';
+import type { Columns, OrderRefundRow, RefundRow } from '../../mysql/tables.js';
 
 /** Times are Unix ms on the clock of MySQL. */
 export interface StoredRefund extends Omit<Refund, 'state'> {
@@ -70,8 +70,32 @@ export interface RefundStore {
 
 export function createRefundStore(pool: MysqlPool): RefundStore {
   return {
-    list: (filter, page) => list(pool, filter, page),
-    counts: (saleId) => counts(pool, saleId),
+    async list(filter, { after, max }) {
+      const ids = filter.saleId === undefined ? null : await orderIdsOf(pool, filter.saleId);
+      if (filter.saleId !== undefined && ids === null) return [];
+      const [, afterRefundId] = REFUND_NAME.exec(after ?? '') ?? [];
+      const isBehind = afterRefundId !== undefined || filter.state === 'failed';
+      const owed = isBehind ? [] : await listOwed(pool, filter, ids, { max, ...withoutUndefined({ after }) });
+      if (owed === null) return []; // the position is unknown
+      if (owed.length === max) return owed;
+      return [...owed, ...(await listOrdered(pool, filter, ids, afterRefundId ?? '0', max - owed.length))];
+    },
+    async counts(saleId) {
+      const ids = await orderIdsOf(pool, saleId);
+      if (ids === null) return [];
+      const counted = knex
+        .from('order_refunds as r')
+        .whereRaw(ofSale(ids))
+        .groupBy('r.state')
+        .select<{ state: OrderRefundState; n: string; cents: string }[]>(
+          knex.raw('r.state AS state, COUNT(*) AS n, SUM(r.amount_cents) AS cents'),
+        );
+      const rows = await select(pool, counted);
+      return ORDER_REFUND_STATES.flatMap((state) => {
+        const row = rows.find((one) => one.state === state);
+        return row === undefined ? [] : [{ state, refunds: Number(row.n), amountCents: Number(row.cents) }];
+      });
+    },
     async takeOn(paymentId, actor) {
       const taken = await takeOn(pool, paymentId, actor);
       return taken.outcome === 'not_found' ? takeOnOrderRefund(pool, paymentId, actor) : taken;
@@ -105,17 +129,6 @@ const STORED_COLUMNS = [
   'created_at',
   'updated_at',
 ] as const satisfies (keyof RefundRow & keyof OrderRefundRow)[];
-
-async function list(pool: MysqlPool, filter: RefundFilter, { after, max }: RefundPage): Promise<StoredRefund[]> {
-  const ids = filter.saleId === undefined ? null : await orderIdsOf(pool, filter.saleId);
-  if (filter.saleId !== undefined && ids === null) return [];
-  const [, afterRefundId] = REFUND_NAME.exec(after ?? '') ?? [];
-  const isBehind = afterRefundId !== undefined || filter.state === 'failed';
-  const owed = isBehind ? [] : await listOwed(pool, filter, ids, { max, ...withoutUndefined({ after }) });
-  if (owed === null) return []; // the position is unknown
-  if (owed.length === max) return owed;
-  return [...owed, ...(await listOrdered(pool, filter, ids, afterRefundId ?? '0', max - owed.length))];
-}
 
 /** The lowest and the highest id of the orders of a sale. Orders of other sales are between them too. */
 interface OrderIds {
@@ -171,11 +184,6 @@ async function listOwed(
   return (await select(pool, page.orderBy(['r.created_at', 'r.payment_id']).limit(max))).map((row) => storedOf(row));
 }
 
-interface OrderedRow extends StoredRow {
-  readonly id: string;
-  readonly followed_by: string | null;
-}
-
 async function listOrdered(
   pool: MysqlPool,
   { state }: RefundFilter,
@@ -189,29 +197,15 @@ async function listOrdered(
   );
   const page = knex
     .from('order_refunds as r')
-    .select<OrderedRow[]>(...columnsOf('id', ...STORED_COLUMNS), follower)
+    .select<(StoredRow & { readonly id: string; readonly followed_by: string | null })[]>(
+      ...columnsOf('id', ...STORED_COLUMNS),
+      follower,
+    )
     .where(withoutUndefined({ 'r.state': state }))
     .where('r.id', '>', bigint(afterRefundId));
   if (ids !== null) void page.whereRaw(ofSale(ids));
   const rows = await select(pool, page.orderBy('r.id').limit(max));
   return rows.map((row) => storedOf(row, { refundId: row.id, followedBy: row.followed_by }));
-}
-
-async function counts(pool: MysqlPool, saleId: string): Promise<RefundCount[]> {
-  const ids = await orderIdsOf(pool, saleId);
-  if (ids === null) return [];
-  const counted = knex
-    .from('order_refunds as r')
-    .whereRaw(ofSale(ids))
-    .groupBy('r.state')
-    .select<{ state: OrderRefundState; n: string; cents: string }[]>(
-      knex.raw('r.state AS state, COUNT(*) AS n, SUM(r.amount_cents) AS cents'),
-    );
-  const rows = await select(pool, counted);
-  return ORDER_REFUND_STATES.flatMap((state) => {
-    const row = rows.find((one) => one.state === state);
-    return row === undefined ? [] : [{ state, refunds: Number(row.n), amountCents: Number(row.cents) }];
-  });
 }
 
 function takeOn(pool: MysqlPool, paymentId: string, actor: string): Promise<TakeOnOutcome> {
@@ -237,7 +231,7 @@ function takeOn(pool: MysqlPool, paymentId: string, actor: string): Promise<Take
   });
 }
 
-type StoredRow = Pick<OrderRefundRow, (typeof STORED_COLUMNS)[number]>;
+type StoredRow = Columns<OrderRefundRow, typeof STORED_COLUMNS>;
 
 const storedOf = (
   row: StoredRow,

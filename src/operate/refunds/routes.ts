@@ -50,7 +50,6 @@ const listRefunds = operatorRoute({
     limit,
   }),
   answers: { 200: { description: 'a page', schema: refundPage } },
-  problems: [],
   async handle({ query: { state, sale, after, limit: max } }, { refunds, currenciesOf }: RefundServices) {
     const filter = withoutUndefined({ state, saleId: sale });
     const found = await refunds.list(filter, { max, ...withoutUndefined({ after }) });
@@ -76,7 +75,6 @@ const countRefunds = operatorRoute({
   access: 'viewer',
   params: saleParams,
   answers: { 200: { description: 'the states that occur', schema: refundCounts } },
-  problems: [],
   async handle({ params: { saleId } }, { refunds }: RefundServices) {
     return json(200, 'found', { states: await refunds.counts(saleId) });
   },
@@ -190,7 +188,6 @@ const listPaymentCases = operatorRoute({
   access: 'viewer',
   query: z.strictObject({ state: queryWord(CASE_STATES).optional(), after: rowId.optional(), limit }),
   answers: { 200: { description: 'a page', schema: paymentCasePage } },
-  problems: [],
   async handle({ query: { state, after: afterCaseId, limit: max } }, { paymentCases }: RefundServices) {
     const found = await paymentCases.list(withoutUndefined({ state }), { max, ...withoutUndefined({ afterCaseId }) });
     return json(200, 'found', { cases: found.map(caseBody), next: nextOf(found, max, 'caseId') });

@@ -5,7 +5,7 @@ import type { Revocation } from '../../core/ports/revocations.js';
 import { NOT_YET, revocationBody } from './routes.js';
 import { withConfigured } from '../../process/connections.js';
 import { UsageError } from '../../process/cli-error.js';
-import { limitOption, operatorName, parseTime, parseUserId, parseWhole } from '../../process/options.js';
+import { limitOption, operatorName, parseTime, parseUserId, parseWhole, subcommand } from '../../process/options.js';
 import { isoTime, print, printPage, tableLine } from '../../process/print.js';
 
 interface AddFlags {
@@ -37,9 +37,7 @@ export function revocationsCommand(): Command {
   const revocations = new Command('revocations')
     .description('revoke tokens before they expire, or list revocations')
     .addHelpText('after', EXAMPLES);
-  revocations
-    .command('add')
-    .description('revoke all tokens of a user, or one token')
+  subcommand(revocations, 'add', 'revoke all tokens of a user, or one token')
     .option('--user <id>', 'revoke the tokens of this user', parseUserId)
     .option(
       '--before <time>',
@@ -49,9 +47,7 @@ export function revocationsCommand(): Command {
     .option('--token-id <jti>', 'revoke the token with this `jti`', parseTokenId)
     .option('--json', 'print one JSON line')
     .action(add);
-  revocations
-    .command('list')
-    .description('print one line per revocation, newest first')
+  subcommand(revocations, 'list', 'print one line per revocation, newest first')
     .option('--before <number>', 'only revocations before this number', parseWhole(1, 999_999_999))
     .addOption(limitOption('revocations'))
     .option('--json', 'one JSON line per revocation')

@@ -21,7 +21,6 @@ const listRevocations = operatorRoute({
   access: 'viewer',
   query: z.strictObject({ before: queryWhole(1, NUMBER_MAX).optional(), limit }),
   answers: { 200: { description: 'a page', schema: revocationPage } },
-  problems: [],
   async handle({ query: { before, limit: max } }, { revocations }: RevocationServices) {
     const found = await revocations.newest(max, before);
     return json(200, 'found', { revocations: found.map(revocationBody), next: nextOf(found, max, 'number') });
@@ -53,7 +52,6 @@ const addRevocation = operatorRoute({
   access: 'admin',
   body: jsonBody(newRevocation),
   answers: { 201: { description: 'revoked', schema: revocation } },
-  problems: [],
   async handle(
     { body: { userId, issuedBefore, tokenId }, userId: actor },
     { revocations, clock }: RouteServices & RevocationServices,

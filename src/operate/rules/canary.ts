@@ -1,9 +1,15 @@
 import { addCounts, judgeCanary, type Canary, type CanaryVerdict } from '../../admission/rules/canary.js';
 import type { RulesCanary } from '../../contract/rules.js';
-import type { Job } from '../../core/job.js';
+import type { Job, PlannedJob } from '../../core/job.js';
 import type { Log } from '../../core/ports/log.js';
-import type { RuleReport, RuleReports, RuleRepository } from '../../core/ports/rules.js';
-import type { RuleAdmin } from './rule-admin.js';
+import type { RuleReport, RuleRepository } from '../../core/ports/rules.js';
+import { RuleAdmin } from './rule-admin.js';
+import type { LiveReports } from './where-in-force.js';
+import type { MysqlPool } from '../../mysql/pool.js';
+import { createRuleRepository } from '../../mysql/rule-repository.js';
+import type { RedisConnection } from '../../redis/connection.js';
+import { createRuleBroadcast } from '../../redis/rule-broadcast.js';
+import { createRuleReports } from '../../redis/rule-reports.js';
 
 /** Says how to end a canary, over HTTP and on the command line. */
 export const CANARY_RUNNING =
@@ -40,7 +46,7 @@ const REPORTS_WITHIN_MS = 30_000;
 interface CanaryPorts {
   readonly admin: RuleAdmin;
   readonly ageMs: RuleRepository['ageMs'];
-  readonly reports: Pick<RuleReports, 'live'>;
+  readonly reports: LiveReports;
   readonly log: Log;
 }
 
@@ -80,3 +86,19 @@ const LINES: Readonly<Record<Exclude<CanaryVerdict, 'continues'>, string>> = {
   refused_more: 'the canary of rules refused too many purchases: the old rules are in force for all users',
   too_few_answers: 'the canary of rules had too few answers to judge it: the old rules are in force for all users',
 };
+
+/** How often a canary is judged, as often as the apis report. It is found within five times this time. */
+const JUDGE_EVERY_MS = 1000;
+
+interface Keeper {
+  readonly redis: RedisConnection;
+  readonly mysql: MysqlPool;
+  readonly log: Log;
+}
+
+export function ruleJobs({ redis, mysql, log }: Keeper): PlannedJob[] {
+  const repository = createRuleRepository(mysql);
+  const admin = new RuleAdmin({ repository, broadcast: createRuleBroadcast(redis), log });
+  const { ageMs } = repository;
+  return [[JUDGE_EVERY_MS, endCanary({ admin, ageMs, reports: createRuleReports(redis), log })]];
+}

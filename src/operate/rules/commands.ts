@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { withConfigured } from '../../process/connections.js';
-import type { RulesDocument } from '../../contract/rules.js';
+import type { RulesDocument, Switch } from '../../contract/rules.js';
 import { assertNever } from '../../core/errors.js';
 import { fieldSentences } from '../../core/field-errors.js';
 import { canaryBody, canaryLines, CANARY_RUNNING, NO_CANARY } from './canary.js';
@@ -10,19 +10,13 @@ import { canaryTerms, type CanaryTerms } from '../../admission/rules/canary.js';
 import { parseRules, type RuleReason } from '../../admission/rules/rule-set.js';
 import { checkedRulesBody, readRulesDocument, ruleChangeBody } from './routes.js';
 import { CliError, UsageError } from '../../process/cli-error.js';
-import { operatorName, parseWhole } from '../../process/options.js';
+import { operatorName, parseWhole, subcommand } from '../../process/options.js';
 import { isoTime, print, printError, inLine, tableLine } from '../../process/print.js';
 import { readText } from '../../process/read-text.js';
 import { findInForce, inForceFields, inForceSentence, WAIT_OPTION, type Found } from './where-in-force.js';
 import { openRules, type RuleServices } from './services.js';
 import { switchedBody, switchesBody } from './switch-routes.js';
-import {
-  readSwitchArguments,
-  type SwitchAdmin,
-  type SwitchAnswer,
-  type SwitchChange,
-  type SwitchRow,
-} from './switches.js';
+import { readSwitchArguments, type SwitchAdmin, type SwitchAnswer, type SwitchChange } from './switches.js';
 
 export { roomCommand } from './room-commands.js';
 
@@ -77,21 +71,15 @@ export function rulesCommand(): Command {
   const rules = new Command('rules')
     .description('show, check and publish the admission rules')
     .addHelpText('after', RULES_EXAMPLES);
-  rules
-    .command('show')
-    .description('print the newest rules with all defaults')
+  subcommand(rules, 'show', 'print the newest rules with all defaults')
     .argument('[version]', 'number of an older version, which is printed as published', parseWhole(1, VERSION_MAX))
     .option('--json', 'print one JSON line')
     .action((version: number | undefined, flags: Flags) => run('rules', ({ rules }) => show(rules, version, flags)));
-  rules
-    .command('check')
-    .description('find the errors in a file of rules, without a server')
+  subcommand(rules, 'check', 'find the errors in a file of rules, without a server')
     .argument('<file>', 'JSON file in the format of `rules show`')
     .option('--json', 'print one JSON line')
     .action(check);
-  rules
-    .command('set')
-    .description('publish the rules of a file, which replace the current rules')
+  subcommand(rules, 'set', 'publish the rules of a file, which replace the current rules')
     .argument('<file>', 'JSON file in the format of `rules show`')
     .option('--canary <percent>', 'share of users who try the rules first, such as 1% (at most 50%)', parsePercent)
     .option('--minutes <minutes>', 'length of the canary, 1 to 1440 (default: 10)', parseWhole(1, 1440))
@@ -99,32 +87,22 @@ export function rulesCommand(): Command {
     .option(...WAIT_OPTION)
     .option('--json', 'print one JSON line')
     .action((file: string, flags: SetFlags) => set(file, flags));
-  rules
-    .command('promote')
-    .description('end the canary: its rules apply to all users')
+  subcommand(rules, 'promote', 'end the canary: its rules apply to all users')
     .option(...WAIT_OPTION)
     .option('--json', 'print one JSON line')
     .action((flags: WaitFlags) => run('rules', (services) => endCanary(services, 'promoted', flags)));
-  rules
-    .command('rollback')
-    .description('end the canary: the old rules apply to all users')
+  subcommand(rules, 'rollback', 'end the canary: the old rules apply to all users')
     .option(...WAIT_OPTION)
     .option('--json', 'print one JSON line')
     .action((flags: WaitFlags) => run('rules', (services) => endCanary(services, 'rolled_back', flags)));
-  rules
-    .command('diff')
-    .description('show how a file differs from the newest rules')
+  subcommand(rules, 'diff', 'show how a file differs from the newest rules')
     .argument('<file>', 'JSON file in the format of `rules show`')
     .option('--json', 'print one JSON line')
     .action((file: string, flags: Flags) => diff(file, flags));
-  rules
-    .command('status')
-    .description('show which apis follow the newest rules, and why others do not')
+  subcommand(rules, 'status', 'show which apis follow the newest rules, and why others do not')
     .option('--json', 'print one JSON line')
     .action((flags: Flags) => run('rules', (services) => status(services, flags)));
-  rules
-    .command('history')
-    .description('show who published rules, newest first')
+  subcommand(rules, 'history', 'show who published rules, newest first')
     .option('--limit <count>', 'maximum number of versions', parseWhole(1, LIST_MAX), LIST_DEFAULT)
     .option('--json', 'one JSON line per version')
     .action((flags: Flags & { limit: number }) => run('rules', ({ rules }) => history(rules, flags)));
@@ -270,10 +248,6 @@ const refusal = (what: string, reasons: readonly RuleReason[]): CliError =>
 
 const line = tableLine(7, 24);
 
-interface SwitchFlags extends WaitFlags {
-  readonly percent?: string;
-}
-
 const SWITCH_EXAMPLES = `
 Under load an api can give smaller answers, to leave CPU for purchases. A switch sets the level by hand.
 
@@ -308,7 +282,7 @@ export function switchCommand(): Command {
 async function showOrSet(
   endpoint: string | undefined,
   level: string | undefined,
-  flags: SwitchFlags,
+  flags: WaitFlags & { readonly percent?: string },
   command: Command,
 ): Promise<void> {
   if (endpoint === undefined) {
@@ -370,7 +344,7 @@ function switchedSentence({ row, version }: Extract<SwitchAnswer, { outcome: 'sw
 
 const unfit = ({ reasons }: Unfit): CliError => refusal('this program cannot read the newest rules:', reasons);
 
-const lineOf = ({ endpoint, level, percent, inForce }: SwitchRow): string =>
+const lineOf = ({ endpoint, level, percent, inForce }: Switch): string =>
   switchLine(endpoint, level, `${percent}`, inForce ? 'yes' : 'no');
 
 const switchLine = tableLine(9, 6, 8);

@@ -1,5 +1,5 @@
 export { readBreakers } from './breakers-route.js';
-export { ruleJobs } from './jobs.js';
+export { ruleJobs } from './canary.js';
 export { roomRoutes } from './room-routes.js';
 export { ruleRoutes } from './routes.js';
 export { openRules, type RuleServices } from './services.js';

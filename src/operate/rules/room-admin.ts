@@ -1,5 +1,6 @@
-import { modeFor, type Mode } from '../../admission/layer.js';
+import { modeFor } from '../../admission/layer.js';
 import { sumOf, waitingIn } from '../../admission/queue/waiting-rooms.js';
+import type { WaitingRoom } from '../../contract/rules.js';
 import type { AuditLog } from '../../core/ports/audit-log.js';
 import type { LineStore } from '../../core/ports/line-store.js';
 import { changeRules } from './change-rules.js';
@@ -13,18 +14,7 @@ export type RateAnswer =
   | { readonly outcome: 'version_conflict'; readonly version: number }
   | Unfit;
 
-export interface FoundRoom {
-  readonly outcome: 'found';
-  /** Version of the rules. */
-  readonly version: number;
-  readonly mode: Mode;
-  readonly admitPerSecond: number;
-  readonly waiting: number;
-  /** Buyers whose turn has come since the room was last emptied. */
-  readonly admitted: number;
-  /** Time until the turn of the last buyer, from the opening of the sale if it has not opened, ms. Null: never. */
-  readonly estimateMs: number | null;
-}
+export type FoundRoom = WaitingRoom & { readonly outcome: 'found' };
 
 export type Steered = Awaited<ReturnType<LineStore['steer']>>;
 

@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { assertNever } from '../../core/errors.js';
 import { CliError } from '../../process/cli-error.js';
 import { withConfigured } from '../../process/connections.js';
-import { operatorName, parseSaleId, parseWhole } from '../../process/options.js';
+import { operatorName, parseSaleId, parseWhole, subcommand } from '../../process/options.js';
 import { print } from '../../process/print.js';
 import { ADMIT_MAX, type RoomAdmin } from './room-admin.js';
 import { openRules, type RuleServices } from './services.js';
@@ -30,9 +30,7 @@ export function roomCommand(): Command {
   const room = new Command('room')
     .description('set the rate of the waiting rooms, let buyers in, or empty a room')
     .addHelpText('after', EXAMPLES);
-  room
-    .command('rate')
-    .description('set how many buyers per second the waiting rooms admit; 0 pauses')
+  subcommand(room, 'rate', 'set how many buyers per second the waiting rooms admit; 0 pauses')
     .argument('<buyers>', 'buyers per second, 0 to 100000', parseRate)
     .option(...WAIT_OPTION)
     .option('--json', 'print one JSON line')
@@ -41,18 +39,14 @@ export function roomCommand(): Command {
         setRate(admin, perSecond, flags, (version) => findInForce(ruleReports, version, flags.wait)),
       ),
     );
-  room
-    .command('admit')
-    .description('admit the next buyers of a sale at once, in addition to the rate')
+  subcommand(room, 'admit', 'admit the next buyers of a sale at once, in addition to the rate')
     .argument('<saleId>', 'the sale', parseSaleId)
     .argument('<buyers>', 'number of buyers', parseWhole(1, ADMIT_MAX))
     .option('--json', 'print one JSON line')
     .action((saleId: string, buyers: number, flags: Flags) =>
       run(({ room: admin }) => steerRoom(admin, saleId, buyers, flags)),
     );
-  room
-    .command('empty')
-    .description('end all places of a sale')
+  subcommand(room, 'empty', 'end all places of a sale')
     .argument('<saleId>', 'the sale', parseSaleId)
     .option('--json', 'print one JSON line')
     .action((saleId: string, flags: Flags) => run(({ room: admin }) => steerRoom(admin, saleId, 'all_out', flags)));

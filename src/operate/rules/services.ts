@@ -1,6 +1,5 @@
 import type { Fitness } from '../../admission/rules/rule-set.js';
 import { OperationalError } from '../../core/errors.js';
-import type { RuleReports } from '../../core/ports/rules.js';
 import { createRuleRepository } from '../../mysql/rule-repository.js';
 import type { Connections } from '../../process/connections.js';
 import { createRuleBroadcast } from '../../redis/rule-broadcast.js';
@@ -10,12 +9,13 @@ import { createLineStore } from '../../redis/line-store.js';
 import { RoomAdmin } from './room-admin.js';
 import { RuleAdmin } from './rule-admin.js';
 import { SwitchAdmin } from './switches.js';
+import type { LiveReports } from './where-in-force.js';
 
 export interface RuleServices {
   /** @throws OperationalError mysql */
   readonly rules: RuleAdmin;
   /** @throws OperationalError redis */
-  readonly ruleReports: Pick<RuleReports, 'live'>;
+  readonly ruleReports: LiveReports;
   /** @throws OperationalError mysql */
   readonly switches: SwitchAdmin;
   /** @throws OperationalError mysql, redis */

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { fieldErrors, plainError, type FieldError } from '../../core/field-errors.js';
-import { ENDPOINTS, type Endpoint, type Mode } from '../../admission/layer.js';
-import { degradeRules, type DegradeRules, LEVELS, type Level } from '../../admission/degrade/degrade.js';
+import type { Switch, Switches } from '../../contract/rules.js';
+import { ENDPOINTS } from '../../admission/layer.js';
+import { degradeRules, type DegradeRules, LEVELS } from '../../admission/degrade/degrade.js';
 import { changeRules } from './change-rules.js';
 import type { RuleAdmin, Unfit } from './rule-admin.js';
 
@@ -48,29 +49,15 @@ export function withSwitch<R extends { readonly degrade: DegradeRules }>(rules: 
   return { ...rules, degrade };
 }
 
-export interface SwitchRow {
-  readonly endpoint: Endpoint;
-  readonly level: Level;
-  readonly percent: number;
-  /** False while the layer is off or only counts. */
-  readonly inForce: boolean;
-}
-
-export function switchRows({ mode, switches }: DegradeRules): SwitchRow[] {
+export function switchRows({ mode, switches }: DegradeRules): Switch[] {
   return ENDPOINTS.map((endpoint) => ({ endpoint, ...switches[endpoint], inForce: mode === 'on' }));
 }
 
-export interface FoundSwitches {
-  readonly outcome: 'found';
-  /** The version of the rules. */
-  readonly version: number;
-  readonly mode: Mode;
-  readonly switches: readonly SwitchRow[];
-}
+export type FoundSwitches = Switches & { readonly outcome: 'found' };
 
 /** `seenAtOnce` as for `RuleAdmin.publish`. `version_conflict`: others kept publishing; nothing was changed */
 export type SwitchAnswer =
-  | { readonly outcome: 'switched'; readonly version: number; readonly seenAtOnce: boolean; readonly row: SwitchRow }
+  | { readonly outcome: 'switched'; readonly version: number; readonly seenAtOnce: boolean; readonly row: Switch }
   | { readonly outcome: 'version_conflict'; readonly version: number }
   | Unfit;
 
@@ -95,7 +82,7 @@ export class SwitchAdmin {
     const answer = await changeRules(this.#admin, (rules) => withSwitch(rules, change), actor);
     if (answer.outcome !== 'changed') return answer;
     const { version, seenAtOnce, rules } = answer;
-    const row = switchRows(rules.degrade).find(({ endpoint }) => endpoint === change.endpoint) as SwitchRow;
+    const row = switchRows(rules.degrade).find(({ endpoint }) => endpoint === change.endpoint) as Switch;
     return { outcome: 'switched', version, seenAtOnce, row };
   }
 }

@@ -17,10 +17,12 @@ export interface WhereInForce {
   readonly apis: readonly (RuleReport & { readonly follows: boolean })[];
 }
 
+export type LiveReports = Pick<RuleReports, 'live'>;
+
 /** Asks until all apis follow, no more can, or time is over. @param waitMs 0 asks once. @throws OperationalError */
 export async function whereInForce(
   version: number,
-  { reports, clock }: { readonly reports: Pick<RuleReports, 'live'>; readonly clock: Clock },
+  { reports, clock }: { readonly reports: LiveReports; readonly clock: Clock },
   waitMs: number,
 ): Promise<WhereInForce> {
   const untilMs = clock.monotonicMs() + waitMs;
@@ -68,7 +70,7 @@ export type Found =
   | { readonly inForce: 'not_asked'; readonly version: number };
 
 /** @param waitS 0 skips the question */
-export async function findInForce(reports: Pick<RuleReports, 'live'>, version: number, waitS: number): Promise<Found> {
+export async function findInForce(reports: LiveReports, version: number, waitS: number): Promise<Found> {
   if (waitS === 0) return { inForce: 'not_asked', version };
   try {
     return await whereInForce(version, { reports, clock: systemClock }, waitS * 1000);

@@ -70,7 +70,6 @@ export const listSales = operatorRoute({
     limit,
   }),
   answers: { 200: { description: 'a page', schema: z.object({ sales: z.array(saleSchema), next: text.nullable() }) } },
-  problems: [],
   async handle({ query }, { sales }) {
     const { state, sku, opensFrom: opensFromMs, opensTo: opensToMs, before: beforeId, limit: max } = query;
     const states = state === undefined ? undefined : [state];
@@ -89,7 +88,6 @@ export const readSalePlan = operatorRoute({
   summary: 'Lists sales that open within a week or are open, with what each still lacks.',
   access: 'viewer',
   answers: { 200: { description: 'ordered by opening time', schema: z.object({ sales: z.array(plannedSale) }) } },
-  problems: [],
   async handle(_call, { plan }: SaleServices) {
     const planned = await plan(WEEK_MS);
     return json(200, 'found', { sales: planned.map(plannedBody) });

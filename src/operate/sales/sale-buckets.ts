@@ -3,21 +3,7 @@ import { OperationalError } from '../../core/errors.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
 import type { BucketStatus, RepairStore } from '../../core/ports/repair-stores.js';
 import type { StockStore } from '../../core/ports/stock-store.js';
-import type { StoredSaleState } from '../../core/sale.js';
-
-/** A field is null if the bucket is not loaded, or if its server does not answer (see `error`). */
-export interface SaleBucket {
-  readonly bucket: number;
-  readonly state: StoredSaleState | null;
-  readonly epoch: number | null;
-  /** Whether the bucket is on the server on which it was loaded. Any other server may have lost the last writes. */
-  readonly sameServer: boolean | null;
-  readonly unitsLeft: number | null;
-  /** Batches that are deducted but not marked as recorded, and the age of the oldest, ms. */
-  readonly pending: number | null;
-  readonly pendingOldestMs: number | null;
-  readonly error: string | null;
-}
+import type { Bucket } from '../../contract/sales.js';
 
 export interface SaleBucketsPorts {
   readonly stock: StockStore;
@@ -26,7 +12,7 @@ export interface SaleBucketsPorts {
 }
 
 /** A bucket whose server does not answer gets an `error`. The others are still read. */
-export async function readSaleBuckets(sale: SaleBuckets, ports: SaleBucketsPorts): Promise<SaleBucket[]> {
+export async function readSaleBuckets(sale: SaleBuckets, ports: SaleBucketsPorts): Promise<Bucket[]> {
   const statuses = await ports.repair.statusOrFault(bucketRefsOf(sale));
   const { saleId } = sale;
   return Promise.all(statuses.map((status, bucket) => readBucket({ saleId, bucket }, status, ports)));
@@ -36,7 +22,7 @@ async function readBucket(
   ref: BucketRef,
   status: BucketStatus | OperationalError,
   { stock, batches }: SaleBucketsPorts,
-): Promise<SaleBucket> {
+): Promise<Bucket> {
   const { bucket } = ref;
   if (status instanceof OperationalError) return unread(bucket, status);
   try {
@@ -62,4 +48,4 @@ async function readBucket(
 }
 
 const UNREAD = { state: null, epoch: null, sameServer: null, unitsLeft: null, pending: null, pendingOldestMs: null };
-const unread = (bucket: number, { message }: OperationalError): SaleBucket => ({ bucket, ...UNREAD, error: message });
+const unread = (bucket: number, { message }: OperationalError): Bucket => ({ bucket, ...UNREAD, error: message });

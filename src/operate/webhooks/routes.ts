@@ -13,25 +13,24 @@ import {
 } from '../../contract/webhooks.js';
 import { fieldError } from '../../core/field-errors.js';
 import { json, noContent, problem } from '../../http/answer.js';
-import { badFields, defineRoute, jsonBody, type Route } from '../../http/route.js';
+import { badFields, jsonBody, operatorRoute, type Route } from '../../http/route.js';
 import { ENDPOINTS_MAX } from './endpoint-store.js';
 import type { WebhookServices } from './services.js';
 
-const ALL = { label: 'admin', endpoint: null, path: '/admin/v1/webhooks' } as const;
+const ALL = { path: '/admin/v1/webhooks' } as const;
 const ONE = { ...ALL, path: `${ALL.path}/{endpointId}`, params: z.object({ endpointId: rowId }) } as const;
 
 export const webhookRoutes: readonly Route<WebhookServices>[] = [
-  defineRoute({
+  operatorRoute({
     ...ALL,
     method: 'get',
     operationId: 'listWebhooks',
     summary: 'Lists the webhook endpoints, oldest first.',
     access: 'viewer',
     answers: { 200: { description: 'all endpoints', schema: webhookList } },
-    problems: [],
     handle: async (_, { webhooks }: WebhookServices) => json(200, 'found', { webhooks: await webhooks.list() }),
   }),
-  defineRoute({
+  operatorRoute({
     ...ALL,
     method: 'post',
     operationId: 'createWebhook',
@@ -47,7 +46,7 @@ export const webhookRoutes: readonly Route<WebhookServices>[] = [
       return typeof made === 'string' ? problem('wrong_state', { detail: made }) : json(201, 'created', made);
     },
   }),
-  defineRoute({
+  operatorRoute({
     ...ONE,
     method: 'patch',
     operationId: 'editWebhook',
@@ -64,7 +63,7 @@ export const webhookRoutes: readonly Route<WebhookServices>[] = [
       return typeof edited === 'string' ? problem('wrong_state', { detail: edited }) : json(200, 'edited', edited);
     },
   }),
-  defineRoute({
+  operatorRoute({
     ...ONE,
     method: 'delete',
     operationId: 'removeWebhook',
@@ -76,7 +75,7 @@ export const webhookRoutes: readonly Route<WebhookServices>[] = [
       return (await webhooks.remove(endpointId, actor)) ? noContent('removed') : problem('webhook_not_found');
     },
   }),
-  defineRoute({
+  operatorRoute({
     ...ONE,
     method: 'post',
     path: `${ONE.path}/test`,
@@ -90,7 +89,7 @@ export const webhookRoutes: readonly Route<WebhookServices>[] = [
       return sent === null ? problem('webhook_not_found') : json(200, sent.outcome, sent);
     },
   }),
-  defineRoute({
+  operatorRoute({
     ...ONE,
     method: 'get',
     path: `${ONE.path}/deliveries`,
@@ -99,13 +98,12 @@ export const webhookRoutes: readonly Route<WebhookServices>[] = [
     access: 'viewer',
     query: z.strictObject({ state: queryWord(DELIVERY_STATES).optional(), before: rowId.optional(), limit }),
     answers: { 200: { description: 'a page', schema: webhookDeliveryPage } },
-    problems: [],
     async handle({ params: { endpointId }, query }, { webhookDeliveries }: WebhookServices) {
       const deliveries = await webhookDeliveries.list(endpointId, query);
       return json(200, 'found', { deliveries, next: nextOf(deliveries, query.limit, 'deliveryId') });
     },
   }),
-  defineRoute({
+  operatorRoute({
     ...ONE,
     method: 'post',
     path: `${ONE.path}/resend`,
@@ -114,7 +112,6 @@ export const webhookRoutes: readonly Route<WebhookServices>[] = [
     access: 'operator',
     body: jsonBody(webhookResend),
     answers: { 200: { description: 'the number of deliveries that belong to this endpoint', schema: resentWebhooks } },
-    problems: [],
     async handle({ params: { endpointId }, body, userId: actor }, { webhookDeliveries }: WebhookServices) {
       return json(200, 'resent', { resent: await webhookDeliveries.resend(endpointId, body.deliveryIds, actor) });
     },

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Registry } from 'prom-client';
+import { type Registry, Gauge } from 'prom-client';
 import type { Config, Section } from '../../core/config/schema.js';
 import type { Job } from '../../core/job.js';
 import type { Clock } from '../../core/ports/clock.js';
@@ -10,7 +10,6 @@ import type { BinlogStream, Committed } from '../../mysql/follow-binlog.js';
 import { binlogProblem, readMysqlClock } from '../../mysql/read-facts.js';
 import { createWitnessStore, type Found, type Judged, type WitnessPosition } from '../../mysql/witness-store.js';
 import { judge } from './judge.js';
-import { createWitnessMetrics } from './metrics.js';
 
 /** Pause between two looks. A finding is stored within this time. */
 export const WITNESS_EVERY_MS = 1000;
@@ -221,4 +220,18 @@ const NO_ROW = { subject: 'binlog', orderId: null, saleId: null } as const;
 function findingsOf({ changes, unreadable }: Committed): Judged[] {
   if (unreadable === null) return judge(changes);
   return [{ ...NO_ROW, kind: 'not_readable', detail: `a transaction whose rows cannot be judged: ${unreadable}` }];
+}
+
+export function createWitnessMetrics(registry: Registry) {
+  const gauge = (name: string, help: string): Gauge => new Gauge({ name, help, registers: [registry] });
+  const open = gauge('seckill_witness_findings', 'Open findings of the witness, counted up to 10000. Alert on any.');
+  const behind = gauge('seckill_witness_behind_seconds', 'Age of the newest change that the witness has read.');
+  const clear = (): void => [open, behind].forEach((one) => one.remove()); // `reset` would set it to 0
+  clear();
+  /** Null: another keeper is the witness, or there is none. */
+  return (figures: { readonly open: number; readonly behindMs: number } | null): void => {
+    if (figures === null) return clear();
+    open.set(figures.open);
+    behind.set(figures.behindMs / 1000);
+  };
 }

@@ -9,7 +9,7 @@ import { missingFrom, type TopicLists } from './topic-lists.js';
 const READ_BACK_TIMEOUT_MS = 5_000;
 const READ_BACK_EVERY_MS = 100;
 
-export interface TopicsTarget extends Pick<BrokerAccess, 'credentials' | 'adminTls'> {
+export interface TopicsTarget extends BrokerAccess {
   /** `host:port` of name servers, separated by `;`, which are asked one after the other. */
   readonly namesrvAddr: string;
   /** If null, the only cluster, or the cluster that has our topics. */

@@ -215,18 +215,13 @@ const idle = new Map<string, Connection[]>();
 /** Thrown if the server has closed the connection. */
 class ClosedError extends RemotingError {}
 
-interface Question {
-  resolve(answer: Frame): void;
-  reject(error: Error): void;
-}
-
 /** A connection with at most one request under way. After the answer, it waits in `idle` for the next request. */
 class Connection {
   readonly #place: string;
   readonly #server: string;
   readonly #tls: Tls | null;
   readonly #socket: Socket;
-  #question: Question | null = null;
+  #question: { resolve(answer: Frame): void; reject(error: Error): void } | null = null;
   #chunks: Buffer[] = [];
   #received = 0;
   #hasAnswered = false;

@@ -86,9 +86,9 @@ async function workOnDeadLetters(proc: SimulatedProcess, system: SimulatedSystem
   const channel = withFaults(proc, 'rocketmq', system.broker.redriveChannel(), ['publish']);
   const minter = createOrderIdMinter({ slots, clock, log }, { owner, leaseMs: shape.slotLeaseMs });
   const { deadlines, events } = system.broker.orderChannels(); // dead letters of batches use none of these ports
-  const coupons = { withoutCoupon: async () => [] };
-  const states = orderStatesOf(proc, system);
-  const ports = { deadLetters, store, repository, channel, minter, clock, deadlines, events, states, coupons };
+  const withoutCoupon = async () => [];
+  const { dueOf } = orderStatesOf(proc, system);
+  const ports = { deadLetters, store, repository, channel, minter, clock, deadlines, events, dueOf, withoutCoupon };
   const work = async (deadLetterId: string): Promise<void> => {
     if (rng.chance(DIES_OVER_ONE)) system.scheduler.after(rng.range(1, FOLLOW_MS), () => proc.die());
     const answer = rng.chance(0.7)

@@ -5,7 +5,7 @@ import { OperationalError } from '../../../src/core/errors.js';
 import type { AnswerCounts } from '../../../src/core/ports/answer-history.js';
 import type { ApiServices } from '../../../src/programs/routes.js';
 import type { OrderedRepair } from '../../../src/recovery/repair/repair-jobs.js';
-import type { SaleBucket } from '../../../src/operate/sales/sale-buckets.js';
+import type { Bucket } from '../../../src/contract/sales.js';
 import { saleOf } from '../../helpers/sales.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 import { partial } from '../../helpers/partial.js';
@@ -194,7 +194,7 @@ describe('console data', () => {
 
   describe('buckets of a sale', () => {
     it('returns each bucket as stored in Redis', async () => {
-      const bucket: SaleBucket = {
+      const bucket: Bucket = {
         bucket: 0,
         state: 'open',
         epoch: 3,
@@ -205,7 +205,7 @@ describe('console data', () => {
         error: null,
       };
       const lost = { bucket: 1, state: null, epoch: null, sameServer: null, unitsLeft: null };
-      const other: SaleBucket = { ...lost, pending: null, pendingOldestMs: null, error: 'redis: no answer' };
+      const other: Bucket = { ...lost, pending: null, pendingOldestMs: null, error: 'redis: no answer' };
       await serve({ bucketsOf: async ({ saleId }) => (saleId === '7' ? [bucket, other] : []) });
       expect((await get('/sales/7/buckets').expect(200)).body).to.deep.equal({ saleId: '7', buckets: [bucket, other] });
       await get('/sales/8/buckets').expect(404);

@@ -7,7 +7,7 @@ import {
   isClientShutdownNoise,
   parseEndpoint,
 } from '../../../src/rocketmq/client-options.js';
-import { useRandomMessageIds } from '../../../src/rocketmq/message-ids.js';
+import { useRandomMessageIds } from '../../../src/rocketmq/start-client.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import { recordingLog } from './recording-log.js';
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { INTERVAL_MAX_MS, pollInterval } from '../../../../src/admission/queue/poll-interval.js';
+import { INTERVAL_MAX_MS, pollInterval } from '../../../../src/admission/queue/waiting-rooms.js';
 import { queueRules } from '../../../../src/admission/queue/queue-rules.js';
 
 const { pollMs } = queueRules.parse({});

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../../src/core/errors.js';
-import type { BrowseFrom, DiscardedHalf } from '../../../../src/operate/broker/message-inspection.js';
+import type { DiscardedHalf } from '../../../../src/contract/broker.js';
+import type { BrowseFrom } from '../../../../src/operate/broker/message-inspection.js';
 import { SeenBrokers } from '../../../../src/rocketmq/admin/broker-state.js';
 import { RocketmqInspection } from '../../../../src/operate/broker/rocketmq-inspection.js';
 import { REQUEST } from '../../../../src/rocketmq/admin/remoting.js';

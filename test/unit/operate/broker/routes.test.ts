@@ -2,12 +2,7 @@ import { expect } from 'chai';
 import request from 'supertest';
 import { OperationalError } from '../../../../src/core/errors.js';
 import type { AuditEntry } from '../../../../src/core/ports/audit-log.js';
-import type {
-  BrokerReport,
-  DiscardedHalf,
-  FoundMessage,
-  GroupReport,
-} from '../../../../src/operate/broker/message-inspection.js';
+import type { Broker, ConsumerGroup, DiscardedHalf, Message } from '../../../../src/contract/broker.js';
 import { GROUPS, TOPICS } from '../../../../src/core/topics.js';
 import { BrokerViews, type OpenInspection } from '../../../../src/operate/broker/broker-views.js';
 import { RocketmqInspection, type MessageInspection } from '../../../../src/operate/broker/rocketmq-inspection.js';
@@ -15,7 +10,7 @@ import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { StandInCluster, type Said } from '../../../helpers/stand-in-cluster.js';
 import { bearer, FakeServices, startServer, until, type Started } from '../../http/http-harness.js';
 
-const BROKER: BrokerReport = {
+const BROKER: Broker = {
   name: 'broker-a',
   address: '10.0.0.1:10911',
   down: null,
@@ -24,8 +19,8 @@ const BROKER: BrokerReport = {
   getPerSecond: 0,
   diskUsed: 0.4,
 };
-const GONE: BrokerReport = { ...BROKER, name: 'broker-b', down: 'connect ECONNREFUSED', version: '' };
-const GROUP: GroupReport = { group: 'g', topic: 't', lag: 3, oldestMs: 1200, clients: 1 };
+const GONE: Broker = { ...BROKER, name: 'broker-b', down: 'connect ECONNREFUSED', version: '' };
+const GROUP: ConsumerGroup = { group: 'g', topic: 't', lag: 3, oldestMs: 1200, clients: 1 };
 const halfOf = (parts: Partial<DiscardedHalf> = {}): DiscardedHalf => ({
   broker: 'broker-a',
   topic: TOPICS.purchase,
@@ -40,7 +35,7 @@ const halfOf = (parts: Partial<DiscardedHalf> = {}): DiscardedHalf => ({
   offsetId: 'A0',
   ...parts,
 });
-const messageOf = (nth: number, body = '{}'): FoundMessage => ({
+const messageOf = (nth: number, body = '{}'): Message => ({
   broker: 'broker-a',
   topic: 't',
   queueId: 0,
@@ -84,7 +79,7 @@ describe('admin: RocketMQ', () => {
       messagesOfId: () => [messageOf(1)],
       browse: () => ({ messages: [messageOf(1), messageOf(2), messageOf(3)], more: false }),
     };
-    const open = (onDown: (broker: BrokerReport) => void): MessageInspection =>
+    const open = (onDown: (broker: Broker) => void): MessageInspection =>
       new Proxy({} as MessageInspection, {
         get:
           (_, name: keyof MessageInspection) =>
@@ -154,7 +149,7 @@ describe('admin: RocketMQ', () => {
     const limitsOf = (max: number): object => ({ max, bodiesMax: 4 * 1024 * 1024 });
     const found = async (query: string): Promise<unknown> => {
       const { body } = await get(`/messages?${query}`).expect(200);
-      return [body.items.map(({ queueOffset }: FoundMessage) => queueOffset), body.more, asked.at(-1)];
+      return [body.items.map(({ queueOffset }: Message) => queueOffset), body.more, asked.at(-1)];
     };
     const { purchase, redrive } = TOPICS;
     const all = [1, 2, 3];
@@ -177,7 +172,7 @@ describe('admin: RocketMQ', () => {
     const long = 'x'.repeat(2.5 * 1024 * 1024);
     answers.messagesOfKey = () => [messageOf(1, long), messageOf(2, long), messageOf(3, '{}')];
     const { body } = await get('/messages?key=k').expect(200);
-    expect([body.items.map(({ queueOffset }: FoundMessage) => queueOffset), body.more]).to.deep.equal([[1], true]);
+    expect([body.items.map(({ queueOffset }: Message) => queueOffset), body.more]).to.deep.equal([[1], true]);
   });
 
   it('shows topics and half messages of other systems only to an admin', async () => {

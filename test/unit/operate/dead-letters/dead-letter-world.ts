@@ -5,7 +5,7 @@ import { decodeBatch } from '../../../../src/core/batch.js';
 import type { Order } from '../../../../src/core/order.js';
 import type { Sale } from '../../../../src/core/sale.js';
 import { GROUPS, TOPICS } from '../../../../src/core/topics.js';
-import { DeadLetterAdmin } from '../../../../src/operate/dead-letters/dead-letter-admin.js';
+import { createDeadLetterAdmin } from '../../../../src/operate/dead-letters/dead-letter-admin.js';
 import { createOrderIdMinter } from '../../../../src/orders/order-id-minter.js';
 import type { DeadLetter } from '../../../../src/core/ports/dead-letters.js';
 import type { StoredDeadLetter } from '../../../../src/operate/dead-letters/dead-letter-store.js';
@@ -14,7 +14,7 @@ import type { RedriveChannel } from '../../../../src/core/ports/channels.js';
 import { MemoryWorkerSlots } from '../../../helpers/memory/memory-worker-slots.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';
 
-/** DeadLetterAdmin on stores in memory, with a worker that records published batches on request. */
+/** The dead-letter admin on stores in memory, with a worker that records published batches on request. */
 export class DeadLetterWorld extends KeeperWorld {
   /** What the worker does with a published batch. */
   onPublish: (batch: Batch) => Promise<void> = async () => undefined;
@@ -24,7 +24,7 @@ export class DeadLetterWorld extends KeeperWorld {
     { slots: new MemoryWorkerSlots(this.clock), clock: this.clock, log: silentLog },
     { owner: 'admin', leaseMs: 60_000 },
   );
-  readonly admin = new DeadLetterAdmin({
+  readonly admin = createDeadLetterAdmin({
     deadLetters: this.deadLetters,
     store: this.store,
     repository: this.mysql,
@@ -32,8 +32,8 @@ export class DeadLetterWorld extends KeeperWorld {
     minter: this.minter,
     clock: this.clock,
     ...this.broker.orderChannels(),
-    states: { dueOf: async (orderIds) => this.dueOf(orderIds) },
-    coupons: { withoutCoupon: async (orderIds) => this.withoutCoupon(orderIds) },
+    dueOf: async (orderIds) => this.dueOf(orderIds),
+    withoutCoupon: async (orderIds) => this.withoutCoupon(orderIds),
   });
 
   withoutCoupon(orderIds: readonly string[]): string[] {
