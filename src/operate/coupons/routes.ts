@@ -6,7 +6,7 @@ import type { CouponFilter } from '../../core/ports/coupons.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { json, problem } from '../../http/answer.js';
 import { EXPORT_FORMATS } from '../../http/export-lines.js';
-import { defineRoute, jsonBody, type Route, type RouteServices } from '../../http/route.js';
+import { operatorRoute, jsonBody, type Route, type RouteServices } from '../../http/route.js';
 import { couponBody } from '../../http/routes/coupons.js';
 import { EXPORT_ANSWER, sendExport } from '../../http/send-export.js';
 import { CODES_MAX } from './coupon-desk.js';
@@ -23,14 +23,12 @@ const couponFilter = {
 const filterOf = ({ user, sale, order, state }: z.output<z.ZodObject<typeof couponFilter>>): CouponFilter =>
   withoutUndefined({ userId: user, saleId: sale, orderId: order, state });
 
-const listCoupons = defineRoute({
+const listCoupons = operatorRoute({
   method: 'get',
   path: '/admin/v1/coupons',
-  label: 'admin',
   operationId: 'listCoupons',
   summary: 'Lists coupons, newest first. Pass `next` as `after` to get the next page.',
   access: 'viewer',
-  endpoint: null,
   query: z.strictObject({ ...couponFilter, after: orderId.optional(), limit }),
   answers: { 200: { description: 'a page', schema: foundCoupons } },
   problems: [],
@@ -40,14 +38,12 @@ const listCoupons = defineRoute({
   },
 });
 
-const exportCoupons = defineRoute({
+const exportCoupons = operatorRoute({
   method: 'get',
   path: '/admin/v1/coupons/export',
-  label: 'admin',
   operationId: 'exportCoupons',
   summary: 'Exports coupons, newest first. A response that breaks off is incomplete.',
   access: 'viewer',
-  endpoint: null,
   query: z.strictObject({ ...couponFilter, format: queryWord(EXPORT_FORMATS).default('csv') }),
   answers: { 200: EXPORT_ANSWER },
   problems: ['overloaded'],
@@ -57,14 +53,12 @@ const exportCoupons = defineRoute({
 
 const params = z.object({ code: couponCode });
 
-const readCoupon = defineRoute({
+const readCoupon = operatorRoute({
   method: 'get',
   path: '/admin/v1/coupons/{code}',
-  label: 'admin',
   operationId: 'readCoupon',
   summary: 'Returns a coupon.',
   access: 'viewer',
-  endpoint: null,
   params,
   answers: { 200: { description: 'the coupon', schema: foundCoupon } },
   problems: ['coupon_not_found'],
@@ -74,15 +68,13 @@ const readCoupon = defineRoute({
   },
 });
 
-const redeemCoupon = defineRoute({
+const redeemCoupon = operatorRoute({
   method: 'post',
   path: '/admin/v1/coupons/{code}/redeem',
-  label: 'admin',
   operationId: 'redeemCoupon',
   summary:
     'Redeems a coupon for an order of the shop that is not of a sale. Each coupon is redeemed once. Safe to repeat with the same `order`.',
   access: 'operator',
-  endpoint: null,
   params,
   body: jsonBody(z.strictObject({ order: id.meta({ description: 'your reference; also the key of this request' }) })),
   answers: { 200: { description: 'the redeemed coupon', schema: foundCoupon } },
@@ -95,15 +87,13 @@ const redeemCoupon = defineRoute({
   },
 });
 
-const revokeCoupons = defineRoute({
+const revokeCoupons = operatorRoute({
   method: 'post',
   path: '/admin/v1/coupons/revoke',
-  label: 'admin',
   operationId: 'revokeCoupons',
   summary:
     'Revokes the free coupons of a sale, up to 500 per call, or coupons by their codes. Pass `next` as `after` until it is null. A coupon that an open payment holds stays. Safe to repeat.',
   access: 'admin',
-  endpoint: null,
   body: jsonBody(
     z
       .strictObject({

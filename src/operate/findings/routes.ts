@@ -4,7 +4,7 @@ import { witnessFinding, witnessPage, type WitnessFinding as Body } from '../../
 import { WITNESS_STATES } from '../../core/ports/witness.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { json, problem } from '../../http/answer.js';
-import { defineRoute, type Route } from '../../http/route.js';
+import { operatorRoute, type Route } from '../../http/route.js';
 import type { WitnessFinding, WitnessStore } from '../../mysql/witness-store.js';
 
 /** The service that the routes need. */
@@ -12,15 +12,13 @@ export interface FindingServices {
   readonly witness: Pick<WitnessStore, 'list' | 'close'>;
 }
 
-const listFindings = defineRoute({
+const listFindings = operatorRoute({
   method: 'get',
   path: '/admin/v1/witness/findings',
-  label: 'admin',
   operationId: 'listWitnessFindings',
   summary:
     'Lists changes of the books that no program makes, oldest first. Pass `next` as `after` to get the next page. Empty while `WITNESS` is `off`.',
   access: 'viewer',
-  endpoint: null,
   query: z.strictObject({
     state: queryWord(WITNESS_STATES).optional(),
     sale: saleId.optional(),
@@ -36,14 +34,12 @@ const listFindings = defineRoute({
   },
 });
 
-const closeFinding = defineRoute({
+const closeFinding = operatorRoute({
   method: 'post',
   path: '/admin/v1/witness/findings/{findingId}/close',
-  label: 'admin',
   operationId: 'closeWitnessFinding',
   summary: 'Closes a finding that you have explained or repaired. Safe to repeat.',
   access: 'admin',
-  endpoint: null,
   params: z.object({ findingId: rowId }),
   answers: { 200: { description: 'the closed finding', schema: witnessFinding } },
   problems: ['finding_not_found'],

@@ -1,18 +1,16 @@
 import { breakers as breakersSchema } from '../../contract/rules.js';
 import { OperationalError } from '../../core/errors.js';
 import { json } from '../../http/answer.js';
-import { defineRoute, type RouteServices } from '../../http/route.js';
+import { operatorRoute, type RouteServices } from '../../http/route.js';
 import type { RuleServices } from './services.js';
 
-export const readBreakers = defineRoute({
+export const readBreakers = operatorRoute({
   method: 'get',
   path: '/admin/v1/breakers',
-  label: 'admin',
   operationId: 'readBreakers',
   summary:
     'Lists the circuit breakers: first the state that all apis share (`by` is `shared`), then single apis whose own breaker is not closed.',
   access: 'viewer',
-  endpoint: null,
   answers: {
     200: {
       description: 'the breakers as this api knows them; all are closed while the layer is off',

@@ -2,19 +2,17 @@ import { saleParams } from '../../contract/fields.js';
 import { rateSet, room as roomBody, roomRate, roomSteered, steerRoom as steerBody } from '../../contract/rules.js';
 import { assertNever } from '../../core/errors.js';
 import { json, problem } from '../../http/answer.js';
-import { defineRoute, jsonBody, type Route } from '../../http/route.js';
+import { operatorRoute, jsonBody, type Route } from '../../http/route.js';
 import { reasonErrors } from './routes.js';
 import type { RuleServices } from './services.js';
 
-const readRoom = defineRoute({
+const readRoom = operatorRoute({
   method: 'get',
   path: '/admin/v1/sales/{saleId}/waiting-room',
-  label: 'admin',
   operationId: 'readWaitingRoom',
   summary:
     'Returns how many buyers wait for a sale, how many were admitted, the rate, and how long the last buyer waits.',
   access: 'viewer',
-  endpoint: null,
   params: saleParams,
   answers: { 200: { description: 'the waiting room', schema: roomBody } },
   problems: ['rules_unfit'],
@@ -26,14 +24,12 @@ const readRoom = defineRoute({
   },
 });
 
-const setRate = defineRoute({
+const setRate = operatorRoute({
   method: 'put',
   path: '/admin/v1/waiting-rooms/rate',
-  label: 'admin',
   operationId: 'setWaitingRoomRate',
   summary: 'Sets how many buyers per second the waiting rooms admit, in a new version of the rules. 0 pauses.',
   access: 'operator',
-  endpoint: null,
   body: jsonBody(roomRate),
   answers: {
     200: {
@@ -58,14 +54,12 @@ const setRate = defineRoute({
   },
 });
 
-const steerRoom = defineRoute({
+const steerRoom = operatorRoute({
   method: 'post',
   path: '/admin/v1/sales/{saleId}/waiting-room',
-  label: 'admin',
   operationId: 'steerWaitingRoom',
   summary: 'Admits the next buyers of a waiting room at once, in addition to its rate, or ends all places.',
   access: 'operator',
-  endpoint: null,
   params: saleParams,
   body: jsonBody(steerBody),
   answers: { 200: { description: 'done, for this number of buyers', schema: roomSteered } },

@@ -23,7 +23,7 @@ import { CANARY_RUNNING, canaryBody, NO_CANARY } from './canary.js';
 import type { RuleServices } from './services.js';
 import { judgeInForce, rulesInForceBody } from './where-in-force.js';
 import { json, problem } from '../../http/answer.js';
-import { badFields, defineRoute, jsonBody, type Route } from '../../http/route.js';
+import { badFields, operatorRoute, jsonBody, type Route } from '../../http/route.js';
 
 /** Just enough for lists of the maximum size. */
 const RULES_BYTES_MAX = 2 * 1024 * 1024;
@@ -38,30 +38,26 @@ export function readRulesDocument(text: string): RulesDocument | readonly FieldE
 
 const document = jsonBody(rulesDocument, RULES_BYTES_MAX);
 
-const readRules = defineRoute({
+const readRules = operatorRoute({
   method: 'get',
   path: '/admin/v1/rules',
-  label: 'admin',
   operationId: 'readRules',
   summary: 'Returns the newest admission rules, with defaults filled in. Version 0 means that none were published.',
   access: 'viewer',
-  endpoint: null,
   answers: { 200: { description: 'the rules', schema: storedRules } },
   problems: [],
   handle: async (_call, { rules }: RuleServices) => json(200, 'found', await rules.show()),
 });
 
-const publishRules = defineRoute({
+const publishRules = operatorRoute({
   method: 'put',
   path: '/admin/v1/rules',
-  label: 'admin',
   operationId: 'publishRules',
   summary:
     'Publishes new rules. Apis follow within a second; `/admin/v1/rules/status` shows which do. `version` is the version that' +
     ' you edited: if someone published in between, you get 409. Omitted layers are off. With `canary` a share of users' +
     ' tries the rules first.',
   access: 'admin',
-  endpoint: null,
   body: { ...jsonBody(publishedDocument, RULES_BYTES_MAX), schema: rulesToPublish },
   answers: {
     200: {
@@ -91,14 +87,12 @@ const publishRules = defineRoute({
   },
 });
 
-const endCanary = defineRoute({
+const endCanary = operatorRoute({
   method: 'post',
   path: '/admin/v1/rules/canary',
-  label: 'admin',
   operationId: 'endRulesCanary',
   summary: 'Ends the canary of rules: its rules apply to all users (`promote`) or to none (`rollback`).',
   access: 'admin',
-  endpoint: null,
   body: jsonBody(canaryAction),
   answers: { 200: { description: 'a new version without a canary is published', schema: publishedRules } },
   problems: ['wrong_state', 'version_conflict', 'rules_unfit'],
@@ -121,14 +115,12 @@ const endCanary = defineRoute({
   },
 });
 
-const readRulesStatus = defineRoute({
+const readRulesStatus = operatorRoute({
   method: 'get',
   path: '/admin/v1/rules/status',
-  label: 'admin',
   operationId: 'readRulesStatus',
   summary: 'Tells where the newest rules are in force, as each running api reported within the last seconds.',
   access: 'viewer',
-  endpoint: null,
   answers: {
     200: {
       description: '`nowhere`: no running api has reported, including this one',
@@ -144,28 +136,24 @@ const readRulesStatus = defineRoute({
   },
 });
 
-const checkRules = defineRoute({
+const checkRules = operatorRoute({
   method: 'post',
   path: '/admin/v1/rules/check',
-  label: 'admin',
   operationId: 'checkRules',
   summary: 'Checks rules without publishing them.',
   access: 'viewer',
-  endpoint: null,
   body: document,
   answers: { 200: { description: 'what was found', schema: checkedRules } },
   problems: [],
   handle: ({ body }, { rules }: RuleServices) => json(200, 'checked', checkedRulesBody(rules.check(body.rules))),
 });
 
-const listRules = defineRoute({
+const listRules = operatorRoute({
   method: 'get',
   path: '/admin/v1/rules/history',
-  label: 'admin',
   operationId: 'listRules',
   summary: 'Lists who published rules, newest first.',
   access: 'viewer',
-  endpoint: null,
   query: z.strictObject({ limit }),
   answers: { 200: { description: 'the changes', schema: ruleChanges } },
   problems: [],
@@ -175,14 +163,12 @@ const listRules = defineRoute({
   },
 });
 
-const readOldRules = defineRoute({
+const readOldRules = operatorRoute({
   method: 'get',
   path: '/admin/v1/rules/history/{version}',
-  label: 'admin',
   operationId: 'readOldRules',
   summary: 'Returns the rules of one version as published.',
   access: 'viewer',
-  endpoint: null,
   params: z.object({ version: text.meta({ override: { type: 'integer', minimum: 0 } }) }),
   answers: { 200: { description: 'the rules', schema: storedRules } },
   problems: ['rules_not_found'],

@@ -8,18 +8,16 @@ import type { Unfit } from './rule-admin.js';
 import { readSwitchChange, type FoundSwitches, type SwitchAnswer } from './switches.js';
 import { ENDPOINTS } from '../../admission/layer.js';
 import { json, problem, type Answer } from '../../http/answer.js';
-import { badFields, checkedBody, defineRoute, type Route } from '../../http/route.js';
+import { badFields, checkedBody, operatorRoute, type Route } from '../../http/route.js';
 import { reasonErrors } from './routes.js';
 import type { RuleServices } from './services.js';
 
-const readSwitches = defineRoute({
+const readSwitches = operatorRoute({
   method: 'get',
   path: '/admin/v1/switches',
-  label: 'admin',
   operationId: 'readSwitches',
   summary: 'Returns the degradation level of each endpoint and the share of users that it applies to.',
   access: 'viewer',
-  endpoint: null,
   answers: {
     200: {
       description: 'the switches; `inForce` is false while the layer is off or in a dry run',
@@ -33,14 +31,12 @@ const readSwitches = defineRoute({
   },
 });
 
-const setSwitch = defineRoute({
+const setSwitch = operatorRoute({
   method: 'put',
   path: '/admin/v1/switches/{endpoint}',
-  label: 'admin',
   operationId: 'setSwitch',
   summary: 'Sets the degradation level of one endpoint, in a new version of the rules. Purchases allow only L0 and L4.',
   access: 'operator',
-  endpoint: null,
   params: z.object({ endpoint: text.meta({ override: { enum: ENDPOINTS } }) }),
   body: checkedBody<object>(z.object({ level: z.enum(LEVELS), percent: percent.default(100) }), (json) =>
     typeof json === 'object' && json !== null

@@ -13,15 +13,15 @@ import {
 } from '../../contract/webhooks.js';
 import { fieldError } from '../../core/field-errors.js';
 import { json, noContent, problem } from '../../http/answer.js';
-import { badFields, defineRoute, jsonBody, type Route } from '../../http/route.js';
+import { badFields, operatorRoute, jsonBody, type Route } from '../../http/route.js';
 import { ENDPOINTS_MAX } from './endpoint-store.js';
 import type { WebhookServices } from './services.js';
 
-const ALL = { label: 'admin', endpoint: null, path: '/admin/v1/webhooks' } as const;
+const ALL = { path: '/admin/v1/webhooks' } as const;
 const ONE = { ...ALL, path: `${ALL.path}/{endpointId}`, params: z.object({ endpointId: rowId }) } as const;
 
 export const webhookRoutes: readonly Route<WebhookServices>[] = [
-  defineRoute({
+  operatorRoute({
     ...ALL,
     method: 'get',
     operationId: 'listWebhooks',
@@ -31,7 +31,7 @@ export const webhookRoutes: readonly Route<WebhookServices>[] = [
     problems: [],
     handle: async (_, { webhooks }: WebhookServices) => json(200, 'found', { webhooks: await webhooks.list() }),
   }),
-  defineRoute({
+  operatorRoute({
     ...ALL,
     method: 'post',
     operationId: 'createWebhook',
@@ -47,7 +47,7 @@ export const webhookRoutes: readonly Route<WebhookServices>[] = [
       return typeof made === 'string' ? problem('wrong_state', { detail: made }) : json(201, 'created', made);
     },
   }),
-  defineRoute({
+  operatorRoute({
     ...ONE,
     method: 'patch',
     operationId: 'editWebhook',
@@ -64,7 +64,7 @@ export const webhookRoutes: readonly Route<WebhookServices>[] = [
       return typeof edited === 'string' ? problem('wrong_state', { detail: edited }) : json(200, 'edited', edited);
     },
   }),
-  defineRoute({
+  operatorRoute({
     ...ONE,
     method: 'delete',
     operationId: 'removeWebhook',
@@ -76,7 +76,7 @@ export const webhookRoutes: readonly Route<WebhookServices>[] = [
       return (await webhooks.remove(endpointId, actor)) ? noContent('removed') : problem('webhook_not_found');
     },
   }),
-  defineRoute({
+  operatorRoute({
     ...ONE,
     method: 'post',
     path: `${ONE.path}/test`,
@@ -90,7 +90,7 @@ export const webhookRoutes: readonly Route<WebhookServices>[] = [
       return sent === null ? problem('webhook_not_found') : json(200, sent.outcome, sent);
     },
   }),
-  defineRoute({
+  operatorRoute({
     ...ONE,
     method: 'get',
     path: `${ONE.path}/deliveries`,
@@ -105,7 +105,7 @@ export const webhookRoutes: readonly Route<WebhookServices>[] = [
       return json(200, 'found', { deliveries, next: nextOf(deliveries, query.limit, 'deliveryId') });
     },
   }),
-  defineRoute({
+  operatorRoute({
     ...ONE,
     method: 'post',
     path: `${ONE.path}/resend`,
