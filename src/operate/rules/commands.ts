@@ -3,6 +3,7 @@ import { withConfigured } from '../../process/connections.js';
 import type { RulesDocument } from '../../contract/rules.js';
 import { assertNever } from '../../core/errors.js';
 import { fieldSentences } from '../../core/field-errors.js';
+import { already } from './change-rules.js';
 import { canaryBody, canaryLines, CANARY_RUNNING, NO_CANARY } from './canary.js';
 import { diffRules } from './diff-rules.js';
 import type { CanaryEnd, RuleAdmin, Unfit } from './rule-admin.js';
@@ -190,6 +191,8 @@ async function set(file: string, flags: SetFlags): Promise<void> {
     const answer = await services.rules.publish(rules, version, operatorName(), terms);
     switch (answer.outcome) {
       case 'published': {
+        if (answer.version === version && !json)
+          print(`${file} is the same as version ${version}; nothing was published.`);
         if (terms !== null && !json) {
           print(
             `${terms.percent} % of the users try these rules for ${terms.minutes} min. See \`seckill rules status\`.`,
@@ -361,11 +364,11 @@ export async function setSwitch(
   }
 }
 
-function switchedSentence({ row, version }: Extract<SwitchAnswer, { outcome: 'switched' }>): string {
+function switchedSentence({ row, ...answer }: Extract<SwitchAnswer, { outcome: 'switched' }>): string {
   const { endpoint, level, percent, inForce } = row;
-  const what = `${endpoint} is at ${level} for ${percent === 100 ? 'all' : `${percent} of 100 users`}`;
+  const what = `${endpoint} is ${already(answer)}at ${level} for ${percent === 100 ? 'all' : `${percent} of 100 users`}`;
   const butOff = inForce ? '' : ', but has no effect, because degrade.mode of the rules is not "on"';
-  return `${what}${butOff} (version ${version}).`;
+  return `${what}${butOff} (version ${answer.version}).`;
 }
 
 const unfit = ({ reasons }: Unfit): CliError => refusal('this program cannot read the newest rules:', reasons);

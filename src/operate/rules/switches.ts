@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { fieldErrors, plainError, type FieldError } from '../../core/field-errors.js';
 import { ENDPOINTS, type Endpoint, type Mode } from '../../admission/layer.js';
 import { degradeRules, type DegradeRules, LEVELS, type Level } from '../../admission/degrade/degrade.js';
-import { changeRules } from './change-rules.js';
+import { changeRules, type Accepted } from './change-rules.js';
 import type { RuleAdmin, Unfit } from './rule-admin.js';
 
 const switchChange = z
@@ -68,9 +68,9 @@ export interface FoundSwitches {
   readonly switches: readonly SwitchRow[];
 }
 
-/** `seenAtOnce` as for `RuleAdmin.publish`. `version_conflict`: others kept publishing; nothing was changed */
+/** `version_conflict`: others kept publishing; nothing was changed */
 export type SwitchAnswer =
-  | { readonly outcome: 'switched'; readonly version: number; readonly seenAtOnce: boolean; readonly row: SwitchRow }
+  | (Accepted & { readonly outcome: 'switched'; readonly row: SwitchRow })
   | { readonly outcome: 'version_conflict'; readonly version: number }
   | Unfit;
 
@@ -94,8 +94,8 @@ export class SwitchAdmin {
   async set(change: SwitchChange, actor: string): Promise<SwitchAnswer> {
     const answer = await changeRules(this.#admin, (rules) => withSwitch(rules, change), actor);
     if (answer.outcome !== 'changed') return answer;
-    const { version, seenAtOnce, rules } = answer;
+    const { rules, ...accepted } = answer;
     const row = switchRows(rules.degrade).find(({ endpoint }) => endpoint === change.endpoint) as SwitchRow;
-    return { outcome: 'switched', version, seenAtOnce, row };
+    return { ...accepted, outcome: 'switched', row };
   }
 }
