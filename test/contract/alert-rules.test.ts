@@ -42,12 +42,7 @@ const level = (series: string, bad: number, good: number, fires: string, waits?:
 });
 
 /** A counter that rises once, after a minute, and later keeps its value. */
-const rise = (series: string): Case => ({
-  bad: { [series]: '0+0x6 1+0x100' },
-  fires: '2m',
-  waits: '50s',
-  good: { [series]: always(3) },
-});
+const rise = (of: string) => ({ bad: { [of]: '0+0x6 1+0x100' }, fires: '2m', waits: '50s', good: { [of]: always(3) } });
 /** Two series, with a value of each that fires and a value of each that does not. */
 type Pair = readonly [string, string];
 const pair = ([a, b]: Pair, of: Omit<Case, 'bad' | 'good'> & { readonly bad: Pair; readonly good: Pair }): Case => ({
@@ -199,11 +194,11 @@ const CASES: Readonly<Record<string, Case>> = {
     fires: '10m',
     good: { ...alive('worker'), [recorded]: growing(1000, 2), [inTime]: growing(999, 2) },
   },
-  SeckillOrdersLateSlowly: {
-    bad: { [recorded]: growing(1000, 7), [inTime]: growing(993, 7) },
+  SeckillOrdersLateSlowly: pair([recorded, inTime], {
+    bad: [growing(1000, 7), growing(993, 7)],
+    good: [growing(1000, 7), growing(999, 7)],
     fires: '65m',
-    good: { [recorded]: growing(1000, 7), [inTime]: growing(999, 7) },
-  },
+  }),
   SeckillPurchasesFail: {
     bad: { ...alive('api'), [answers('accepted')]: growing(980, 2), [answers('unavailable')]: growing(20, 2) },
     fires: '10m',
@@ -283,6 +278,8 @@ const grows = (...parts: readonly (readonly [minutes: number, perStep: number])[
 const minutes = (from: number, to: number): string[] =>
   Array.from({ length: (to - from) * 2 + 1 }, (_, index) => `${from * 60 + index * 30}s`);
 
+const TWICE = { fires: [...minutes(2, 5), ...minutes(17, 20)], silent: [...minutes(8, 15), ...minutes(23, 25)] };
+const FOR_TWO_HOURS = { fires: ['60m', '120m'], silent: ['152m', '165m'] };
 const COURSES: readonly Course[] = [
   {
     title: 'fires twice when half of the purchases fail twice for five minutes, and ends within 3 minutes',
@@ -292,8 +289,7 @@ const COURSES: readonly Course[] = [
       [answers('accepted')]: grows([5, 500], [10, 1000], [5, 500], [5, 1000]),
       [answers('unavailable')]: grows([5, 500], [10, 0], [5, 500], [5, 0]),
     },
-    fires: [...minutes(2, 5), ...minutes(17, 20)],
-    silent: [...minutes(8, 15), ...minutes(23, 25)],
+    ...TWICE,
   },
   {
     title: 'fires twice when half of the purchases are recorded late twice for five minutes',
@@ -303,8 +299,7 @@ const COURSES: readonly Course[] = [
       [recorded]: grows([25, 1000]),
       [inTime]: grows([5, 500], [10, 1000], [5, 500], [5, 1000]),
     },
-    fires: [...minutes(2, 5), ...minutes(17, 20)],
-    silent: [...minutes(8, 15), ...minutes(23, 25)],
+    ...TWICE,
   },
   {
     title: 'ends within half an hour after one purchase in twenty has failed for two hours',
@@ -313,15 +308,13 @@ const COURSES: readonly Course[] = [
       [answers('accepted')]: grows([120, 950], [60, 1000]),
       [answers('unavailable')]: grows([120, 50], [60, 0]),
     },
-    fires: ['60m', '120m'],
-    silent: ['152m', '165m'],
+    ...FOR_TWO_HOURS,
   },
   {
     title: 'ends within half an hour after one order in twenty has been late for two hours',
     alert: 'SeckillOrdersLateSlowly',
     series: { [recorded]: grows([180, 1000]), [inTime]: grows([120, 950], [60, 1000]) },
-    fires: ['60m', '120m'],
-    silent: ['152m', '165m'],
+    ...FOR_TWO_HOURS,
   },
   {
     title: 'does not end when every api dies while purchases fail',

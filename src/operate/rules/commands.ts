@@ -293,7 +293,7 @@ Examples:
   seckill switch purchase L4 --percent 20    for a fifth of the users, always the same users
   seckill switch sale L0                     back to full answers
 
-Each switch is a new version of the rules: \`seckill rules history\` says who set it, \`seckill rules status\` where it is in force.
+Each change is a new version of the rules: \`seckill rules history\` says who set it, \`seckill rules status\` where it is in force.
 Exit codes: 0 done, and in force in every running api; 1 not; 2 wrong usage. --wait 0 does not check the apis.`;
 
 export function switchCommand(): Command {

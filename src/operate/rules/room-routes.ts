@@ -28,7 +28,7 @@ const setRate = operatorRoute({
   method: 'put',
   path: '/admin/v1/waiting-rooms/rate',
   operationId: 'setWaitingRoomRate',
-  summary: 'Sets how many buyers per second the waiting rooms admit, in a new version of the rules. 0 pauses.',
+  summary: 'Sets how many buyers per second the waiting rooms admit. A change is a new version of the rules. 0 pauses.',
   access: 'operator',
   body: jsonBody(roomRate),
   answers: {
