@@ -30,6 +30,7 @@ export function restoredCommand(): Command {
       if (json) return print(JSON.stringify(marks));
       print(`${marks.sales} sales: epochs raised by ${marks.epochsRaisedBy}; a keeper rebuilds the live sales.`);
       print(`The next sale has id ${marks.nextSaleId}, the next event ${marks.nextOutboxId}.`);
-      print(`The admission rules are published again as version ${marks.rulesVersion}.`);
+      if (marks.rulesVersion !== null)
+        print(`The admission rules are published again as version ${marks.rulesVersion}.`);
     });
 }

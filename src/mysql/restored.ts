@@ -12,8 +12,8 @@ export interface RestoredMarks {
   readonly nextSaleId: string;
   /** The lowest id that a new outbox row can get. Events are named after it. */
   readonly nextOutboxId: string;
-  /** The new version under which the copy's admission rules were published again. */
-  readonly rulesVersion: number;
+  /** The new version under which the copy's admission rules were published again. Null if the copy has no rules. */
+  readonly rulesVersion: number | null;
 }
 
 /**
@@ -62,11 +62,11 @@ async function skipIds(tx: Transaction, table: string, row: object, ids: bigint)
   return (BigInt(last) + 1n).toString();
 }
 
-/** APIs ignore versions below the highest they know, which MySQL may have lost. A canary ends. */
-async function publishRulesAgain(tx: Transaction, actor: string): Promise<number> {
+/** APIs ignore versions below the highest they know, which MySQL may have lost, also if the copy has none. A canary ends. */
+async function publishRulesAgain(tx: Transaction, actor: string): Promise<number | null> {
   const newest = knex('entry_rules').select('version', 'rules_json').orderBy('version', 'desc').limit(1);
   const [row = { version: 0, rules_json: '{}' }] = await select(tx, newest);
   const again = { ...row, version: row.version + RULE_VERSIONS, actor: actorColumn(actor) };
   await execute(tx, knex('entry_rules').insert(again));
-  return again.version;
+  return row.rules_json === '{}' ? null : again.version;
 }

@@ -46,24 +46,20 @@ export function createSaleRepository(pool: MysqlPool): SaleRepository {
       if (order === 'closed_last') sales = sales.orderBy('closes_at', 'desc');
       return (await select(pool, sales.orderBy('id', 'desc').limit(max))).map(saleOf);
     },
-    /** Locks the row first, so that the audit log shows only this move. A repeated move gives the same answer. */
+    /** Locks the row first, so that the audit log shows only this move. */
     move(saleId, to, actor = SYSTEM_ACTOR, seen) {
       return pool.transaction(async (tx) => {
-        const before = await lockSale(tx, saleId);
-        if (before === null) return null;
-        const mayMove = SALE_TRANSITIONS[before.state].includes(to);
-        if (!mayMove && before.state !== to) return { sale: before, moved: false };
-        if (seen !== undefined && !isAsSeen(before, seen)) return { sale: before, moved: false };
+        const sale = await lockSale(tx, saleId);
+        if (sale === null) return null;
+        const { state } = sale;
+        if (seen !== undefined && !isAsSeen(sale, seen)) return { sale, outcome: 'refused' };
+        if (state === to) return { sale, outcome: 'unchanged' };
+        if (!SALE_TRANSITIONS[state].includes(to)) return { sale, outcome: 'refused' };
         const changes = to === 'closed' ? { state: to, closed_at: now() } : { state: to };
-        if (mayMove) await execute(tx, knex('sales').where({ id: saleId }).update(changes));
-        await insertAudit(tx, {
-          actor,
-          action: saleAction(before.state, to),
-          subject: `sale:${saleId}`,
-          before: { state: before.state },
-          after: { state: to },
-        });
-        return { sale: { ...before, state: to }, moved: true };
+        await execute(tx, knex('sales').where({ id: saleId }).update(changes));
+        const entry = { actor, action: saleAction(state, to), subject: `sale:${saleId}` };
+        await insertAudit(tx, { ...entry, before: { state }, after: { state: to } });
+        return { sale: { ...sale, state: to }, outcome: 'moved' };
       });
     },
   };

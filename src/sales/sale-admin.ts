@@ -20,13 +20,13 @@ export type SalesImported =
   | { readonly outcome: 'overlaps'; readonly overlaps: readonly Overlap[] };
 
 /**
- * - `done`: the sale is in the requested state, by this call or an earlier one
+ * - `done`: the sale is in the requested state; `unchanged` if an earlier call moved it
  * - `in_repair`: MySQL has the requested state. Redis has lost or is rebuilding the sale, so nobody can buy until the
  *   repair ends with this state
  * - `wrong_state`: the current state does not allow this move
  */
 export type SaleAdminAnswer =
-  | { readonly outcome: 'done'; readonly sale: Sale }
+  | { readonly outcome: 'done'; readonly sale: Sale; readonly unchanged?: boolean }
   | { readonly outcome: 'in_repair'; readonly sale: Sale }
   | { readonly outcome: 'wrong_state'; readonly sale: Sale }
   | { readonly outcome: 'not_found' };
@@ -122,7 +122,7 @@ export class SaleAdmin {
     const gated = await this.#ports.store.setState(answer.sale, state);
     switch (gated) {
       case 'set':
-        return this.#followed(answer.sale);
+        return this.#followed(answer);
       case 'not_warmed':
       case 'repairing':
         return { outcome: 'in_repair', sale: answer.sale };
@@ -134,10 +134,10 @@ export class SaleAdmin {
   }
 
   /** Updates Redis again if another caller has moved the sale between our two writes. */
-  async #followed(sale: Sale): Promise<SaleAdminAnswer> {
+  async #followed(done: SaleAdminAnswer & { readonly outcome: 'done' }): Promise<SaleAdminAnswer> {
     const { repository, store } = this.#ports;
-    const now = await repository.find(sale.saleId);
-    if (now === null || now.state === sale.state || now.state === 'draft') return { outcome: 'done', sale };
+    const now = await repository.find(done.sale.saleId);
+    if (now === null || now.state === done.sale.state || now.state === 'draft') return done;
     await store.setState(now, now.state);
     return { outcome: 'wrong_state', sale: now };
   }
@@ -151,6 +151,9 @@ export class SaleAdmin {
     const result = await this.#ports.repository.move(saleId, state, actor, seen);
     if (result === null) return { outcome: 'not_found' };
     await this.#ports.cache.forget(saleId);
-    return result.moved ? { outcome: 'done', sale: result.sale } : { outcome: 'wrong_state', sale: result.sale };
+    const { sale, outcome } = result;
+    return outcome === 'refused'
+      ? { outcome: 'wrong_state', sale }
+      : { outcome: 'done', sale, unchanged: outcome === 'unchanged' };
   }
 }

@@ -67,14 +67,15 @@ describe('database restored to an earlier moment', () => {
 
   it('publishes the restored rules under a higher version than any API may know', async () => {
     const rules = createRuleRepository(world.pool);
-    const { rulesVersion: none } = await markRestored(world.pool, 'ann');
-    expect(await rules.current()).to.deep.equal({ version: none, rules: {}, canary: null });
+    expect(await markRestored(world.pool, 'ann'), 'no rules').to.include({ rulesVersion: null });
+    const { version: none, ...empty } = await rules.current();
+    expect(empty).to.deep.equal({ rules: {}, canary: null });
 
     await rules.store({ limits: { mode: 'off' } }, none, 'ann', { canary: { percent: 1 } });
     const { rulesVersion } = await markRestored(world.pool, 'bob');
     const restored = { version: rulesVersion, rules: { limits: { mode: 'off' } }, canary: null };
     expect(await rules.current(), 'without the canary').to.deep.equal(restored);
-    expect(rulesVersion - none).to.be.above(1000);
+    expect(Number(rulesVersion) - none).to.be.above(1000);
     expect((await rules.history(1))[0]).to.include({ actor: 'bob' });
   });
 

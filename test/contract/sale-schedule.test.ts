@@ -145,10 +145,13 @@ onEachWorld<RepositoryWorld & { readonly schedule: SaleSchedule }>('contract Sal
       { ...seen, warmBeforeMs: null },
     ];
     for (const other of others) {
-      expect(await world.sales.move(seen.saleId, 'warm', 'keeper', other)).to.deep.equal({ sale: seen, moved: false });
+      expect(await world.sales.move(seen.saleId, 'warm', 'keeper', other)).to.deep.equal({
+        sale: seen,
+        outcome: 'refused',
+      });
     }
     const answers = await Promise.all([1, 2].map(() => world.sales.move(seen.saleId, 'warm', 'keeper', seen)));
-    expect(answers.map((answer) => answer?.moved).sort()).to.deep.equal([false, true]);
+    expect(answers.map((answer) => answer?.outcome).sort()).to.deep.equal(['moved', 'refused']);
     expect((await world.auditOf(`sale:${seen.saleId}`)).map(({ action }) => action)).to.deep.equal([
       'sale.created',
       'sale.warmed',

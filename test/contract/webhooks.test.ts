@@ -278,6 +278,7 @@ describe('contract webhooks on MySQL', () => {
     const before = await endpoints().find(endpointId);
     const after = await edit(endpointId, { newSecret: true, url: 'https://b.example/' });
     expect(after).to.include({ url: 'https://b.example/', state: 'active' });
+    expect(await edit(endpointId, { state: 'active' }), 'no change').to.include({ state: 'active' });
     expect(after.secret)
       .to.match(/^whsec_[\w-]{43}$/)
       .and.not.equal(before?.secret);

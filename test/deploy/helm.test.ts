@@ -88,8 +88,8 @@ describe('the Helm chart', () => {
     });
 
     it(`renders manifests that Kubernetes ${KUBERNETES.join(', ')} accepts with ${values} values`, async function () {
-      // Kubernetes does not define a PodMonitor, so the validator has no schema of it
-      const known = (await rendered(this, values)).filter(({ kind }) => kind !== 'PodMonitor');
+      // the validator has no schemas of the Prometheus operator
+      const known = (await rendered(this, values)).filter(({ apiVersion }) => !apiVersion.startsWith('monitoring.'));
       expect(known.length).to.be.above(10);
       const validated = (version: string, manifests: readonly object[]): Promise<ToolEnd> => {
         const file = join(folder, `${values}.yaml`);
@@ -309,6 +309,22 @@ describe('the Helm chart', () => {
       { port: 'operators', ...endpoint },
       { port: 'metrics', ...endpoint },
     ]);
-    expect((await rendered(this, 'small')).filter(({ kind }) => kind === 'PodMonitor')).to.deep.equal([]);
+    const small = (await rendered(this, 'small')).map(({ kind }) => kind);
+    expect(small).not.to.include('PodMonitor').and.not.include('ScrapeConfig');
+  });
+
+  it('asks an api through the ingress whether it can sell', async function () {
+    const full = await rendered(this, 'full');
+    const { spec, metadata } = named(full, 'ScrapeConfig');
+    const scraped = (target: string) => [{ labels: { program: 'proxy' }, targets: [target] }];
+    const asked = { metricsPath: '/readyz', scheme: 'HTTPS', scrapeInterval: '5s' };
+    expect(spec).to.deep.equal({ ...asked, staticConfigs: scraped('sale.example:443') });
+    expect(metadata).to.have.nested.property('labels.release', 'prometheus');
+    const [{ http }] = named(full, 'Ingress').spec.rules as [{ http: { paths: { path: string; pathType: string }[] } }];
+    const paths = http.paths.map(({ path, pathType }) => `${pathType} ${path}`);
+    expect(paths).to.have.members(['Prefix /v1/', 'Prefix /s/', 'Exact /readyz']);
+    const elsewhere = 'podMonitor.enabled=true,podMonitor.shop=a.example:8443';
+    const other = named(await rendered(this, 'small', elsewhere), 'ScrapeConfig');
+    expect(other.spec.staticConfigs).to.deep.equal(scraped('a.example:8443'));
   });
 });

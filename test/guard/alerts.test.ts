@@ -27,6 +27,9 @@ const NEEDS_PROMETHEUS: Readonly<Record<string, string>> = {
   SeckillMessagesNotWatched: 'an absent metric',
   SeckillApiAbsent: 'an absent metric. Without an api there is no console.',
   SeckillBuyersNotServed: 'a scrape through the proxy',
+  SeckillCertificateExpires: 'a probe of the shop',
+  SeckillCertificateExpiresSoon: 'a probe of the shop',
+  SeckillWatchdog: 'always fires',
   SeckillWorkerAbsent: 'an absent metric. The api reports missing workers under this name.',
   SeckillKeeperAbsent: 'an absent metric. The api reports missing keepers under this name.',
   SeckillProgramDown: 'a failed scrape. The api reports programs that vanished under this name.',
@@ -103,7 +106,7 @@ describe('guard: alerts and boards', () => {
   it('have a section in docs/runbook.md that begins with the severity, then with what differs from the defaults', () => {
     const runbook = read('docs/runbook.md');
     const form =
-      /^### (Seckill\w+)\n\n\*(Page|Ticket)\.\*(?: Sale: .+?[.;])?(?: Buyers: .+?[."])?(?: Ends: .+\.)?\n\n\S/gm;
+      /^### (Seckill\w+)\n\n\*(Page|Ticket|None)\.\*(?: Sale: .+?[.;])?(?: Buyers: .+?[."])?(?: Ends: .+\.)?\n\n\S/gm;
     const sections = [...runbook.matchAll(form)];
     expect(sections.map(([, name, whom]) => [name, whom?.toLowerCase()])).to.have.deep.members(
       [...alerts].map(([name, { labels }]) => [name, labels?.severity]),

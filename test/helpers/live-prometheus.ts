@@ -118,7 +118,8 @@ export class LivePrometheus {
     const { alerts } = (await this.#get('alerts', {})) as {
       alerts: { labels: Record<string, string>; state: FiringAlert['state'] }[];
     };
-    return alerts.map(({ state, labels: { alertname = '', severity: _, ...about } }) => ({
+    const real = alerts.filter(({ labels }) => labels.severity !== 'none'); // the watchdog always fires
+    return real.map(({ state, labels: { alertname = '', severity: _, ...about } }) => ({
       name: alertname,
       state,
       about: Object.entries(about)

@@ -85,6 +85,7 @@ describe('sale administration over HTTP', () => {
       expect((await sale('pause', saleId)).code).to.equal(0);
       const resumed = await sale('resume', saleId, '--json');
       expect([resumed.code, resumed.lines[0]?.state, resumed.stderr]).to.deep.equal([0, 'open', '']);
+      expect((await sale('resume', saleId)).stderr).to.equal(`Sale ${saleId} was open already.\n`);
       await system.stack.redis.redis.del(bucketKeys({ saleId, bucket: 0 }).sale);
       const paused = await sale('pause', saleId, '--json');
       expect([paused.code, paused.lines[0]?.state]).to.deep.equal([0, 'paused']);

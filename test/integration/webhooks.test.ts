@@ -244,6 +244,7 @@ describe('webhooks and stored notifications', () => {
     await until('the example listens', () => /port [0-9]+/.test(err));
     const url = `http://127.0.0.1:${/port ([0-9]+)/.exec(err)?.[1]}/`;
     expect((await seckill('edit', endpointId, '--url', url)).code).to.equal(0);
+    expect((await seckill('edit', endpointId, '--url', url)).stdout).to.include('; nothing changed.');
     const tested = await seckill('test', endpointId);
     expect([tested.code, tested.stdout.trim()], tested.stderr).to.deep.equal([0, 'delivered: status 204']);
 

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import type { Command } from 'commander';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
@@ -29,6 +30,21 @@ describe('documented commands', () => {
       mistakesOf(lines, text, inline).map((mistake) => `${page}: ${text}: ${mistake}`),
     );
     expect(mistakes).to.deep.equal([]);
+  });
+
+  it('have each option of an example in their own --help', async () => {
+    const { seckill } = await loadCommandLines();
+    const withAll = (command: Command): Command[] => [command, ...command.commands.flatMap(withAll)];
+    const wrong = withAll(seckill).flatMap((command) => {
+      let help = '';
+      command.configureOutput({ writeOut: (text) => void (help += text) }).outputHelp();
+      return (help.match(/^ {2}seckill .+$/gm) ?? []).filter((example) => {
+        const words = example.trim().split(/ +/);
+        const own = words.reduce((at, word) => at.commands.find((one) => one.name() === word) ?? at, seckill);
+        return words.some((word) => /^--[a-z]/.test(word) && own.options.every(({ long }) => long !== word));
+      });
+    });
+    expect(wrong).to.deep.equal([]);
   });
 
   for (const [wrong, mistake] of [

@@ -48,18 +48,17 @@ export interface SaleRepository {
   list(filter: SaleFilter): Promise<Sale[]>;
 
   /**
-   * Moves a sale to `to` if its state allows that (SALE_TRANSITIONS) or is `to`. A repeat is audited too, because its
-   * caller sets the state in Redis again; a refused move is not.
+   * Moves a sale to `to` if its state allows that (SALE_TRANSITIONS). Audits only this.
    * @param actor `system` if no person asked
-   * @param seen if the sale has changed since, nothing is changed or audited
-   * @returns the sale after the call, and whether it is in `to`, or null
+   * @param seen if the sale has changed since, the move is refused
+   * @returns the sale after the call, or null. `unchanged`: it was in `to` before
    */
   move(
     saleId: string,
     to: SaleState,
     actor?: string,
     seen?: SeenSale,
-  ): Promise<{ readonly sale: Sale; readonly moved: boolean } | null>;
+  ): Promise<{ readonly sale: Sale; readonly outcome: 'moved' | 'unchanged' | 'refused' } | null>;
 }
 
 /** Finds due steps of scheduled sales (docs/decisions/0025) by MySQL's time. Methods throw OperationalError mysql. */

@@ -34,7 +34,6 @@ interface ResolveFlags extends RunFlags, Readonly<Partial<Record<ResolveMode, bo
   readonly dryRun?: boolean;
 }
 
-const WAIT_SECONDS_DEFAULT = 30;
 const FINDINGS_SHOWN = 20;
 
 const EXIT_PARTLY = 1;
@@ -56,14 +55,19 @@ Examples:
 Exit codes: 0 Redis and MySQL match (or everything was repaired), 1 something differs, or not everything was compared,
 2 wrong usage.`;
 
+const SALE_OPTION = ['--sale <saleId>', 'only this sale', parseSaleId] as const;
+const WAIT_OPTION = ['--wait <seconds>', 'time to wait for repairs, 0 to 3600', parseWhole(0, 3600), 30] as const;
+const JSON_OPTION = ['--json', 'print JSON lines'] as const;
+
+/** Commander gives options that two commands have to the parent. Subcommands repeat them for `--help`. */
 export function reconcileCommand(): Command {
   const reconcile = new Command('reconcile').description('compare Redis and MySQL, and repair differences');
   const jobId = parseRowNumber('reconcile jobs');
   reconcile
     .addHelpText('after', EXAMPLES)
-    .option('--sale <saleId>', 'only this sale', parseSaleId)
+    .option(...SALE_OPTION)
     .option('--apply', 'repair the differences')
-    .option('--wait <seconds>', 'time to wait for the repairs, 0 to 3600', parseWhole(0, 3600), WAIT_SECONDS_DEFAULT)
+    .option(...WAIT_OPTION)
     .option('--json', 'print one JSON line per sale and one for the run')
     .action((flags: RunFlags) => run((admin) => reconcileSales(admin, flags)));
 
@@ -77,7 +81,7 @@ export function reconcileCommand(): Command {
     .command('retry')
     .description('give a failed job five more attempts')
     .argument('<jobId>', 'number that `reconcile jobs` shows', jobId)
-    .addHelpText('after', '\n--json prints one JSON line.')
+    .option(...JSON_OPTION)
     .action((id: string, _flags: unknown, command: Command) =>
       run((admin) => retry(admin, id, command.optsWithGlobals<{ json?: boolean }>().json)),
     );
@@ -98,7 +102,6 @@ After MySQL was restored, Redis may know orders that MySQL lost (\`order_lost\`)
 
 Buyers see the result at once. The audit log has every order. Repeat the command after any interruption. docs/durability.md has the
 whole procedure. Without --sale it works on every sale that \`seckill reconcile\` compares, and asks a keeper to rebuild closed sales.
---json prints one JSON line per order and one per sale.
 
 Examples:
   seckill reconcile resolve --auto --dry-run
@@ -116,6 +119,9 @@ function addResolve(reconcile: Command): void {
     .option('--fail', 'fail each lost order, and return its units')
     .option('--auto', 'write the orders that the broker confirms, and fail the others')
     .option('--dry-run', 'only show what would be done')
+    .option(...SALE_OPTION)
+    .option(...WAIT_OPTION)
+    .option('--json', 'print one JSON line per order and one per sale')
     .addHelpText('after', RESOLVE_DETAILS)
     .action(async (_flags: unknown, command: Command) => {
       const flags = command.optsWithGlobals<ResolveFlags>();
@@ -180,11 +186,11 @@ function sentenceOf(result: SaleResolved, dryRun: boolean): string {
   }
 }
 
-/** `--sale` and `--json` belong to the parent command. */
 const addListOptions = (command: Command): Command =>
   command
+    .option(...SALE_OPTION)
     .addOption(limitOption('lines'))
-    .addHelpText('after', '\n--sale <saleId> shows one sale only, --json prints one JSON line each.');
+    .option(...JSON_OPTION);
 
 async function run(task: (admin: ReconcileAdmin) => Promise<void>): Promise<void> {
   const sections = ['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages', 'reconcile'] as const;

@@ -3,6 +3,7 @@ import { withConfigured } from '../../process/connections.js';
 import type { RulesDocument, Switch } from '../../contract/rules.js';
 import { assertNever } from '../../core/errors.js';
 import { fieldSentences } from '../../core/field-errors.js';
+import { already } from './change-rules.js';
 import { canaryBody, canaryLines, CANARY_RUNNING, NO_CANARY } from './canary.js';
 import { diffRules } from './diff-rules.js';
 import type { CanaryEnd, RuleAdmin, Unfit } from './rule-admin.js';
@@ -168,6 +169,8 @@ async function set(file: string, flags: SetFlags): Promise<void> {
     const answer = await services.rules.publish(rules, version, operatorName(), terms);
     switch (answer.outcome) {
       case 'published': {
+        if (answer.version === version && !json)
+          print(`${file} is the same as version ${version}; nothing was published.`);
         if (terms !== null && !json) {
           print(
             `${terms.percent} % of the users try these rules for ${terms.minutes} min. See \`seckill rules status\`.`,
@@ -264,7 +267,7 @@ Examples:
   seckill switch purchase L4 --percent 20    for a fifth of the users, always the same users
   seckill switch sale L0                     back to full answers
 
-Each switch is a new version of the rules: \`seckill rules history\` says who set it, \`seckill rules status\` where it is in force.
+Each change is a new version of the rules: \`seckill rules history\` says who set it, \`seckill rules status\` where it is in force.
 Exit codes: 0 done, and in force in every running api; 1 not; 2 wrong usage. --wait 0 does not check the apis.`;
 
 export function switchCommand(): Command {
@@ -335,11 +338,11 @@ export async function setSwitch(
   }
 }
 
-function switchedSentence({ row, version }: Extract<SwitchAnswer, { outcome: 'switched' }>): string {
+function switchedSentence({ row, ...answer }: Extract<SwitchAnswer, { outcome: 'switched' }>): string {
   const { endpoint, level, percent, inForce } = row;
-  const what = `${endpoint} is at ${level} for ${percent === 100 ? 'all' : `${percent} of 100 users`}`;
+  const what = `${endpoint} is ${already(answer)}at ${level} for ${percent === 100 ? 'all' : `${percent} of 100 users`}`;
   const butOff = inForce ? '' : ', but has no effect, because degrade.mode of the rules is not "on"';
-  return `${what}${butOff} (version ${version}).`;
+  return `${what}${butOff} (version ${answer.version}).`;
 }
 
 const unfit = ({ reasons }: Unfit): CliError => refusal('this program cannot read the newest rules:', reasons);

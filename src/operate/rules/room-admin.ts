@@ -3,14 +3,14 @@ import { sumOf, waitingIn } from '../../admission/queue/waiting-rooms.js';
 import type { WaitingRoom } from '../../contract/rules.js';
 import type { AuditLog } from '../../core/ports/audit-log.js';
 import type { LineStore } from '../../core/ports/line-store.js';
-import { changeRules } from './change-rules.js';
+import { changeRules, type Accepted } from './change-rules.js';
 import type { RuleAdmin, Unfit } from './rule-admin.js';
 
 /** Maximum number of buyers that an operator admits at once. */
 export const ADMIT_MAX = 1_000_000;
 
 export type RateAnswer =
-  | { readonly outcome: 'rate_set'; readonly version: number; readonly seenAtOnce: boolean }
+  | (Accepted & { readonly outcome: 'rate_set' })
   | { readonly outcome: 'version_conflict'; readonly version: number }
   | Unfit;
 
@@ -58,11 +58,15 @@ export class RoomAdmin {
       actor,
     );
     if (answer.outcome !== 'changed') return answer;
-    return { outcome: 'rate_set', version: answer.version, seenAtOnce: answer.seenAtOnce };
+    const { rules: _, ...accepted } = answer;
+    return { ...accepted, outcome: 'rate_set' };
   }
 
   /** Admits buyers or ends all places, after an audit entry. @throws OperationalError mysql (not done) or redis */
   async steer(saleId: string, admit: number | 'all_out', actor: string): Promise<Steered> {
+    const line = await this.#lines.look(saleId);
+    if (line === null) return { word: 'no_room', buyers: 0 };
+    if (admit !== 'all_out' && !line.opened) return { word: 'not_open', buyers: 0 };
     const [action, after] = admit === 'all_out' ? ['room.emptied', {}] : ['room.admitted', { buyers: admit }];
     await this.#audit({ actor, action, subject: `sale:${saleId}`, before: null, after });
     return this.#lines.steer(saleId, admit);

@@ -6,6 +6,7 @@ import { operatorName, parseSaleId, parseWhole, subcommand } from '../../process
 import { print } from '../../process/print.js';
 import { ADMIT_MAX, type RoomAdmin } from './room-admin.js';
 import { openRules, type RuleServices } from './services.js';
+import { already } from './change-rules.js';
 import { findInForce, inForceFields, inForceSentence, WAIT_OPTION, type Found } from './where-in-force.js';
 
 interface Flags {
@@ -74,7 +75,8 @@ export async function setRate(
     case 'rate_set': {
       const found = await ask(answer.version);
       if (json) print(JSON.stringify({ ...answer, admitPerSecond, rules: inForceFields(found) }));
-      else print(`Waiting rooms admit ${admitPerSecond} buyers per second (version ${answer.version}).`);
+      else
+        print(`Waiting rooms ${already(answer)}admit ${admitPerSecond} buyers per second (version ${answer.version}).`);
       const sentence = inForceSentence(found);
       if (!json) print(sentence);
       return;

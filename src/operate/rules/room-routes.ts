@@ -28,7 +28,7 @@ const setRate = operatorRoute({
   method: 'put',
   path: '/admin/v1/waiting-rooms/rate',
   operationId: 'setWaitingRoomRate',
-  summary: 'Sets how many buyers per second the waiting rooms admit, in a new version of the rules. 0 pauses.',
+  summary: 'Sets how many buyers per second the waiting rooms admit. A change is a new version of the rules. 0 pauses.',
   access: 'operator',
   body: jsonBody(roomRate),
   answers: {
@@ -42,8 +42,10 @@ const setRate = operatorRoute({
   async handle({ body: { admitPerSecond }, userId }, { room }: RuleServices) {
     const answer = await room.setRate(admitPerSecond, userId);
     switch (answer.outcome) {
-      case 'rate_set':
-        return json(200, answer.outcome, { ...answer, admitPerSecond });
+      case 'rate_set': {
+        const { unchanged: _, ...set } = answer;
+        return json(200, answer.outcome, { ...set, admitPerSecond });
+      }
       case 'version_conflict':
         return problem(answer.outcome, { detail: 'Someone else changed the rules at the same time. Try again.' });
       case 'rules_unfit':

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { OperationalError } from '../../core/errors.js';
 import type { Log } from '../../core/ports/log.js';
 import type {
@@ -27,8 +28,8 @@ interface RuleAdminParts {
 }
 
 /**
- * - `published`: with `seenAtOnce`, Redis announces the rules, and every api follows within a second. Otherwise each
- *   api finds them in MySQL within ten seconds
+ * - `published`: in a new version, unless the newest has the same rules. With `seenAtOnce`, Redis announces it, and every
+ *   api follows within a second. Otherwise each api finds it in MySQL within ten seconds
  * - `invalid`: nothing was changed; the reasons say why
  * - `version_conflict`: other rules were published in the meantime; read that version first
  * - `canary_running`: a canary must end first; nothing was changed
@@ -103,13 +104,14 @@ export class RuleAdmin {
     if ('reasons' in parsed) return { outcome: 'invalid', reasons: parsed.reasons };
     const newest = await this.read();
     if ('canary' in newest && newest.canary !== null) return { outcome: 'canary_running' };
-    if (terms === null) return this.replace({ rules: parsed.rules, canary: null }, version, actor);
+    const before = 'rules' in newest && newest.version === version ? newest : { version };
+    if (terms === null) return this.replace({ rules: parsed.rules, canary: null }, before, actor);
     if ('outcome' in newest) return { outcome: 'invalid', reasons: newest.reasons };
     if (newest.version !== version) return { outcome: 'version_conflict', version: newest.version };
     const reasons = untriable(newest.rules, parsed.rules);
     if (reasons.length > 0) return { outcome: 'invalid', reasons };
     const canary: Canary = { ...terms, since: version + 1, rules: parsed.rules };
-    return this.replace({ rules: newest.rules, canary }, version, actor, {
+    return this.replace({ rules: newest.rules, canary }, { version }, actor, {
       action: 'rules.canary_started',
       more: terms,
     });
@@ -118,14 +120,19 @@ export class RuleAdmin {
   /** Keeps or replaces the canary. @throws OperationalError mysql; the rules may be stored, which `show` tells */
   async replace(
     { rules: inForce, canary }: RulesInForce,
-    version: number,
+    before: NewestRules | { readonly version: number },
     actor: string,
     event: VersionParts = {},
   ): Promise<Replaced> {
     const rules = storedRules(inForce);
     const read = parseStored({ rules, canary }, this.#parts.unfit);
     if ('reasons' in read) return { outcome: 'invalid', reasons: read.reasons };
-    const stored = await this.#parts.repository.store(rules, version, actor, { ...event, canary });
+    const { version } = before;
+    const isSame =
+      'rules' in before && version > 0 && isDeepStrictEqual([inForce, canary], [before.rules, before.canary]);
+    const stored = isSame
+      ? ({ outcome: 'unchanged', version } as const)
+      : await this.#parts.repository.store(rules, version, actor, { ...event, canary });
     if (stored.outcome === 'version_conflict') return stored;
     const seenAtOnce = await this.#announce({ version: stored.version, rules, canary });
     return { outcome: 'published', version: stored.version, seenAtOnce };
@@ -140,7 +147,7 @@ export class RuleAdmin {
   ): Promise<Replaced | { readonly outcome: 'no_canary' }> {
     if (canary === null) return { outcome: 'no_canary' };
     const inForce = { rules: end === 'promoted' ? canary.rules : rules, canary: null };
-    return this.replace(inForce, version, actor, {
+    return this.replace(inForce, { version }, actor, {
       action: `rules.canary_${end}`,
       more: { since: canary.since, ...why },
     });

@@ -35,7 +35,8 @@ const setSwitch = operatorRoute({
   method: 'put',
   path: '/admin/v1/switches/{endpoint}',
   operationId: 'setSwitch',
-  summary: 'Sets the degradation level of one endpoint, in a new version of the rules. Purchases allow only L0 and L4.',
+  summary:
+    'Sets the degradation level of one endpoint. A change is a new version of the rules. Purchases allow only L0 and L4.',
   access: 'operator',
   params: z.object({ endpoint: text.meta({ override: { enum: ENDPOINTS } }) }),
   body: checkedBody<object>(z.object({ level: z.enum(LEVELS), percent: percent.default(100) }), (json) =>

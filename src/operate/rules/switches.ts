@@ -3,7 +3,7 @@ import { fieldErrors, plainError, type FieldError } from '../../core/field-error
 import type { Switch, Switches } from '../../contract/rules.js';
 import { ENDPOINTS } from '../../admission/layer.js';
 import { degradeRules, type DegradeRules, LEVELS } from '../../admission/degrade/degrade.js';
-import { changeRules } from './change-rules.js';
+import { changeRules, type Accepted } from './change-rules.js';
 import type { RuleAdmin, Unfit } from './rule-admin.js';
 
 const switchChange = z
@@ -55,9 +55,9 @@ export function switchRows({ mode, switches }: DegradeRules): Switch[] {
 
 export type FoundSwitches = Switches & { readonly outcome: 'found' };
 
-/** `seenAtOnce` as for `RuleAdmin.publish`. `version_conflict`: others kept publishing; nothing was changed */
+/** `version_conflict`: others kept publishing; nothing was changed */
 export type SwitchAnswer =
-  | { readonly outcome: 'switched'; readonly version: number; readonly seenAtOnce: boolean; readonly row: Switch }
+  | (Accepted & { readonly outcome: 'switched'; readonly row: Switch })
   | { readonly outcome: 'version_conflict'; readonly version: number }
   | Unfit;
 
@@ -81,8 +81,8 @@ export class SwitchAdmin {
   async set(change: SwitchChange, actor: string): Promise<SwitchAnswer> {
     const answer = await changeRules(this.#admin, (rules) => withSwitch(rules, change), actor);
     if (answer.outcome !== 'changed') return answer;
-    const { version, seenAtOnce, rules } = answer;
+    const { rules, ...accepted } = answer;
     const row = switchRows(rules.degrade).find(({ endpoint }) => endpoint === change.endpoint) as Switch;
-    return { outcome: 'switched', version, seenAtOnce, row };
+    return { ...accepted, outcome: 'switched', row };
   }
 }

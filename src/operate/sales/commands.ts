@@ -186,6 +186,7 @@ function saleOf(verb: string, saleId: string, answer: SaleAdminAnswer): Sale {
       printError(inRepairSentence(answer.sale));
       return answer.sale;
     case 'done':
+      if (answer.unchanged) printError(`Sale ${saleId} was ${answer.sale.state} already.`);
       return answer.sale;
     case 'not_found':
       throw new CliError(`there is no sale ${saleId}.`);

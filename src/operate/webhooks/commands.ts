@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { isDeepStrictEqual } from 'node:util';
 import { DELIVERY_STATES, type NewWebhook, type Webhook, type WebhookChanges } from '../../contract/webhooks.js';
 import { ORDER_EVENT_TYPES, type OrderEventType } from '../../core/order-event.js';
 import { CliError, UsageError } from '../../process/cli-error.js';
@@ -104,8 +105,9 @@ async function edit(services: WebhookServices, endpointId: string, flags: Change
   const changes: WebhookChanges = state === null ? given : { ...given, state };
   if (Object.keys(changes).length === 0) throw new UsageError('give at least one change.');
   if (given.url !== undefined) checkUrl(services, given.url);
+  const before = (await services.webhooks.list()).find((one) => one.endpointId === endpointId);
   const edited = await services.webhooks.edit(endpointId, changes, operatorName());
-  printChanged(edited ?? throwNoEndpoint(endpointId), json);
+  printChanged(edited ?? throwNoEndpoint(endpointId), json, isDeepStrictEqual(before, edited));
 }
 
 function checkUrl({ flawOfWebhook }: WebhookServices, url: string): void {
@@ -113,11 +115,11 @@ function checkUrl({ flawOfWebhook }: WebhookServices, url: string): void {
   if (flaw !== null) throw new UsageError(`--url ${flaw}.`);
 }
 
-function printChanged(changed: Webhook | string, json: boolean | undefined): void {
+function printChanged(changed: Webhook | string, json: boolean | undefined, isSame = false): void {
   if (typeof changed === 'string') throw new CliError(changed);
   const { endpointId, state, secret, previousSecretUntil: until } = changed;
   if (json) return print(JSON.stringify(changed));
-  print(`endpoint ${endpointId} is ${state}.`);
+  print(`endpoint ${endpointId} is ${state}${isSame ? '; nothing changed' : ''}.`);
   if (secret !== undefined) print(`secret: ${secret}`);
   if (until !== null) print(`The previous secret signs too until ${until}.`);
 }

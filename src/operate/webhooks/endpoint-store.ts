@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import type { NewWebhook, Webhook, WebhookChanges } from '../../contract/webhooks.js';
 import { assert } from '../../core/errors.js';
 import type { OrderEventType } from '../../core/order-event.js';
@@ -52,8 +53,9 @@ export function createEndpointStore(pool: MysqlPool) {
         const secrets = isRenewed ? { secret: newSecret(), ...replaced } : {};
         await execute(tx, endpoint(endpointId).update({ ...columns, ...secrets, ...anew }));
         if ((state ?? found.state) === 'active') await wake(tx, endpointId);
-        const [before, after] = [settings(found), withoutUndefined(changes)];
-        await insertAudit(tx, { ...entryOf(endpointId, actor, 'edited'), before, after });
+        const before = settings(found);
+        if (isRenewed || !isDeepStrictEqual(before, settings({ ...found, ...columns })))
+          await insertAudit(tx, { ...entryOf(endpointId, actor, 'edited'), before, after: withoutUndefined(changes) });
         return changed(tx, endpointId, isRenewed);
       }),
 
@@ -122,7 +124,7 @@ function wake(on: Statements, endpointId: string) {
   return execute(on, waiting.where('available_at', '>', now()).limit(WOKEN_MAX).update({ available_at: now() }));
 }
 
-const settings = ({ url, events, state }: WebhookEndpointRow) => ({
+const settings = ({ url, events, state }: Pick<WebhookEndpointRow, 'url' | 'events' | 'state'>) => ({
   url,
   events: events.split(',') as OrderEventType[],
   state,

@@ -301,22 +301,18 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
     return found.sort(order === 'newest' ? newer : endsLater).slice(0, max);
   }
 
-  async move(
-    saleId: string,
-    to: SaleState,
-    actor = SYSTEM_ACTOR,
-    seen?: SeenSale,
-  ): Promise<{ readonly sale: Sale; readonly moved: boolean } | null> {
+  async move(saleId: string, to: SaleState, actor = SYSTEM_ACTOR, seen?: SeenSale): ReturnType<SaleRepository['move']> {
     const sale = this.#sales.get(saleId);
     if (sale === undefined) return null;
     const { state } = sale;
-    if (!SALE_TRANSITIONS[state].includes(to) && state !== to) return { sale, moved: false };
-    if (seen !== undefined && !isAsSeen(sale, seen)) return { sale, moved: false };
+    if (seen !== undefined && !isAsSeen(sale, seen)) return { sale, outcome: 'refused' };
+    if (state === to) return { sale, outcome: 'unchanged' };
+    if (!SALE_TRANSITIONS[state].includes(to)) return { sale, outcome: 'refused' };
     this.putSale({ ...sale, state: to });
-    if (to === 'closed' && state !== to) this.#closedAtMs.set(saleId, this.clock.nowMs());
+    if (to === 'closed') this.#closedAtMs.set(saleId, this.clock.nowMs());
     const entry = { actor, action: saleAction(state, to), subject: `sale:${saleId}` };
     this.audited.push({ ...entry, before: { state }, after: { state: to } });
-    return { sale: { ...sale, state: to }, moved: true };
+    return { sale: { ...sale, state: to }, outcome: 'moved' };
   }
 
   async due(afterMs: number, max: number): Promise<Sale[]> {

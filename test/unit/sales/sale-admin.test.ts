@@ -54,7 +54,7 @@ describe('SaleAdmin', () => {
     }
   });
 
-  it('audits every successful move under its actor, including repeats', async () => {
+  it('audits every move under its actor, but no repeat', async () => {
     const sale = await create(newSale(), 'ann');
     await admin.open(sale.saleId, 'eve'); // refused, because it is not warm yet
     await admin.warm(sale.saleId, 'ann');
@@ -65,7 +65,6 @@ describe('SaleAdmin', () => {
       'bob sale.opened',
       'bob sale.paused',
       'bob sale.resumed',
-      'bob sale.opened',
       'bob sale.closed',
     ]);
     expect(mysql.audited[0]).to.deep.include({ subject: `sale:${sale.saleId}`, before: null, after: sale });
@@ -74,8 +73,9 @@ describe('SaleAdmin', () => {
 
   it('allows a repeat of every move', async () => {
     const sale = await create(newSale(), 'ann');
-    for (const move of ['warm', 'warm', 'open', 'open', 'pause', 'pause', 'close', 'close'] as const) {
-      expect((await admin[move](sale.saleId, 'ann')).outcome, move).to.equal('done');
+    for (const move of ['warm', 'open', 'pause', 'close'] as const) {
+      for (const unchanged of [false, true])
+        expect(await admin[move](sale.saleId, 'ann'), move).to.include({ outcome: 'done', unchanged });
     }
   });
 

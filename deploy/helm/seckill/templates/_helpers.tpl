@@ -3,6 +3,13 @@
 {{- default $default .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
 {{- end }}
 
+{{- /* Host and port of the shop, as buyers reach it. Empty if unknown. */ -}}
+{{- define "seckill.shop" -}}
+{{- $ingress := .Values.ingress -}}
+{{- $host := ternary $ingress.host "" $ingress.enabled -}}
+{{- default (empty $host | ternary "" (printf "%s:443" $host)) .Values.podMonitor.shop -}}
+{{- end }}
+
 {{- /* Selects the pods of a program, or all pods of the release: dict "root" $ ["program" "api"] */ -}}
 {{- define "seckill.selector" -}}
 app.kubernetes.io/name: {{ .root.Chart.Name }}

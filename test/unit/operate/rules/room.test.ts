@@ -91,6 +91,7 @@ describe('control of waiting rooms', () => {
       await steer(body).expect(400);
     }
     expect((await steer({ action: 'empty' }, '8').expect(404)).body).to.include({ code: 'not_found' });
+    expect(entries.length, 'nothing more is audited').to.equal(2);
   });
 
   it('prints the number of buyers, and fails when the sale has no room', async () => {

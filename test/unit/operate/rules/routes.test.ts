@@ -42,6 +42,7 @@ describe('admin rules', () => {
     expect((await ask('get').expect(200)).body).to.deep.equal({ version: 1, rules: read.rules });
     expect(await broadcast.newerThan(0)).to.have.nested.property('stored.version', 1);
     expect((await repository.history(1))[0]).to.include({ version: 1, actor: 'boss' });
+    expect((await put(1, read.rules).expect(200)).body, 'the same rules').to.include({ version: 1 });
   });
 
   it('publishes rules while Redis is down, and says that it takes longer', async () => {

@@ -38,6 +38,9 @@ describe('seckill switch', () => {
       'sale is at L1 for 20 of 100 users (version 1).',
       'Version 1 is in force in the only running api.',
     ]);
+    await setSwitch(admin, SALE, {}, everywhere);
+    expect(lines.splice(0)[0], 'again').to.equal('sale is already at L1 for 20 of 100 users (version 1).');
+    expect(repository.audited.length).to.equal(1);
     await rules.publish({ degrade: { mode: 'dry_run' } }, 1, 'boss');
     await setSwitch(admin, SALE, {}, everywhere);
     expect(lines.shift()).to.contain('but has no effect');

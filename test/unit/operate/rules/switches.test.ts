@@ -156,6 +156,7 @@ describe('switch admin', () => {
       outcome: 'switched',
       version: 2,
       seenAtOnce: true,
+      unchanged: false,
       row: { ...SALE_L1, inForce: true },
     });
     expect(repository.audited.at(-1)).to.deep.include({ actor: 'ann', action: 'rules.published' });
