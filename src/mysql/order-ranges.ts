@@ -136,7 +136,7 @@ export interface OrderReading {
   readonly columns: readonly Column[];
   /** Approximate number of orders of the sale that a page covers. */
   readonly maxOrders: number;
-  readonly where?: Partial<Pick<OrderRow, 'request_id' | 'user_id' | 'state' | 'after_paid'>>;
+  readonly where?: Knex.Raw | Partial<Pick<OrderRow, 'request_id' | 'user_id' | 'state' | 'after_paid'>>;
   readonly limit?: number;
 }
 

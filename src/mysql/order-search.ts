@@ -5,7 +5,7 @@ import { NO_CURRENCY, storedAs, type OrderState, type ShownOrder } from '../core
 import { byOrderId, findInBoth, fromOrders, selectFromBoth, type OrderTable } from './both-tables.js';
 import { bigint, knex, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
-import { nextOrders } from './order-ranges.js';
+import { nextOrders, type OrderReading } from './order-ranges.js';
 import { currenciesOfSales, shownOrders } from './shown-orders.js';
 import { ORDER_COLUMNS, type OrderRow, type OrderIdRow, type PaymentRow } from './tables.js';
 import { withoutUndefined } from '../core/without-undefined.js';
@@ -54,8 +54,12 @@ export function createOrderSearch(pool: MysqlPool, readMax: number = READ_MAX): 
   };
 }
 
-function columnsOf(state: OrderState | undefined): Partial<Pick<OrderRow, 'state' | 'after_paid'>> {
+const PARTLY_REFUNDED = "after_paid = 'refunded' AND refunded_cents < amount_cents";
+
+/** An order of which only a part was refunded is both `paid` and `refunded`. */
+function inState(state: OrderState | undefined): NonNullable<OrderReading['where']> {
   if (state === undefined) return {};
+  if (state === 'paid') return knex.raw(`state = 'paid' AND (after_paid IS NULL OR ${PARTLY_REFUNDED})`);
   const [stored, afterPaid] = storedAs(state);
   return { state: stored, after_paid: afterPaid };
 }
@@ -63,7 +67,8 @@ function columnsOf(state: OrderState | undefined): Partial<Pick<OrderRow, 'state
 const matching = (table: OrderTable, { userId, saleId, state }: OrderFilter) =>
   fromOrders(table)
     .select(...ORDER_COLUMNS)
-    .where(withoutUndefined({ user_id: userId, sale_id: saleId, ...columnsOf(state) }));
+    .where(withoutUndefined({ user_id: userId, sale_id: saleId }))
+    .where(inState(state));
 
 /** Newest sale first, like the statement. */
 const byPlace = (a: OrderRow, b: OrderRow): number =>
@@ -114,7 +119,7 @@ async function pageOfSale(
     afterFirst: afterFirst ?? idBelow(lowestOrderIdAt(fromMs - RANGE_MS)),
     readTo: readTo ?? idBelow(lowestOrderIdAt(fromMs)),
   };
-  const reading = { columns: ORDER_COLUMNS, maxOrders: readMax, where: columnsOf(state), limit: max };
+  const reading = { columns: ORDER_COLUMNS, maxOrders: readMax, where: inState(state), limit: max };
   const { rows, next } = await nextOrders<OrderRow>(pool, saleId, from, reading);
   const end = toMs === undefined ? null : BigInt(lowestOrderIdAt(toMs));
   const found = end === null ? rows : rows.filter(({ id }) => BigInt(id) < end);

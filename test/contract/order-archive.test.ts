@@ -489,6 +489,6 @@ describe('order archive in MySQL', () => {
     expect(walked).to.deep.include(ann);
     const read = await trace.read(ann);
     expect(read.order).to.include({ orderId: paid, state: 'paid' });
-    expect([read.payments.length, read.couponAtMs === null]).to.deep.equal([1, false]);
+    expect([read.payments.length, read.coupon === null]).to.deep.equal([1, false]);
   });
 });

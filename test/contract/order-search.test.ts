@@ -95,6 +95,24 @@ describe('contract OrderSearch on mysql', () => {
     }
   });
 
+  it('counts an order as paid while only a part of it is refunded', async () => {
+    const { orderId, saleId, amountCents } = all[1] as Order; // of bob
+    const set = 'UPDATE orders SET state = ?, after_paid = ?, refunded_cents = ? WHERE id = CAST(? AS UNSIGNED)';
+    for (const [afterPaid, refunded, isPaid] of [
+      [null, null, true],
+      ['refunded', amountCents - 1, true],
+      ['refunded', amountCents, false],
+      ['refunding', 1, false],
+    ] as const) {
+      await world.pool.execute(set, ['paid', afterPaid, refunded, orderId]);
+      for (const filter of [{ saleId }, { userId: 'bob' }, { fromMs }]) {
+        const found = (await pages({ ...filter, state: 'paid' }, 1)).map((order) => order.orderId);
+        expect(found, `${afterPaid} ${refunded}`).to.deep.equal(isPaid ? [orderId] : []);
+      }
+    }
+    await world.pool.execute(set, ['pending_payment', null, null, orderId]);
+  });
+
   it('refuses a cursor that no page returned', async () => {
     for (const after of ['x', '7', '7.', '.k1', 'a.b', '7.a b']) {
       expect(await world.search.page({ userId: 'ann' }, after, 1), after).to.equal(null);

@@ -132,16 +132,15 @@ describe('TraceRepository on mysql', () => {
     const repository = createTraceRepository(world.pool);
     const { orderId, batchId } = await insert('eve', 'r1');
     const other = await insert('fay', 'r1');
-    await world.pool.execute("INSERT INTO payments (payment_id, order_id, amount_cents) VALUES ('p1', ?, 100)", [
-      orderId,
-    ]);
-    const refund =
-      "INSERT INTO refunds (payment_id, order_id, amount_cents, reason) VALUES ('p1', ?, 100, 'wrong_amount')";
-    await world.pool.execute(refund, [orderId]);
-    await world.pool.execute("INSERT INTO coupons (order_id, sale_id, user_id) VALUES (?, ?, 'eve')", [
-      orderId,
-      saleId,
-    ]);
+    const run = (sql: string, ...values: string[]) => world.pool.execute(sql, values);
+    await run("INSERT INTO payments (payment_id, order_id, amount_cents) VALUES ('p1', ?, 100)", orderId);
+    const refund = 'INSERT INTO refunds (payment_id, order_id, amount_cents, reason)';
+    await run(`${refund} VALUES ('p1', ?, 100, 'wrong_amount')`, orderId);
+    await run("INSERT INTO coupons (order_id, sale_id, user_id) VALUES (?, ?, 'eve')", orderId, saleId);
+    const ref = { userId: 'eve', saleId, requestId: 'r1' };
+    expect((await repository.read(ref)).coupon?.hasCode, 'without coupon terms').to.equal(false);
+    const code = 'INSERT INTO coupon_codes (code, order_id, sale_id, user_id, currency, min_cents, expires_at)';
+    await run(`${code} VALUES ('7KQ2MZP4WX', ?, ?, 'eve', 'EUR', 0, UTC_TIMESTAMP(3))`, orderId, saleId);
     const addOutboxRow = async (kind: string, key: string, payload: unknown): Promise<string> => {
       const sql = 'INSERT INTO outbox (kind, `key`, payload) VALUES (?, ?, ?)';
       return (await world.pool.execute(sql, [kind, key, JSON.stringify(payload)])).insertId;
@@ -152,21 +151,21 @@ describe('TraceRepository on mysql', () => {
     ];
     await addOutboxRow('batch_recorded', other.batchId, { orders: [other.orderId] });
     await addOutboxRow('orders_moved', other.orderId, { orders: [`${orderId}0`] });
-    await world.pool.execute('UPDATE outbox SET done_at = UTC_TIMESTAMP(3), attempts = 2 WHERE id = ?', [
-      ofOrder[0] as string,
-    ]);
+    const [first = ''] = ofOrder;
+    await run('UPDATE outbox SET done_at = UTC_TIMESTAMP(3), attempts = 2 WHERE id = ?', first);
 
-    const found = await repository.read({ userId: 'eve', saleId, requestId: 'r1' });
+    const found = await repository.read(ref);
     expect(found.order).to.include({ orderId, batchId, userId: 'eve', state: 'pending_payment' });
     expect(found.order?.updatedAtMs).to.be.within(found.nowMs - 60_000, found.nowMs);
     expect(found.payments.map(({ paymentId, amountCents }) => [paymentId, amountCents])).to.deep.equal([['p1', 100]]);
     expect(found.refunds[0]).to.include({ paymentId: 'p1', reason: 'wrong_amount', state: 'due' });
-    expect(found.couponAtMs).to.be.within(found.nowMs - 60_000, found.nowMs);
+    expect(found.coupon?.atMs).to.be.within(found.nowMs - 60_000, found.nowMs);
+    expect(found.coupon?.hasCode).to.equal(true);
     expect(found.outboxRows.map(({ outboxId }) => outboxId)).to.deep.equal(ofOrder);
     expect(found.outboxRows[0]).to.include({ kind: 'batch_recorded', attempts: 2 });
     expect([found.outboxRows[0]?.doneAtMs === null, found.outboxRows[1]?.doneAtMs]).to.deep.equal([false, null]);
 
     const none = await repository.read({ userId: 'unknown', saleId, requestId: 'r1' });
-    expect([none.order, none.outboxRows, none.couponAtMs]).to.deep.equal([null, [], null]);
+    expect([none.order, none.outboxRows, none.coupon]).to.deep.equal([null, [], null]);
   });
 });

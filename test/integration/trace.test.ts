@@ -55,7 +55,7 @@ describe('trace of a purchase', () => {
   const fresh = (): string => `k-${randomBytes(6).toString('hex')}`;
 
   it('tells the story of a purchase that was paid, released or refused', async () => {
-    const { saleId } = await openSale(system.stack, { stock: 2 });
+    const { saleId } = await openSale(system.stack, { stock: 2, coupon: '10% 30d' });
     const buyers = buyersOf(saleId);
     const [key, cancelledKey, refusedKey] = [fresh(), fresh(), fresh()];
     const paidId = await ordered(buyers, 'ann', key);

@@ -79,4 +79,8 @@ export function stateInEvent(word: string): OrderState | null {
   return STATES.find((state) => state === word) ?? null;
 }
 
+/** Returns whether the buyer keeps the units, even if money of a paid order went back. */
+export const isBought = (state: OrderState): boolean =>
+  state === 'paid' || state === 'refunding' || state === 'refunded' || state === 'disputed';
+
 export const isOpen = (state: OrderState): boolean => state === 'pending_payment';

@@ -28,32 +28,12 @@ export interface Browser {
   readonly storage: TabStorage;
 }
 
-/** A task that runs while the state asks for it. The task restarts when its name in `activitiesOf` changes. */
-type Activity =
-  | 'look'
-  | 'ask'
-  | 'check'
-  | 'follow'
-  | 'order'
-  | 'orders'
-  | 'coupons'
-  | 'news'
-  | 'move'
-  | 'queue'
-  | 'token';
-const ACTIVITIES: readonly Activity[] = [
-  'look',
-  'ask',
-  'check',
-  'follow',
-  'order',
-  'orders',
-  'coupons',
-  'news',
-  'move',
-  'queue',
-  'token',
+const ACTIVITIES = [
+  ...(['look', 'ask', 'check', 'follow', 'order', 'orders'] as const),
+  ...(['coupons', 'news', 'move', 'queue', 'token'] as const),
 ];
+/** A task that runs while the state asks for it. The task restarts when its name in `activitiesOf` changes. */
+type Activity = (typeof ACTIVITIES)[number];
 
 /** Progress of the streams about a purchase. */
 interface Heard {
@@ -625,6 +605,7 @@ function activitiesOf(state: PageState, nowMs: number): Readonly<Partial<Record<
   const { isOnline, isVisible, purchase, order, move, sale, signIn, signInEnded, place, purchaseToken } = state;
   if (!isOnline) return {};
   const { step, key, orderId } = purchase;
+  const isUndecided = order === null || isOpen(order.state);
   const isBusy = !signInEnded && (step === 'asking' || step === 'checking' || step === 'held');
   // In the background it keeps reading until the opening, to learn when to join the waiting room or fetch a token.
   const mayPrepare = signIn !== null && sale !== null && isBeforeOpening(sale);
@@ -645,9 +626,10 @@ function activitiesOf(state: PageState, nowMs: number): Readonly<Partial<Record<
     ...look,
     ...(step === 'asking' ? { ask: by(key) } : {}),
     ...(step === 'checking' ? { check: by(key) } : {}),
-    ...(step === 'held' || (step === 'ordered' && (order === null || isOpen(order.state))) ? { follow: by(key) } : {}),
-    ...(step === 'ordered' && orderId !== null
-      ? { order: by(`${orderId} ${order === null || isOpen(order.state)}`) }
+    ...(step === 'held' || (step === 'ordered' && isUndecided) ? { follow: by(key) } : {}),
+    // Streams end at the payment. For news of a refund, an ended order is read whenever its buyer returns to the tab.
+    ...(step === 'ordered' && orderId !== null && (isUndecided || isVisible)
+      ? { order: by(`${orderId} ${isUndecided}`) }
       : {}),
     ...(isLookedForAmongOrders(purchase) ? { orders: by(key) } : {}),
     ...(order !== null && isOpen(order.state) && order.amountCents > 0 ? { coupons: by(order.orderId) } : {}),

@@ -3,7 +3,7 @@ import type { Answer } from '../shared/ask.js';
 import { learnTime, suspectTime, type ServerClock } from '../shared/server-clock.js';
 import type { SignIn } from '../shared/sign-in.js';
 import { readCoupons, type CouponChoice } from './coupons.js';
-import { isOpen, readOrder, stateInEvent, type OrderView } from './order.js';
+import { isBought, isOpen, readOrder, stateInEvent, type OrderView } from './order.js';
 import { knownCode, type ProblemCode } from './problem-codes.js';
 import {
   answered,
@@ -360,7 +360,7 @@ function ordersRead(state: PageState, answer: Answer): PageState {
     .filter((order: OrderView | null) => order?.saleId === state.saleId);
   const order: OrderView | null | undefined =
     live.find((one: OrderView | null) => one?.state === 'pending_payment') ??
-    live.find((one: OrderView | null) => one?.state === 'paid');
+    live.find((one: OrderView | null) => one !== null && isBought(one.state));
   if (!order) return state;
   const { orderId, requestId: key, quantity } = order;
   const purchase: Purchase = { ...newPurchase(key, quantity), clickedAtMs: 0, step: 'ordered', orderId };
@@ -456,9 +456,12 @@ function another(state: PageState, key: string): PageState {
   return { ...state, purchase: newPurchase(key), order, coupons, coupon, move, moveProblem, looks: state.looks + 1 };
 }
 
-/** True if the purchase has ended, so that the next click is a new purchase. */
-const mayBuyAnother = ({ purchase, order }: PageState): boolean =>
-  purchase.step === 'failed' || (purchase.step === 'ordered' && order !== null && !isOpen(order.state));
+/** True if the purchase has ended and the limit leaves units, so that the next click may be a new purchase. */
+export function mayBuyAnother({ purchase, order, sale }: PageState): boolean {
+  if (purchase.step !== 'ordered' || order === null) return purchase.step === 'failed';
+  if (isBought(order.state)) return order.quantity < (sale?.limitPerBuyer ?? Infinity);
+  return !isOpen(order.state);
+}
 
 export const asksFor = ({ sale, alsoAsksFor }: PageState, proof: Proof): boolean =>
   alsoAsksFor.includes(proof) || sale?.asksFor.includes(proof) === true;

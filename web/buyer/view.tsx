@@ -2,11 +2,11 @@ import { Component, type ComponentChildren, type JSX } from 'preact';
 import { maskedName } from '../shared/sign-in.js';
 import { Picture } from './picture.js';
 import type { Format } from './format.js';
-import type { OrderView } from './order.js';
+import { isBought, type OrderView } from './order.js';
 import type { Page } from './page.js';
 import type { Shown } from './says.js';
 import { chipOf, clockParts, type Screen, type ShownPlace } from './screen.js';
-import type { PageState } from './state.js';
+import { mayBuyAnother, type PageState } from './state.js';
 import { LANGUAGES } from './words/languages.js';
 import type { Words } from './words/words.js';
 
@@ -322,7 +322,7 @@ function partsOf(props: ViewProps): Parts {
         tone: screen.name === 'paid' ? 'good' : 'calm',
         above,
         hint: '',
-        ...again(props, screen.name === 'paid'),
+        ...again(props),
       };
     }
     case 'failed':
@@ -330,19 +330,19 @@ function partsOf(props: ViewProps): Parts {
         title,
         above: <Note text={note} />,
         hint: '',
-        ...again(props, false),
+        ...again(props),
       };
   }
 }
 
-/** Offers another purchase if a buyer may have more, or the last purchase failed. */
-function again({ state, words, page }: ViewProps, isBought: boolean): Pick<Parts, 'go' | 'below'> {
+/** Offers another purchase, as the main button if the buyer has no units. */
+function again({ state, words, page }: ViewProps): Pick<Parts, 'go' | 'below'> {
   const { sale, order } = state;
-  const onPress = (): void => page.again();
-  if (sale === null || sale.state === 'closed') return { go: null };
-  if (!isBought) return { go: { id: 'again', label: words.buttons.again, onPress } };
-  if ((order?.quantity ?? 1) >= sale.limitPerBuyer) return { go: null };
-  return { go: null, below: <Quiet key="again" id="again" label={words.buttons.again} onPress={onPress} /> };
+  if (sale === null || sale.state === 'closed' || !mayBuyAnother(state)) return { go: null };
+  const parts = { id: 'again', label: words.buttons.again, onPress: (): void => page.again() };
+  return order !== null && isBought(order.state)
+    ? { go: null, below: <Quiet key="again" {...parts} /> }
+    : { go: parts };
 }
 
 const priceOf = ({ sale, purchase }: PageState): number => (sale?.priceCents ?? 0) * purchase.quantity;

@@ -4,6 +4,7 @@ import type { Order, OrderState, ShownOrder } from '../order.js';
 export interface OrderFilter {
   readonly userId?: string;
   readonly saleId?: string;
+  /** `paid` includes orders of which only a part was refunded. */
   readonly state?: OrderState;
   /** Minted at this time or later, Unix ms. */
   readonly fromMs?: number;

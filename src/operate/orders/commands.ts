@@ -14,7 +14,7 @@ import { printAll } from '../../process/print.js';
 type Flags = FilterQuery & { readonly limit?: number; readonly format: ExportFormat };
 
 const EXAMPLES = `
-Give a user, a sale or a start time. A state alone would read every order.
+Give a user, a sale or a start time. A state alone would read every order. State paid includes orders refunded in part.
 
 Examples:
   seckill orders export --sale 7 > orders.csv

@@ -23,7 +23,7 @@ import { foundOrderBodies, orderPages } from './order-pages.js';
 const orderFilter = {
   user: userId.optional(),
   sale: saleId.optional(),
-  state: queryWord(ORDER_STATES).optional(),
+  state: queryWord(ORDER_STATES).optional().meta({ description: '`paid` includes orders refunded in part' }),
   from: queryTime.optional(),
   to: queryTime.optional(),
   paidFrom: queryTime.optional(),

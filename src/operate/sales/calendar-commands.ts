@@ -26,6 +26,8 @@ same names:
   sku,title,priceCents,currency,stock,limitPerBuyer,buckets,opensAt,closesAt,warmBefore,paymentWindow,coupon
   pen,A pen,250,EUR,100,1,,2030-01-31T20:00:00Z,2030-01-31T22:00:00Z,10m,5m,10% 30d
 
+currency, buckets, warmBefore, paymentWindow and coupon may be left out. All other columns are required.
+
 The command creates all sales of the file or none. It reports every wrong line, and every sale that overlaps another sale of
 the same sku.
 

@@ -80,7 +80,7 @@ function parkedSentence(
 
 function withRow(evidence: PurchaseEvidence, order: NonNullable<OrderTrace['order']>): Standing {
   const { orderId, state, reason, expiresAtMs, createdAtMs, amountCents, refundedCents } = order;
-  const { nowMs, couponAtMs } = evidence.repository;
+  const { nowMs, coupon } = evidence.repository;
   const [back, whole] = [refundedCents, amountCents].map((amount) => cents(amount, evidence.sale));
   switch (state) {
     case 'pending_payment': {
@@ -93,7 +93,7 @@ function withRow(evidence: PurchaseEvidence, order: NonNullable<OrderTrace['orde
       return { state, sentence: `${unpaid} ${next}` };
     }
     case 'paid': {
-      const next = couponAtMs === null ? 'its coupon follows.' : 'nothing more happens.';
+      const next = coupon === null && evidence.sale?.coupon ? 'its coupon follows.' : 'nothing more happens.';
       return { state, sentence: `Order ${orderId} is paid: ${next}` };
     }
     case 'refunding':

@@ -111,7 +111,7 @@ function orderSteps({ sale, repository: { order } }: PurchaseEvidence): TraceSte
   return steps;
 }
 
-function moneySteps({ sale, repository: { payments, refunds, couponAtMs } }: PurchaseEvidence): TraceStep[] {
+function moneySteps({ sale, repository: { payments, refunds, coupon } }: PurchaseEvidence): TraceStep[] {
   return [
     ...payments.map(({ atMs, paymentId, amountCents }) =>
       at(atMs, 'mysql', 'payment', `${paymentId}: ${cents(amountCents, sale)}`),
@@ -120,7 +120,7 @@ function moneySteps({ sale, repository: { payments, refunds, couponAtMs } }: Pur
       at(atMs, 'mysql', 'refund_due', `${paymentId}: ${cents(amountCents, sale)}, ${reason}`),
       ...(state === 'refunded' ? [at(updatedAtMs, 'mysql', 'refunded', paymentId)] : []),
     ]),
-    ...(couponAtMs === null ? [] : [at(couponAtMs, 'mysql', 'coupon', 'given')]),
+    ...(coupon?.hasCode ? [at(coupon.atMs, 'mysql', 'coupon', 'given')] : []),
   ];
 }
 
@@ -164,16 +164,13 @@ function jobSteps({ jobs }: PurchaseEvidence): TraceStep[] {
     ({ jobId, kind, state, attempts, detail, lastError, createdAtMs, updatedAtMs, availableAtMs }) => {
       const name = `compensation job ${jobId}`;
       const met = lastError === null ? '' : `, ${lastError}`;
+      const now =
+        state === 'pending'
+          ? `pending, ${attempts} attempts, due at ${iso(availableAtMs)}`
+          : `${state} after ${attempts} attempts`;
       return [
         at(createdAtMs, 'mysql', 'compensation', `${name}: ${kind}, ${detail}`),
-        state === 'pending'
-          ? at(
-              null,
-              'mysql',
-              'compensation',
-              `${name}: pending, ${attempts} attempts, due at ${iso(availableAtMs)}${met}`,
-            )
-          : at(updatedAtMs, 'mysql', 'compensation', `${name}: ${state} after ${attempts} attempts${met}`),
+        at(state === 'pending' ? null : updatedAtMs, 'mysql', 'compensation', `${name}: ${now}${met}`),
       ];
     },
   );

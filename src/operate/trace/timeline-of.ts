@@ -131,8 +131,10 @@ function paymentOf({ order }: Facts): Outcome {
     case 'refunding':
       return outcome('done', 'The order is paid, and a refund is under way.', order.paidAtMs);
     case 'refunded':
-    case 'returned':
-      return outcome('done', 'The order was paid, and refunded.', order.paidAtMs);
+    case 'returned': {
+      const part = order.refundedCents < order.amountCents ? ' in part' : '';
+      return outcome('done', `The order was paid, and refunded${part}.`, order.paidAtMs);
+    }
     case 'disputed':
       return outcome('done', "The order is paid, and the buyer's bank disputes it.", order.paidAtMs);
     case 'pending_payment':

@@ -71,7 +71,8 @@ export interface OrderTrace {
     | null;
   readonly payments: readonly TracedPayment[];
   readonly refunds: readonly TracedRefund[];
-  readonly couponAtMs: number | null;
+  /** Null until the keeper has handled the paid order. Without coupon terms of its sale, it has no code. */
+  readonly coupon: { readonly atMs: number; readonly hasCode: boolean } | null;
   readonly outboxRows: readonly TracedOutboxRow[];
   readonly witnessed: readonly TracedChange[];
   readonly nowMs: number;
@@ -232,7 +233,7 @@ async function read(pool: MysqlPool, { userId, saleId, requestId }: RequestRef):
   ]);
   assert(time !== undefined, 'a SELECT without a table returns a row');
   const nowMs = time.read_at.getTime();
-  const none = { order: null, payments: [], refunds: [], couponAtMs: null, outboxRows: [], witnessed: [], nowMs };
+  const none = { order: null, payments: [], refunds: [], coupon: null, outboxRows: [], witnessed: [], nowMs };
   if (row === undefined) return none;
   // three at once, because buyers use the pool as well
   const [notes, money, outboxRows] = await Promise.all([
@@ -271,19 +272,17 @@ async function traceOfOrder(pool: MysqlPool, orderId: string): Promise<string | 
 }
 
 /** Reads refunds first, so that no refund is shown without its payment. */
-async function moneyOf(
-  pool: MysqlPool,
-  orderId: string,
-): Promise<Pick<OrderTrace, 'payments' | 'refunds' | 'couponAtMs'>> {
+async function moneyOf(pool: MysqlPool, orderId: string): Promise<Pick<OrderTrace, 'payments' | 'refunds' | 'coupon'>> {
   const ofOrder = { order_id: orderId };
   const paymentsIn = (table: 'payments' | 'payments_archive') =>
     knex(table as 'payments')
       .select('payment_id', 'amount_cents', 'created_at')
       .where(ofOrder);
   const couponsIn = (table: 'coupons' | 'coupons_archive') =>
-    knex(table as 'coupons')
-      .select('created_at')
-      .where(ofOrder);
+    knex(`${table} AS earned` as 'coupons')
+      .leftJoin('coupon_codes', 'coupon_codes.order_id', 'earned.order_id')
+      .select<{ created_at: Date; code: string | null }[]>('earned.created_at', 'code')
+      .where('earned.order_id', bigint(orderId));
   const refunds = await select(
     pool,
     knex('refunds').select('*').where(ofOrder).orderBy('created_at').limit(PER_ORDER_MAX),
@@ -294,7 +293,7 @@ async function moneyOf(
       .unionAll([paymentsIn('payments_archive')])
       .limit(PER_ORDER_MAX),
   );
-  const coupons = await select(pool, couponsIn('coupons').unionAll([couponsIn('coupons_archive')]));
+  const [coupon] = await select(pool, couponsIn('coupons').unionAll([couponsIn('coupons_archive')]));
   const shownPayments = payments.map((row) => ({
     paymentId: row.payment_id,
     amountCents: Number(row.amount_cents),
@@ -310,7 +309,7 @@ async function moneyOf(
       state: row.state,
       updatedAtMs: row.updated_at.getTime(),
     })),
-    couponAtMs: coupons[0]?.created_at.getTime() ?? null,
+    coupon: coupon === undefined ? null : { atMs: coupon.created_at.getTime(), hasCode: coupon.code !== null },
   };
 }
 

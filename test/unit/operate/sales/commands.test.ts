@@ -1,7 +1,9 @@
 import { expect } from 'chai';
 import { UsageError } from '../../../../src/process/cli-error.js';
+import { saleImportCommand } from '../../../../src/operate/sales/calendar-commands.js';
 import { newSaleOf, saleCommand, wrongStateSentence } from '../../../../src/operate/sales/commands.js';
 import { saleLine } from '../../../../src/operate/sales/sale-fields.js';
+import { newSale } from '../../../../src/sales/new-sale.js';
 import { saleOf } from '../../../helpers/sales.js';
 
 const NOW_MS = Date.UTC(2030, 0, 1);
@@ -90,6 +92,14 @@ describe('seckill sale', () => {
     expect(wrongStateSentence('pause', { saleId: '7', state: 'warm' })).to.include('`seckill sale open 7`');
     expect(wrongStateSentence('open', { saleId: '7', state: 'closed' })).to.include('final');
     expect(wrongStateSentence('warm', { saleId: '7', state: 'paused' })).to.include('is paused');
+  });
+
+  it('names the columns of an import that may be left out', () => {
+    let help = '';
+    const command = saleImportCommand().configureOutput({ writeOut: (text) => void (help += text) });
+    command.outputHelp();
+    const optional = Object.entries(newSale.shape).flatMap(([name, field]) => (field.isOptional() ? [name] : []));
+    expect(help).to.contain(`${optional.slice(0, -1).join(', ')} and ${optional.at(-1)} may be left out.`);
   });
 
   it('shows no time as a number in the help', () => {

@@ -3,7 +3,7 @@ import type { OrderState, ShownOrder } from '../../../../src/core/order.js';
 import type { CompensationJob } from '../../../../src/core/ports/compensation-repository.js';
 import type { TracedDeadLetter } from '../../../../src/core/ports/dead-letters.js';
 import type { StoreEvidence, PurchaseEvidence } from '../../../../src/operate/trace/evidence.js';
-import type { OrderTrace } from '../../../../src/operate/trace/trace-repository.js';
+import type { OrderTrace, TracedOutboxRow } from '../../../../src/operate/trace/trace-repository.js';
 import { purchasesOf, saleOf } from '../../../helpers/sales.js';
 
 export const START_MS = Date.UTC(2030, 0, 1);
@@ -46,7 +46,7 @@ export function pendingEvidence(parts: {
       order: null,
       payments: [],
       refunds: [],
-      couponAtMs: null,
+      coupon: null,
       outboxRows: [],
       witnessed: [],
       nowMs,
@@ -92,6 +92,16 @@ export function recordedEvidence(
   const batch = { batchId: 'batch-1', marker: 'deducted', body: null, pendingSinceMs: null } as const;
   return pendingEvidence({ store: { entry, batch, ...parts.store }, repository: { order, ...parts.repository } });
 }
+
+export const outboxRow = (parts: Partial<TracedOutboxRow> = {}): TracedOutboxRow => ({
+  outboxId: '1',
+  kind: 'batch_recorded',
+  attempts: 1,
+  atMs: START_MS + 100,
+  availableAtMs: START_MS + 100,
+  doneAtMs: START_MS + 400,
+  ...parts,
+});
 
 export function deadLetterOf(parts: Partial<TracedDeadLetter> = {}): TracedDeadLetter {
   return {

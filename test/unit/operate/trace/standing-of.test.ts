@@ -1,9 +1,16 @@
 import { expect } from 'chai';
 import { lostIn } from '../../../helpers/sales.js';
-import type { TracedOutboxRow } from '../../../../src/operate/trace/trace-repository.js';
 import type { PurchaseEvidence } from '../../../../src/operate/trace/evidence.js';
 import { standingOf } from '../../../../src/operate/trace/standing-of.js';
-import { BATCH, jobOf, deadLetterOf, pendingEvidence, recordedEvidence, START_MS } from './evidence-world.js';
+import {
+  BATCH,
+  jobOf,
+  deadLetterOf,
+  outboxRow,
+  pendingEvidence,
+  recordedEvidence,
+  START_MS,
+} from './evidence-world.js';
 
 const stand = (evidence: PurchaseEvidence, redriveAfterMs = 30_000): [string, string] => {
   const { state, sentence } = standingOf(evidence, { redriveAfterMs });
@@ -81,7 +88,12 @@ describe('trace: state of a purchase', () => {
   });
 
   it('describes a paid order, its coupon, and money that is owed back', () => {
-    expect(stand(recordedEvidence('paid', {}))).to.deep.equal(['paid', 'Order 42 is paid: its coupon follows.']);
+    const paid = recordedEvidence('paid', {});
+    expect(stand(paid)).to.deep.equal(['paid', 'Order 42 is paid: nothing more happens.']);
+    const withTerms = { ...paid, sale: paid.sale && { ...paid.sale, coupon: '10% 30d' } };
+    expect(stand(withTerms)[1]).to.equal('Order 42 is paid: its coupon follows.');
+    const repository = { ...paid.repository, coupon: { atMs: START_MS, hasCode: false } };
+    expect(stand({ ...withTerms, repository })[1], 'paid before the terms').to.contain('nothing more happens.');
     const refund = {
       paymentId: 'p2',
       amountCents: 1999,
@@ -90,7 +102,7 @@ describe('trace: state of a purchase', () => {
       reason: 'already_paid',
       state: 'due' as const,
     };
-    const paidTwice = recordedEvidence('paid', { repository: { couponAtMs: START_MS, refunds: [refund] } });
+    const paidTwice = recordedEvidence('paid', { repository: { refunds: [refund] } });
     expect(stand(paidTwice)[1]).to.equal(
       'Order 42 is paid: nothing more happens. Payment p2 must be refunded: ' +
         'the keeper keeps asking the provider; a person must pay if the row says `refused`, or if no provider is configured.',
@@ -108,14 +120,7 @@ describe('trace: state of a purchase', () => {
       'expired',
       'Order 42 is expired: its units are back; nothing more happens.',
     ]);
-    const release: TracedOutboxRow = {
-      outboxId: '9',
-      attempts: 4,
-      atMs: START_MS,
-      availableAtMs: START_MS,
-      doneAtMs: null,
-      kind: 'release',
-    };
+    const release = outboxRow({ outboxId: '9', attempts: 4, doneAtMs: null, kind: 'release' });
     expect(stand(recordedEvidence('cancelled', { repository: { outboxRows: [release] } }))).to.deep.equal([
       'cancelled',
       'Order 42 is cancelled: outbox row 9 returns its units, after 4 attempts so far.',
@@ -151,7 +156,7 @@ describe('trace: state of a purchase', () => {
       'unknown',
       'Sale 7 is retired, and request k1 of buyer u1 has no order in it.',
     ]);
-    const paid = retired(recordedEvidence('paid', { store: gone, repository: { couponAtMs: START_MS } }));
+    const paid = retired(recordedEvidence('paid', { store: gone }));
     expect(stand(paid)).to.deep.equal(['paid', 'Order 42 is paid: nothing more happens.']);
     const expired = retired(recordedEvidence('expired', { store: gone }));
     expect(stand(expired)[1]).to.equal('Order 42 is expired: its sale is no longer in Redis.');

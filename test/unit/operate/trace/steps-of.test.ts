@@ -3,7 +3,15 @@ import { sealBatch } from '../../../../src/core/batch.js';
 import type { Purchase } from '../../../../src/core/purchase.js';
 import type { PurchaseEvidence } from '../../../../src/operate/trace/evidence.js';
 import { stepsOf } from '../../../../src/operate/trace/steps-of.js';
-import { BATCH, jobOf, deadLetterOf, pendingEvidence, recordedEvidence, START_MS } from './evidence-world.js';
+import {
+  BATCH,
+  jobOf,
+  deadLetterOf,
+  outboxRow,
+  pendingEvidence,
+  recordedEvidence,
+  START_MS,
+} from './evidence-world.js';
 
 /** `<seconds from the start, or now> <source> <what>` of every step. */
 const lines = (evidence: PurchaseEvidence): string[] =>
@@ -51,27 +59,14 @@ describe('trace: steps', () => {
   });
 
   it('show the payment, outbox rows and coupon of a paid order in order of time', () => {
-    const outboxRow = (
-      outboxId: string,
-      atMs: number,
-      doneAtMs: number | null,
-      kind: 'batch_recorded' | 'orders_moved',
-    ) => ({
-      outboxId,
-      kind,
-      attempts: 1,
-      atMs,
-      availableAtMs: atMs,
-      doneAtMs,
-    });
     const evidence = recordedEvidence('paid', {
       order: { paidAtMs: START_MS + 5000 },
       repository: {
         payments: [{ paymentId: 'p1', amountCents: 1999, atMs: START_MS + 4990 }],
-        couponAtMs: START_MS + 6000,
+        coupon: { atMs: START_MS + 6000, hasCode: true },
         outboxRows: [
-          outboxRow('1', START_MS + 100, START_MS + 600, 'batch_recorded'),
-          outboxRow('2', START_MS + 5000, null, 'orders_moved'),
+          outboxRow({ doneAtMs: START_MS + 600 }),
+          outboxRow({ kind: 'orders_moved', atMs: START_MS + 5000, doneAtMs: null }),
         ],
       },
     });
@@ -90,6 +85,8 @@ describe('trace: steps', () => {
       'now mysql outbox_waiting',
       'now broker not_asked',
     ]);
+    const repository = { ...evidence.repository, coupon: { atMs: START_MS + 6000, hasCode: false } };
+    expect(lines({ ...evidence, repository }), 'without coupon terms').to.not.include('6 mysql coupon');
   });
 
   it('show when an order expired, or why it failed', () => {
@@ -102,13 +99,8 @@ describe('trace: steps', () => {
   it('show metadata as one line of JSON, and amounts with their currency', () => {
     const metadata = { cart: '42', note: 'two\nlines' };
     const [u1, u2] = BATCH.purchases as [Purchase, Purchase];
-    const { body } = sealBatch({
-      ...BATCH,
-      purchases: [
-        { ...u1, metadata },
-        { ...u2, metadata: { cart: '43' } },
-      ],
-    });
+    const other = { ...u2, metadata: { cart: '43' } };
+    const { body } = sealBatch({ ...BATCH, purchases: [{ ...u1, metadata }, other] });
     const batch = { batchId: 'batch-1', marker: 'deducted', body, pendingSinceMs: START_MS } as const;
     const formed = stepsOf(pendingEvidence({ store: { batch } })).find(({ what }) => what === 'batch_formed');
     const shown = ', metadata {"cart":"42","note":"two\\nlines"}';
@@ -119,12 +111,8 @@ describe('trace: steps', () => {
 
   it('show `claimed` instead of `deducted` for reacquired units, then `marked_recorded` [R4]', () => {
     const { batch } = pendingEvidence({}).store;
-    const claimed = {
-      batchId: 'batch-1',
-      marker: 'claimed',
-      pendingSinceMs: START_MS,
-      body: batch?.body ?? null,
-    } as const;
+    const body = batch?.body ?? null;
+    const claimed = { batchId: 'batch-1', marker: 'claimed', pendingSinceMs: START_MS, body } as const;
     expect(lines(pendingEvidence({ store: { batch: claimed } }))).to.include('0 redis claimed');
     const recorded = { ...claimed, body: null, pendingSinceMs: null };
     expect(lines(pendingEvidence({ store: { batch: recorded } }))).to.include('now redis marked_recorded');
@@ -150,23 +138,14 @@ describe('trace: steps', () => {
 
   it('show refunds, dead letters, jobs and the audit log', () => {
     const refund = { paymentId: 'p1', amountCents: 5, reason: 'order_expired', state: 'refunded' as const };
+    const begun = { auditId: '1', actor: 'ann', action: 'dead_letter.replay_begun' };
     const evidence: PurchaseEvidence = {
       ...pendingEvidence({
         deadLetters: [deadLetterOf({ replays: 1, replayStartedAtMs: START_MS + 9000, note: 'lost' })],
         jobs: [jobOf(), jobOf({ jobId: '4', state: 'compensated', updatedAtMs: START_MS + 11_000 })],
         repository: { refunds: [{ ...refund, atMs: START_MS + 6000, updatedAtMs: START_MS + 7000 }] },
       }),
-      audit: [
-        {
-          auditId: '1',
-          actor: 'ann',
-          action: 'dead_letter.replay_begun',
-          subject: 'dead_letter:17',
-          before: {},
-          after: {},
-          atMs: START_MS + 9001,
-        },
-      ],
+      audit: [{ ...begun, subject: 'dead_letter:17', before: {}, after: {}, atMs: START_MS + 9001 }],
     };
     const found = lines(evidence);
     expect(found).to.include.members([

@@ -1,10 +1,9 @@
 import { expect } from 'chai';
 import { composeOrderId } from '../../../../src/core/order-id.js';
-import type { TracedOutboxRow } from '../../../../src/operate/trace/trace-repository.js';
 import type { PurchaseEvidence } from '../../../../src/operate/trace/evidence.js';
 import { STAGES } from '../../../../src/contract/traces.js';
 import { timelineOf, type TimelineStage } from '../../../../src/operate/trace/timeline-of.js';
-import { deadLetterOf, pendingEvidence, recordedEvidence, START_MS } from './evidence-world.js';
+import { deadLetterOf, outboxRow, pendingEvidence, recordedEvidence, START_MS } from './evidence-world.js';
 
 const REDRIVE_AFTER_MS = 60_000;
 
@@ -17,15 +16,6 @@ describe('trace: timeline of seven stages', () => {
     timeline(evidence).map(
       ({ stage, state, atMs, dueAtMs }) => `${stage} ${state} ${seconds(atMs)} ${seconds(dueAtMs)}`,
     );
-  const outboxRow = (parts: Partial<TracedOutboxRow> = {}): TracedOutboxRow => ({
-    outboxId: '1',
-    kind: 'batch_recorded',
-    attempts: 1,
-    atMs: START_MS + 100,
-    availableAtMs: START_MS + 100,
-    doneAtMs: START_MS + 400,
-    ...parts,
-  });
 
   it('shows every stage, always in order and with a sentence', () => {
     for (const evidence of [pendingEvidence({}), recordedEvidence('paid', {})]) {
@@ -85,6 +75,11 @@ describe('trace: timeline of seven stages', () => {
     });
     expect(lines(evidence).slice(5)).to.deep.equal(['payment done 2 -', 'notification done 2.5 -']);
     expect(lines(recordedEvidence('paid', {})).at(-1), 'removed outbox rows').to.equal('notification done - -');
+    const [part, whole] = [500, 1999].map((refundedCents) =>
+      recordedEvidence('refunded', { order: { refundedCents } }),
+    );
+    expect(timeline(part as PurchaseEvidence)[5]?.text).to.equal('The order was paid, and refunded in part.');
+    expect(timeline(whole as PurchaseEvidence)[5]?.text).to.equal('The order was paid, and refunded.');
   });
 
   it('shows an order that ended unpaid and a failed order', () => {

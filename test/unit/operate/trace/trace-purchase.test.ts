@@ -52,7 +52,7 @@ describe('trace: purchases with an id', () => {
   });
 
   const trace = async (query: TraceQuery) => {
-    const empty = { order: null, payments: [], refunds: [], couponAtMs: null, outboxRows: [], witnessed: [] };
+    const empty = { order: null, payments: [], refunds: [], coupon: null, outboxRows: [], witnessed: [] };
     const repository: TraceRepository = {
       findRequests: async (id) => (id === query.id ? indexed : (ofBatch.get(id) ?? [])),
       findByTrace: async (traceId) => ofTrace.get(traceId) ?? [],
@@ -96,6 +96,11 @@ describe('trace: purchases with an id', () => {
     return answer.traces.map(({ request: { saleId, userId, requestId } }) => `${saleId}/${userId}/${requestId}`);
   };
 
+  const park = ({ saleId, batchId, body }: Batch, reason: StoredDeadLetter['reason'] = 'retries_exhausted') => {
+    const delivery = { messageId: batchId, group: 'g', originTopic: 't', attempts: 1 };
+    return deadLetters.park({ ...delivery, saleId, batchId, body, reason, detail: '' });
+  };
+
   it('searches no other store for an order or a batch that MySQL has', async () => {
     const { saleId } = await world.openSale();
     indexed = [{ userId: 'u1', saleId, requestId: 'k1' }];
@@ -125,17 +130,7 @@ describe('trace: purchases with an id', () => {
 
   it('finds purchases that only a dead letter knows, by batch id or request id', async () => {
     const batch = batchOf({ saleId: '7' }, purchasesOf('u1/k1', 'u2/k2'));
-    await deadLetters.park({
-      messageId: 'm1',
-      group: 'g',
-      originTopic: 't',
-      saleId: '7',
-      batchId: batch.batchId,
-      body: batch.body,
-      reason: 'unknown_sale',
-      detail: '',
-      attempts: 1,
-    });
+    await park(batch);
     expect(await found({ id: batch.batchId })).to.deep.equal(['7/u1/k1', '7/u2/k2']);
     expect(await found({ id: 'k2' })).to.deep.equal(['7/u2/k2']);
     expect(await found({ id: '1' }), 'the number of the dead letter').to.deep.equal(['7/u1/k1', '7/u2/k2']);
@@ -151,13 +146,7 @@ describe('trace: purchases with an id', () => {
     batches.set(`${sale.saleId}/${batch.batchId}`, { marker: 'deducted', body: batch.body, pendingSinceMs: 0 });
     const asked: string[] = [];
     const half = { kind: 'half', storedAtMs: 7 } as const;
-    broker = {
-      messagesOf: async (batchId) => {
-        asked.push(batchId);
-        return of(half);
-      },
-      halvesOf: async () => of(),
-    };
+    broker = { messagesOf: async (batchId) => (asked.push(batchId), of(half)), halvesOf: async () => of() };
     const answer = await trace({ id: 'k1' });
     expect(asked).to.deep.equal([batch.batchId]);
     const halves = answer.outcome === 'found' ? answer.traces.map(({ timeline }) => timeline[0]?.atMs) : [];
@@ -181,18 +170,6 @@ describe('trace: purchases with an id', () => {
     const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
     const traced = (...texts: string[]): Purchase[] =>
       purchasesOf(...texts).map((one) => ({ ...one, traceId: TRACE_ID }));
-    const park = (batch: Batch, parts: { readonly reason?: 'forged' } = {}) =>
-      deadLetters.park({
-        messageId: batch.batchId,
-        group: 'g',
-        originTopic: 't',
-        saleId: batch.saleId,
-        batchId: batch.batchId,
-        body: batch.body,
-        reason: parts.reason ?? 'retries_exhausted',
-        detail: '',
-        attempts: 1,
-      });
 
     it('finds recorded, waiting and parked purchases, even from capitals or a traceparent', async () => {
       const { saleId } = await world.openSale();
@@ -200,7 +177,7 @@ describe('trace: purchases with an id', () => {
       const waiting = batchOf({ saleId }, [...traced('u2/k2'), ...purchasesOf('other')]);
       pending.set(`${saleId}/${TRACE_ID}`, [waiting.body]);
       await park(batchOf({ saleId }, [...purchasesOf('another'), ...traced('u3/k3')]));
-      await park(batchOf({ saleId }, traced('forger')), { reason: 'forged' });
+      await park(batchOf({ saleId }, traced('forger')), 'forged');
       const all = [`${saleId}/u1/k1`, `${saleId}/u2/k2`, `${saleId}/u3/k3`];
       for (const id of [TRACE_ID, TRACE_ID.toUpperCase(), `00-${TRACE_ID}-00f067aa0ba902b7-01`]) {
         expect(await found({ id }), id).to.deep.equal(all);
@@ -294,17 +271,7 @@ describe('trace: purchases with an id', () => {
     it('stops the search once MySQL or the entry of the buyer names the purchase', async () => {
       const sale = await world.openSale();
       const { saleId } = sale;
-      await deadLetters.park({
-        messageId: 'm1',
-        group: 'g',
-        originTopic: 't',
-        saleId,
-        batchId: 'b1',
-        body: batchOf(sale, [{ ...purchasesOf('u1/k9')[0]!, traceId: TRACE_ID }]).body,
-        reason: 'unknown_sale',
-        detail: '',
-        attempts: 1,
-      });
+      await park(batchOf(sale, [{ ...purchasesOf('u1/k9')[0]!, traceId: TRACE_ID }]));
       indexed = [{ userId: 'u1', saleId, requestId: TRACE_ID }];
       const query = { id: TRACE_ID, saleId, userId: 'u1' };
       expect(await found(query)).to.deep.equal([`${saleId}/u1/${TRACE_ID}`]);

@@ -314,6 +314,26 @@ describe('sale page', () => {
       expect(page.state.order?.orderId).to.equal('9');
     });
 
+    it('shows a refund when the buyer returns to the tab, and to a buyer who has reached the limit', async () => {
+      shop.sale = { limitPerBuyer: 1 };
+      shop.on(BUY, () => problem(409, 'limit_reached'));
+      const refunded = order({ state: 'refunded', refundedCents: 500 });
+      shop.on('GET /v1/me/orders?limit=50', () => json({ orders: [refunded], next: null }));
+      shop.on('GET /v1/orders/9', () => json(order({ state: 'paid' })));
+      const page = await openAndBuy(500);
+      expect(screenAt(page)).to.equal('paid');
+      shop.on('GET /v1/orders/9', () => json(refunded));
+      page.setVisible(false);
+      await clock.tickAsync(30 * MINUTE_MS);
+      expect(shop.count('GET /v1/orders/9')).to.equal(1);
+      page.setVisible(true);
+      await clock.tickAsync(30 * MINUTE_MS);
+      expect([screenAt(page), page.state.order?.refundedCents]).to.deep.equal(['refunded', 500]);
+      expect(shop.count('GET /v1/orders/9'), 'no polling').to.equal(2);
+      page.again();
+      expect(screenAt(page), 'its units still count').to.equal('refunded');
+    });
+
     it('shows the order of a buyer who won in another tab once it is written', async () => {
       shop.on(BUY, () => problem(409, 'limit_reached'));
       const writtenAtMs = clock.now + 5000;
