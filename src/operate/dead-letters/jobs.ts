@@ -1,10 +1,9 @@
-import { loopsOf, type Job, type PlannedJob } from '../../core/job.js';
+import { loopsOf, type PlannedJob } from '../../core/job.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
 import type { LoopedSource } from '../../core/ports/channels.js';
 import type { Log } from '../../core/ports/log.js';
 import type { OrderRepository } from '../../core/ports/order-repository.js';
 import type { Group, Topic } from '../../core/topics.js';
-import type { OverdueRepository } from '../../core/waiting-states.js';
 import { createDeadLetterParking } from '../../mysql/dead-letters.js';
 import { createOverdueRepository } from '../../mysql/overdue-repository.js';
 import type { MysqlPool } from '../../mysql/pool.js';
@@ -13,6 +12,8 @@ import { closeRecorded } from './close-recorded.js';
 import { collectDeadLetters } from './collect-dead-letters.js';
 import { createDeadLetterStore } from './dead-letter-store.js';
 
+/** Interval for collecting. Dead letters are rare, so an idle collector pauses up to five times as long. */
+const COLLECT_EVERY_MS = 2_000;
 /** Interval for closing finished dead letters. It is not urgent, because nothing waits for it. */
 const CLOSE_EVERY_MS = 10_000;
 
@@ -30,30 +31,19 @@ interface Keeper {
 
 export function deadLetterJobs({ broker, mysql, store, repository, metrics, log }: Keeper): PlannedJob[] {
   const parking = createDeadLetterParking(mysql);
+  const { overdue } = createOverdueRepository(mysql);
+  /** Counts dead letters as soon as they are parked. Overdue ones are reported separately. */
+  const countParked = async (): Promise<void> =>
+    metrics.deadLettersParked((await overdue({ dead_letter: 0 })).dead_letter.count);
   return [
     ...broker.deadLetters.flatMap(({ group, topic, source }) =>
       loopsOf(
         source,
         collectDeadLetters({ source, deadLetters: parking, store, repository, log, metrics }, { group, topic }),
+        COLLECT_EVERY_MS,
       ),
     ),
-    [CLOSE_EVERY_MS, watchParked({ repository: createOverdueRepository(mysql), metrics })],
+    [CLOSE_EVERY_MS, { name: 'watch-parked', runOnce: countParked }],
     [CLOSE_EVERY_MS, closeRecorded({ deadLetters: createDeadLetterStore(mysql), store, repository })],
   ];
-}
-
-/** Counts dead letters as soon as they are parked. Overdue ones are reported separately. */
-function watchParked({
-  repository,
-  metrics,
-}: {
-  readonly repository: OverdueRepository;
-  readonly metrics: RecoveryMetrics;
-}): Job {
-  return {
-    name: 'watch-parked',
-    async runOnce(): Promise<void> {
-      metrics.deadLettersParked((await repository.overdue('dead_letter', 0)).count);
-    },
-  };
 }
