@@ -12,6 +12,7 @@ const REQUEST_HEADERS = [
   'Content-Type',
   'Idempotency-Key',
   'Last-Event-ID',
+  'Seckill-Cell',
   'Seckill-Lane',
   'Seckill-Purchase-Token',
   'Seckill-Queue-Pass',

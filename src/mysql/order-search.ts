@@ -1,4 +1,4 @@
-import { compareIds, isId, isOrderId, isSaleId } from '../core/ids.js';
+import { isOrderId } from '../core/ids.js';
 import { idBelow, lowestOrderIdAt, mintedAtMs, ORDER_ID_MAX } from '../core/order-id.js';
 import type { OrderFilter, OrderPage, OrderSearch } from '../core/ports/order-search.js';
 import { NO_CURRENCY, storedAs, type OrderState, type ShownOrder } from '../core/order.js';
@@ -19,7 +19,7 @@ export function createOrderSearch(pool: MysqlPool, readMax: number = READ_MAX): 
     page(filter, after, max) {
       const { userId, saleId, paidFromMs } = filter;
       if (paidFromMs !== undefined) return pageByPayment(pool, { ...filter, paidFromMs }, after, max);
-      if (userId !== undefined) return pageOfUser(pool, { ...filter, userId }, after, max);
+      if (userId !== undefined) return pageOfUser(pool, filter, after, max);
       if (saleId !== undefined) return pageOfSale(pool, { ...filter, saleId }, after, max, readMax);
       return pageById(pool, filter, after, max, readMax);
     },
@@ -64,42 +64,34 @@ function inState(state: OrderState | undefined): NonNullable<OrderReading['where
   return { state: stored, after_paid: afterPaid };
 }
 
-const matching = (table: OrderTable, { userId, saleId, state }: OrderFilter) =>
-  fromOrders(table)
+const indexed = (table: OrderTable, index: string) =>
+  knex(knex.raw(`${table} FORCE INDEX (${index})`) as unknown as 'orders');
+
+const matching = (table: OrderTable, { userId, saleId, state }: OrderFilter, from = fromOrders(table)) =>
+  from
     .select(...ORDER_COLUMNS)
     .where(withoutUndefined({ user_id: userId, sale_id: saleId }))
     .where(inState(state));
 
-/** Newest sale first, like the statement. */
-const byPlace = (a: OrderRow, b: OrderRow): number =>
-  compareIds(b.sale_id, a.sale_id) || (a.request_id < b.request_id ? 1 : -1);
-
-/** Pages along the key (user, sale, request). A user has few orders. The cursor is `<sale>.<request>`. */
+/** Pages back in time through the orders of a user, who has few. The cursor is the last id. */
 async function pageOfUser(
   pool: MysqlPool,
-  filter: OrderFilter & { readonly userId: string },
+  filter: OrderFilter,
   after: string | null,
   max: number,
 ): Promise<OrderPage | null> {
-  const [, saleId = '', requestId = ''] = /^([^.]+)\.(.+)$/.exec(after ?? '') ?? [];
-  if (after !== null && (!isSaleId(saleId) || !isId(requestId))) return null;
+  if (after !== null && !isOrderId(after)) return null;
   const page = (table: OrderTable) => {
-    let found = matching(table, filter);
-    if (after !== null) {
-      found = found.where((later) =>
-        later
-          .where('sale_id', '<', bigint(saleId))
-          .orWhere((same) => same.where({ sale_id: saleId }).where('request_id', '<', requestId)),
-      );
-    }
-    if (filter.fromMs !== undefined) found = found.where('id', '>=', bigint(lowestOrderIdAt(filter.fromMs)));
-    if (filter.toMs !== undefined) found = found.where('id', '<', bigint(lowestOrderIdAt(filter.toMs)));
-    return found.orderBy('sale_id', 'desc').orderBy('request_id', 'desc').limit(max);
+    // forced, because MySQL may read the primary key backwards, past the orders of all other users
+    const found = matching(table, filter, indexed(table, 'request'));
+    if (after !== null) void found.where('id', '<', bigint(after));
+    if (filter.fromMs !== undefined) void found.where('id', '>=', bigint(lowestOrderIdAt(filter.fromMs)));
+    if (filter.toMs !== undefined) void found.where('id', '<', bigint(lowestOrderIdAt(filter.toMs)));
+    return found.orderBy('id', 'desc').limit(max);
   };
-  const rows = (await selectFromBoth<OrderRow>(pool, page, byPlace)).slice(0, max);
+  const rows = (await selectFromBoth<OrderRow>(pool, page, (a, b) => byOrderId(b, a))).slice(0, max);
   const orders = await shownOrders(pool, rows);
-  const last = orders.at(-1);
-  return { orders, next: last === undefined || orders.length < max ? null : `${last.saleId}.${last.requestId}` };
+  return { orders, next: orders.length < max ? null : (orders.at(-1)?.orderId ?? null) };
 }
 
 /** Ids of one transaction are minted within milliseconds, so a range covers less time than this. */
@@ -143,14 +135,13 @@ async function pageById(
   const lasts: bigint[] = [];
   for (const table of ['orders', 'orders_archive'] as const) {
     // forced, because MySQL would choose a secondary index, which also contains the id, read all of it and sort
-    const inRange = knex.from(knex.raw(`${table} FORCE INDEX (PRIMARY)`));
-    const read = inRange
-      .select<OrderIdRow[]>('id')
+    const read = indexed(table, 'PRIMARY')
+      .select('id')
       .where('id', '>', bigint(after))
       .where('id', '<', bigint(end))
       .orderBy('id')
       .offset(readMax - 1);
-    for (const { id } of (await select(pool, read.limit(1))) as OrderIdRow[]) lasts.push(BigInt(id));
+    for (const { id } of await select(pool, read.limit(1))) lasts.push(BigInt(id));
   }
   const last = lasts.length === 0 ? null : String(lasts.reduce((a, b) => (b < a ? b : a)));
   const page = (table: OrderTable) => {

@@ -128,10 +128,10 @@ describe('contract: OrderArchive on MySQL', () => {
       expect(await found({ saleId }, max), `pages of ${max}`).to.deep.equal([...orders].sort(byId));
       expect(await found({ saleId, state: 'paid' }, max)).to.deep.equal([orders[0]]);
       const ann = ids(await found({ userId: 'ann' }, max));
-      const mine = [orders[4], orders[2], orders[0], live.orders[0]].map((order) => order?.orderId);
+      const mine = ids([orders[4]!, orders[2]!, orders[0]!, live.orders[0]!].sort((a, b) => byId(b, a)));
       expect(
         ann.filter((id) => mine.includes(id)),
-        'both tables, newest sale first',
+        'both tables, newest first',
       ).to.deep.equal(mine);
       const all = await found({ fromMs: 0 }, max);
       expect(ids(all), 'each once').to.deep.equal([...new Set(ids(all))]);

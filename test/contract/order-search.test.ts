@@ -82,10 +82,8 @@ describe('contract OrderSearch on mysql', () => {
     }
   });
 
-  it('finds the orders of a buyer, newest sale first, and the orders of a sale or state', async () => {
-    const newest = (a: Order, b: Order): number =>
-      Number(BigInt(b.saleId) - BigInt(a.saleId)) || (a.requestId < b.requestId ? 1 : -1);
-    const ann = all.filter(({ userId }) => userId === 'ann').sort(newest);
+  it('finds the orders of a buyer, newest first, and the orders of a sale or state', async () => {
+    const ann = all.filter(({ userId }) => userId === 'ann').sort((a, b) => byId(b, a));
     for (const max of [1, 2, 100]) {
       expect(await pages({ userId: 'ann' }, max)).to.deep.equal(ann);
       expect(await pages({ userId: 'ann', state: 'cancelled' }, max)).to.deep.equal([all[0]]);
@@ -114,10 +112,8 @@ describe('contract OrderSearch on mysql', () => {
   });
 
   it('refuses a cursor that no page returned', async () => {
-    for (const after of ['x', '7', '7.', '.k1', 'a.b', '7.a b']) {
-      expect(await world.search.page({ userId: 'ann' }, after, 1), after).to.equal(null);
-    }
     for (const after of ['x', '7.k1', '-1', '']) {
+      expect(await world.search.page({ userId: 'ann' }, after, 1), after).to.equal(null);
       expect(await world.search.page({ fromMs }, after, 1), after).to.equal(null);
       expect(await world.search.page({ saleId: '7' }, after, 1), after).to.equal(null);
     }

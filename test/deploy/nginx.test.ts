@@ -104,24 +104,30 @@ describe('deploy/nginx in front of APIs that fail', () => {
       };
     const cells = await Promise.all([1, 2].map((number) => listen(cellNamed(number))));
     const port = pickFreePort();
-    const shown = /```nginx\n(map \$uri[\s\S]*?)```/.exec(readFileSync(join(REPO_DIR, 'docs/servers.md'), 'utf8'));
+    const shown = /```nginx\n(map [\s\S]*?)```/.exec(readFileSync(join(REPO_DIR, 'docs/servers.md'), 'utf8'));
     const conf = (shown?.[1] ?? '')
       .replace(/10\.0\.(\d)\.1:80/g, (_address, number: string) => `127.0.0.1:${cells[Number(number) - 1]}`)
       .replace('listen 80', `listen 127.0.0.1:${port}`);
     started.push(
       await Nginx.start(found, { upstreams: cells.map((api) => ({ port: api, operatorsPort: api })), realIp: conf }),
     ); // included in `http`
-    for (const [method, path, number] of [
+    for (const [method, path, number, cell] of [
       ['POST', '/v1/sales/1/purchases', 1],
       ['POST', '/v1/sales/2/purchases', 2],
       ['GET', '/v1/sales/702?fresh=1', 2],
       ['GET', '/v1/sales/12001', 1],
       ['GET', '/s/102', 2],
       ['GET', '/v1/me/orders', 1],
+      ['GET', '/v1/me/orders', 2, '2'],
+      ['GET', '/v1/me/orders?after=1', 1, '1'],
+      ['GET', '/v1/me/orders', 1, 'two'],
+      ['GET', '/v1/sales/1', 1, '2'],
       ['POST', '/v1/orders/99/pay', 2],
+      ['POST', '/v1/orders/99/pay', 2, '2'],
     ] as const) {
       const body = method === 'POST' ? { paymentMethod: 'pm_1' } : undefined;
-      const { text } = await ask(`http://127.0.0.1:${port}${path}`, { method, body });
+      const headers: Record<string, string> = cell === undefined ? {} : { 'Seckill-Cell': cell };
+      const { text } = await ask(`http://127.0.0.1:${port}${path}`, { method, body, headers });
       expect(text).to.equal(`${number} ${method} ${path} ${body === undefined ? '' : JSON.stringify(body)}`);
     }
   });

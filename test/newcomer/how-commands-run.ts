@@ -133,6 +133,7 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
     'node examples/order-events/main.mjs',
     'GROUP=shop-orders-dead TOPIC=%DLQ%shop-orders node examples/order-events/main.mjs',
   ],
+  'test/contract/cells.test.ts': ['for cell in 1 2; do', 'curl -sSf "https://cell-$cell.example:9443/…', 'done'],
   'test/contract/witness.test.ts': [
     'seckill witness close …',
     'seckill witness resolve --all',

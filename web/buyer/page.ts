@@ -588,8 +588,10 @@ export class Page {
     return `/v1/sales/${this.#state.saleId}${rest}`;
   }
 
+  /** Adds the token, and the cell of the sale, for paths that name no sale. Only a proxy in front of cells reads it. */
   #withToken(request: Request): Request {
-    return { ...request, token: this.#state.signIn?.token ?? null };
+    const headers = { ...request.headers, 'Seckill-Cell': String(Number(this.#state.saleId.slice(-2))) };
+    return { ...request, headers, token: this.#state.signIn?.token ?? null };
   }
 
   #request(request: Request, signal: AbortSignal, timeoutMs = ANSWER_MAX_MS): Promise<Answer> {

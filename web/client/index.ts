@@ -11,6 +11,7 @@ import type {
   Degraded,
   Order,
   OrderPage,
+  OrdersOfCells,
   OrderWithRefunds,
   Place,
   Purchase,
@@ -20,6 +21,7 @@ import type {
   SaleRead,
   Whole,
 } from './types.js';
+import { mergeOrders } from './orders-of-cells.js';
 import { waitInQueue, type LetIn } from './queue.js';
 import { watchSale } from './watch-sale.js';
 
@@ -71,6 +73,12 @@ export interface Client {
   watchSale(saleId: string, options?: CallOptions): AsyncGenerator<Answer<SaleRead>, void, undefined>;
   /** Reads the orders of the buyer, page by page. @param after `next` of the previous page */
   orders(options?: PageOptions): Promise<Answer<OrderPage>>;
+  /**
+   * Reads the orders of the buyer in several cells, newest first, page by page. Names the cells without an answer, each
+   * of which is asked again for `patienceMs` (3 s). Is refused if no cell answers.
+   * @param limit of each cell; a page has at least as many orders if there are more
+   */
+  ordersOfCells(cells: readonly number[], options?: PageOptions): Promise<Answer<OrdersOfCells>>;
   /** Reads the coupons of the buyer, page by page. @param after `next` of the previous page */
   coupons(options?: PageOptions): Promise<Answer<CouponPage>>;
   order(orderId: string, options?: CallOptions): Promise<Answer<Whole<OrderWithRefunds> | Degraded>>;
@@ -105,6 +113,8 @@ const BUY_MS = 120_000;
 const EVENTS_MS = 3_600_000;
 /** Patience for a single call, for which a person is waiting. */
 const CALL_MS = 30_000;
+/** Patience for one cell of several, because the others have answered. */
+const CELL_MS = 3_000;
 /** A payment takes longer, because it goes through a provider. */
 const PAY_TIMEOUT_MS = 30_000;
 
@@ -142,6 +152,11 @@ export function createClient(options: ClientOptions): Client {
       call({ path: `${saleAt(saleId)}${fresh ? '?fresh=1' : ''}`, isPublic: true }, limits),
     watchSale: (saleId, limits = {}) => watchSale(() => client.sale(saleId, limits), limits.signal),
     orders: (wanted) => pageOf('/v1/me/orders', wanted),
+    async ordersOfCells(cells, wanted) {
+      const inCell = (cell: number): Promise<Answer<OrderPage>> =>
+        createClient({ ...options, cell }).orders({ patienceMs: CELL_MS, ...wanted });
+      return mergeOrders(cells, await Promise.all(cells.map(inCell)));
+    },
     coupons: (wanted) => pageOf('/v1/me/coupons', wanted),
     order: (orderId, limits) => call({ path: orderAt(orderId) }, limits),
     pay(orderId, { key, paymentMethod, coupon, ...limits } = {}) {

@@ -115,12 +115,13 @@ function send(
   { method = 'GET', path, headers = {}, body }: Request,
   token: string | null,
   signal: AbortSignal,
-  { baseUrl, fetch = globalThis.fetch, credentials }: ClientOptions,
+  { baseUrl, cell, fetch = globalThis.fetch, credentials }: ClientOptions,
 ): Promise<Response> {
   const sent = headersOf({
     ...headers,
     Authorization: token === null ? null : `Bearer ${token}`,
     'Seckill-Lane': token === null ? null : laneIn(token),
+    'Seckill-Cell': cell?.toString(),
     'Content-Type': body === undefined ? null : 'application/json',
   });
   const init = {

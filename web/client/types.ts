@@ -1,12 +1,15 @@
+import type { OrdersOfBuyer as OrderPage } from '../../src/contract/orders.js';
 import type { Problem } from '../../src/contract/problem.js';
 import type { Degraded, Purchase } from '../../src/contract/purchases.js';
 import type { SalePage } from '../../src/contract/sales.js';
 
-export type { ActionNeeded, Order, OrdersOfBuyer as OrderPage, OrderWithRefunds } from '../../src/contract/orders.js';
+export type { ActionNeeded, Order, OrderWithRefunds } from '../../src/contract/orders.js';
 export type { CouponBody as Coupon, CouponsOfBuyer as CouponPage } from '../../src/contract/coupons.js';
 export type { Degraded, Place, PurchaseToken } from '../../src/contract/purchases.js';
 export type { SalePage as Sale } from '../../src/contract/sales.js';
-export type { Problem, Purchase };
+export type { OrderPage, Problem, Purchase };
+/** Orders of several cells. The orders of `missingCells` are unknown: read the same page again to get them. */
+export type OrdersOfCells = OrderPage & { readonly missingCells: readonly number[] };
 /** A complete answer. `degraded` distinguishes it from a degraded answer. */
 export type Whole<T> = T & { readonly degraded?: undefined };
 /** Null if an overloaded API has no data at the moment. */
@@ -99,6 +102,8 @@ export interface ClientOptions {
    * way.
    */
   readonly token?: string | (() => string | null | Promise<string | null>);
+  /** The cell that gets requests that name no sale, if the proxy divides requests between cells. */
+  readonly cell?: number;
   /** Default: the platform's `fetch`. */
   readonly fetch?: typeof globalThis.fetch;
   /** Option of `fetch`. `include` sends cookies to another origin. */

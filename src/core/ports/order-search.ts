@@ -30,7 +30,7 @@ export interface OrderDetails {
 /** Even a short or empty page may have a next one: the search ends where `next` is null. */
 export interface OrderPage {
   readonly orders: readonly ShownOrder[];
-  /** Start of the next page, an opaque text. */
+  /** Start of the next page, an opaque text. Of a user: the last order id, which has the same place in each cell. */
   readonly next: string | null;
 }
 
@@ -44,7 +44,7 @@ export const isServed = ({ userId, saleId, fromMs, paidFromMs, paidToMs }: Order
   (paidToMs === undefined && (userId !== undefined || saleId !== undefined || fromMs !== undefined));
 
 /**
- * Needs no index of its own. Finds the orders of a user by the unique key of their requests, newest sale first; of a
+ * Needs no index of its own. Finds the orders of a user by the unique key of their requests, newest first; of a
  * sale by its ranges of ids; paid orders by the time of payment; others by order id, which follows time. Each page
  * reads a bounded number of rows. Methods throw OperationalError mysql.
  */

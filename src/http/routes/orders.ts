@@ -33,7 +33,7 @@ export const listMyOrders = defineRoute({
   path: '/v1/me/orders',
   label: 'order',
   operationId: 'listMyOrders',
-  summary: 'Lists the orders of the buyer, newest sale first. Pass `next` as `after` to get the next page.',
+  summary: 'Lists the orders of the buyer, newest first. Pass `next`, an order id, as `after` to get the next page.',
   access: 'buyer',
   query: z.strictObject({ after, limit }),
   answers: {

@@ -32,7 +32,7 @@ export function ordersCommand(): Command {
   orders
     .command('export')
     .description('print orders as CSV or JSON lines')
-    .option('--user <userId>', 'only orders of this buyer, newest sale first', parseUserId)
+    .option('--user <userId>', 'only orders of this buyer, newest first', parseUserId)
     .option('--sale <saleId>', 'only orders of this sale', parseSaleId)
     .addOption(new Option('--state <state>', 'only orders in this state').choices(ORDER_STATES))
     .option('--from <time>', 'only orders made at this time or later: ISO 8601, or -2h', parseTime)

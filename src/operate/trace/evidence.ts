@@ -11,6 +11,8 @@ import type { OrderTrace, TraceRepository, TraceSearch } from './trace-repositor
 import type { TracedBatch, TraceStore } from './trace-store.js';
 
 export interface TracePorts {
+  /** 0 without cells. */
+  readonly cell: number;
   readonly sales: SaleRepository;
   readonly stock: StockStore;
   readonly store: TraceStore;

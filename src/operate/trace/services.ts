@@ -22,6 +22,7 @@ export async function openTrace(
   const mysql = connections.mysql();
   const trace = new TracePurchase(
     {
+      cell: connections.config.mysql.cell,
       sales: createSaleRepository(mysql),
       stock: createStockStore(redis, connections.log),
       store: createTraceStore(redis),

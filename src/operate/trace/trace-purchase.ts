@@ -1,6 +1,8 @@
 import { batchIn } from '../../core/batch.js';
 import { type BucketRef, bucketRefsOf, homeBucket } from '../../core/bucket.js';
+import { otherCell } from '../../core/cell.js';
 import { OperationalError } from '../../core/errors.js';
+import { isOrderId } from '../../core/ids.js';
 import { isLive } from '../../core/order.js';
 import { batchOfEntry } from '../../core/outcome.js';
 import type { StoredAuditEntry } from '../../core/ports/audit-log.js';
@@ -33,7 +35,9 @@ async function whyNotFound(
     notAsked.length === 0
       ? '. It never arrived, or it was refused, which leaves no trace.'
       : `. RocketMQ may have its half message, but was not asked (${notAsked.join('; ')}), so it may have arrived.`;
-  const none = `Neither Redis nor MySQL knows ${id}${who}${why}${searched}`;
+  const cell = isOrderId(id) ? otherCell(ports.cell, { orderId: id }) : null;
+  const elsewhere = cell === null ? '' : ` An order with this id is in cell ${cell}.`;
+  const none = `Neither Redis nor MySQL knows ${id}${who}${why}${elsewhere}${searched}`;
   const sales = await salesOf(query, ports);
   if (saleId !== undefined && sales.length === 0) return `There is no sale ${saleId}.`;
   const ofTrace = batchIdOfTrace(typedTraceId(id) ?? '');

@@ -408,6 +408,37 @@ describe('client: other calls', () => {
     });
   }
 
+  it('merges the orders of cells down to where the page of each cell ends, and names cells without an answer', async () => {
+    const pageOf = (next: string | null, ...orderIds: string[]): Response =>
+      json(200, { orders: orderIds.map((orderId) => ({ orderId })), next });
+    api.next(pageOf('300', '10070', '300'), pageOf('1000', '1010', '1000'), pageOf(null, '1005', '20'), 'hangs');
+    const read = await ended(client.ordersOfCells([1, 2, 3, 16], { after: '2000', limit: 2 }));
+    const orders = ['10070', '1010', '1005', '1000'].map((orderId) => ({ orderId }));
+    expect(read).to.deep.equal({ ok: true, status: 200, body: { orders, next: '1000', missingCells: [16] } });
+    expect(api.whats).to.deep.equal(api.whats.map(() => 'GET /v1/me/orders?after=2000&limit=2'));
+    expect(api.asked.map(({ headers }) => headers['Seckill-Cell'])).to.deep.equal(['1', '2', '3', '16']);
+    expect(performance.now(), 'the wait for the cell that hangs').to.be.within(15_000, 15_100);
+
+    api.next(refusal('denied'), pageOf(null, '20'));
+    expect(await ended(client.ordersOfCells([1, 2], { after: '1000' }))).to.deep.nested.include({
+      'body.next': null,
+      'body.missingCells': [1],
+    });
+    api.next(refusal('unauthorized'), refusal('denied'));
+    expect(await ended(client.ordersOfCells([1, 2]))).to.deep.include({ ok: false, code: 'unauthorized' });
+    api.asked.length = 0;
+    api.on('GET', () => refusal('unavailable', 1_000));
+    await ended(client.ordersOfCells([1]));
+    expect(api.asked.at(-1)?.atMs, 'the last attempt').to.be.closeTo((api.asked[0]?.atMs ?? 0) + 3_000, 200);
+  });
+
+  it('names its cell in each request', async () => {
+    client = createClient({ baseUrl: '', cell: 2, fetch: api.fetch });
+    api.next(json(200, {}));
+    await ended(client.coupons());
+    expect(api.asked[0]?.headers).to.deep.equal({ 'Seckill-Cell': '2' });
+  });
+
   it('reads a sale as often as the API asks, and not while the page is hidden', async () => {
     const page = Object.assign(new EventTarget(), { visibilityState: 'visible' });
     Object.assign(globalThis, { document: page });

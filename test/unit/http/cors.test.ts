@@ -61,7 +61,7 @@ describe('cross-origin access', () => {
       expect(headers['access-control-allow-origin']).to.equal(origin);
       expect(headers['access-control-allow-methods']).to.equal('GET, POST');
       expect(headers['access-control-allow-headers']).to.equal(
-        'Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Seckill-Lane, Seckill-Purchase-Token, Seckill-Queue-Pass, traceparent',
+        'Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Seckill-Cell, Seckill-Lane, Seckill-Purchase-Token, Seckill-Queue-Pass, traceparent',
       );
       expect(headers['access-control-max-age']).to.equal('7200');
       expect(headers).to.include({ vary: 'Origin', 'x-content-type-options': 'nosniff' });

@@ -1,7 +1,9 @@
 import { expect } from 'chai';
 import type { Batch } from '../../../../src/core/batch.js';
 import { homeBucket } from '../../../../src/core/bucket.js';
+import { slotsOfCell } from '../../../../src/core/cell.js';
 import { OperationalError } from '../../../../src/core/errors.js';
+import { composeOrderId } from '../../../../src/core/order-id.js';
 import { formatRequestEntry } from '../../../../src/core/outcome.js';
 import { type Purchase, purchaseKey, type RequestRef } from '../../../../src/core/purchase.js';
 import type { StoredDeadLetter } from '../../../../src/operate/dead-letters/dead-letter-store.js';
@@ -35,6 +37,7 @@ describe('trace: purchases with an id', () => {
   let ofBatch: Map<string, RequestRef[]>;
   let pending: Map<string, string[]>;
   let broker: TraceBroker | null;
+  let cell: number;
   /** Each request to Redis as `what bucket`, and the peak number of concurrent searches. */
   let asked: string[];
   let open: number;
@@ -43,7 +46,7 @@ describe('trace: purchases with an id', () => {
   /** Returns the row of the purchase at the time of the MySQL query. */
   let rowOf: () => OrderTrace['order'];
   beforeEach(() => {
-    [asked, open, underWay, signal] = [[], 0, 0, undefined];
+    [asked, open, underWay, signal, cell] = [[], 0, 0, undefined, 0];
     rowOf = () => null;
     world = new KeeperWorld();
     deadLetters = new MemoryDeadLetters(world.clock);
@@ -80,6 +83,7 @@ describe('trace: purchases with an id', () => {
       },
     };
     const ports = {
+      cell,
       sales: world.mysql,
       stock: world.store,
       store,
@@ -434,6 +438,13 @@ describe('trace: purchases with an id', () => {
     expect(await found({ id: 'b1' })).to.deep.equal([
       `Batch b1 of sale ${saleId} was rolled back: no unit was held for it.`,
     ]);
+    const orderId = composeOrderId(Date.now(), slotsOfCell(4)[1], 'u1', 1);
+    expect((await found({ id: orderId }))[0], 'without cells').not.to.contain('in cell');
+    cell = 4;
+    expect((await found({ id: orderId }))[0], 'the same cell').not.to.contain('in cell');
+    cell = 3;
+    expect((await found({ id: orderId }))[0]).to.contain(' An order with this id is in cell 4. ');
+    expect((await found({ id: 'k9' }))[0]).not.to.contain('in cell');
     const free = await world.openSale();
     expect((await found({ id: 'k9', saleId: free.saleId, userId: 'u2' }))[0]).to.match(/would be accepted\.$/);
   });

@@ -96,8 +96,8 @@ export class FakeShop {
     return this.asked.filter((one) => one.what === what).length;
   }
 
-  open(signIn: SignIn | null = signInOf('ann')): Page {
-    const page = new Page('7', this.browser());
+  open(signIn: SignIn | null = signInOf('ann'), saleId = '7'): Page {
+    const page = new Page(saleId, this.browser());
     page.start(signIn);
     return page;
   }

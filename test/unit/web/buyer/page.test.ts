@@ -944,6 +944,15 @@ describe('sale page', () => {
     expect(shop.count(NEWS)).to.equal(1);
   });
 
+  it('names the cell of its sale to a proxy, since the path of a list names no sale', async () => {
+    clock.setSystemTime(OPENS_MS + 24 * 60 * MINUTE_MS);
+    shop.on('GET /v1/sales/1203', () => json(saleBody(clock.now, { saleId: '1203', state: 'closed' })));
+    pages.push(shop.open(signInOf('ann', clock.now + 60 * MINUTE_MS), '1203'));
+    await clock.tickAsync(21_000);
+    const news = shop.asked.find(({ what }) => what.startsWith('GET /v1/me/notifications'));
+    expect(news?.headers).to.include({ 'Seckill-Cell': '3' });
+  });
+
   it('reads an unreadable sale less and less often, and reports an unknown sale', async () => {
     shop.on('GET ', () => problem(503, 'unavailable', 1000));
     const page = await open();
