@@ -225,7 +225,7 @@ async function markAndAck(recorded: readonly Recorded[], ports: HandlePorts): Pr
   try {
     await Promise.race([ended, clock.sleep(MARK_WAIT_MS, waiting.signal)]);
   } finally {
-    waiting.abort();
+    waiting.abort(null); // without a reason, this would create an error with a stack trace
   }
   const late = sales.filter(({ waitsForRedis }) => waitsForRedis);
   for (const { ended: marked } of late) inBackground(marked);

@@ -227,7 +227,7 @@ export class WorkerLoop {
     try {
       return await work();
     } finally {
-      working.abort();
+      working.abort(null); // without a reason, this would create an error with a stack trace
     }
   }
 

@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events';
+import type { Metadata } from '@grpc/grpc-js';
 import {
   Producer,
   SimpleConsumer,
@@ -37,6 +38,7 @@ function withWorkarounds<O extends BaseClientOptions, C extends BaseClient>(
     #stopped = false;
     /** Addresses whose telemetry stream has ended. A timer of the client opens it again. */
     readonly #ended = new Set<string>();
+    #headers: { readonly second: number; readonly metadata: Metadata } | null = null;
 
     constructor(options: BaseClientOptions & Way) {
       super(options);
@@ -47,6 +49,13 @@ function withWorkarounds<O extends BaseClientOptions, C extends BaseClient>(
         moved: () => this.#moveTelemetry(),
       });
       Object.defineProperty(this, 'rpcClientManager', { value: transport });
+    }
+
+    /** Reuses the headers for a second, because their signature covers only the time in seconds. gRPC copies them. */
+    override getRequestMetadata(): Metadata {
+      const second = Math.floor(Date.now() / 1000);
+      if (this.#headers?.second !== second) this.#headers = { second, metadata: super.getRequestMetadata() };
+      return this.#headers.metadata;
     }
 
     override createTelemetryStream(endpoints: Endpoints): TelemetryStream {

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import type { ChannelCredentials, ChannelOptions, Metadata, ServiceError } from '@grpc/grpc-js';
 import { RpcClientManager, type BaseClient, type Endpoints } from 'rocketmq-client-nodejs';
 import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
-import type * as requests from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_pb.js';
+import requests from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_pb.js';
 import services from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_grpc_pb.js';
 import type { Tls } from '../core/tls.js';
 import { channelCredentials, tlsChannelOptions } from './channel-credentials.js';
@@ -22,12 +22,18 @@ const CHANNEL_OPTIONS: ChannelOptions = {
   'grpc.enable_retries': 0,
 };
 
-type Start<A> = (
-  channel: ServiceClient,
+/** A call with one request and one answer. */
+type Unary<A> = (
+  request: unknown,
   metadata: Metadata,
   options: { deadline: number },
-  done: (error: ServiceError | null, response: A) => void,
+  done: (error: ServiceError | null, answer: A) => void,
 ) => unknown;
+
+interface SharedAck {
+  readonly request: requests.AckMessageRequest;
+  readonly answer: Promise<requests.AckMessageResponse>;
+}
 
 export interface TransportListener {
   /** The proxy no longer knows the client and needs its settings again. */
@@ -52,6 +58,7 @@ const FIRST_TURN_MAX = 1_000;
 export class Transport extends RpcClientManager {
   readonly #client: BaseClient;
   readonly #channels = new Map<string, { readonly channel: ServiceClient; readonly credentials: ChannelCredentials }>();
+  readonly #acks = new Map<Endpoints, SharedAck>();
   readonly #listener: TransportListener;
   readonly #pinnedTo: string | null;
   readonly #tls: Tls | null;
@@ -80,60 +87,57 @@ export class Transport extends RpcClientManager {
   }
 
   override queryRoute(endpoints: Endpoints, request: requests.QueryRouteRequest, ms: number) {
-    return this.#call<requests.QueryRouteResponse>(endpoints, ms, (channel, metadata, options, done) =>
-      channel.queryRoute(request, metadata, options, done),
-    );
+    return this.#call<requests.QueryRouteResponse>('queryRoute', endpoints, request, ms);
   }
 
   override async heartbeat(endpoints: Endpoints, request: requests.HeartbeatRequest, ms: number) {
-    const response = await this.#call<requests.HeartbeatResponse>(endpoints, ms, (channel, metadata, options, done) =>
-      channel.heartbeat(request, metadata, options, done),
-    );
+    const response = await this.#call<requests.HeartbeatResponse>('heartbeat', endpoints, request, ms);
     if (response.getStatus()?.getCode() === definition.Code.OK) this.#listener.heard(endpoints);
     else this.#listener.forgotten(endpoints);
     return response;
   }
 
   override sendMessage(endpoints: Endpoints, request: requests.SendMessageRequest, ms: number) {
-    return this.#call<requests.SendMessageResponse>(endpoints, ms, (channel, metadata, options, done) =>
-      channel.sendMessage(request, metadata, options, done),
-    );
+    return this.#call<requests.SendMessageResponse>('sendMessage', endpoints, request, ms);
   }
 
   override endTransaction(endpoints: Endpoints, request: requests.EndTransactionRequest, ms: number) {
-    return this.#call<requests.EndTransactionResponse>(endpoints, ms, (channel, metadata, options, done) =>
-      channel.endTransaction(request, metadata, options, done),
-    );
+    return this.#call<requests.EndTransactionResponse>('endTransaction', endpoints, request, ms);
   }
 
-  override ackMessage(endpoints: Endpoints, request: requests.AckMessageRequest, ms: number) {
-    return this.#call<requests.AckMessageResponse>(endpoints, ms, (channel, metadata, options, done) =>
-      channel.ackMessage(request, metadata, options, done),
-    );
+  /** Sends the acks of one turn together. @param request with one ack */
+  override async ackMessage(endpoints: Endpoints, request: requests.AckMessageRequest, ms: number) {
+    let shared = this.#acks.get(endpoints);
+    if (shared === undefined) {
+      const answer = Promise.resolve().then(() => {
+        this.#acks.delete(endpoints);
+        return this.#call<requests.AckMessageResponse>('ackMessage', endpoints, request, ms);
+      });
+      this.#acks.set(endpoints, (shared = { request, answer }));
+    } else shared.request.addEntries(request.getEntriesList()[0]);
+    const place = shared.request.getEntriesList().length - 1;
+    const answer = await shared.answer;
+    const entries = answer.getEntriesList().slice(place, place + 1);
+    return new requests.AckMessageResponse().setStatus(answer.getStatus()).setEntriesList(entries);
   }
 
   override changeInvisibleDuration(endpoints: Endpoints, request: requests.ChangeInvisibleDurationRequest, ms: number) {
-    return this.#call<requests.ChangeInvisibleDurationResponse>(endpoints, ms, (channel, metadata, options, done) =>
-      channel.changeInvisibleDuration(request, metadata, options, done),
-    );
+    return this.#call<requests.ChangeInvisibleDurationResponse>('changeInvisibleDuration', endpoints, request, ms);
   }
 
   override notifyClientTermination(endpoints: Endpoints, request: requests.NotifyClientTerminationRequest, ms: number) {
-    return this.#call<requests.NotifyClientTerminationResponse>(endpoints, ms, (channel, metadata, options, done) =>
-      channel.notifyClientTermination(request, metadata, options, done),
-    );
+    return this.#call<requests.NotifyClientTerminationResponse>('notifyClientTermination', endpoints, request, ms);
   }
 
   override recallMessage(endpoints: Endpoints, request: requests.RecallMessageRequest, ms: number) {
-    return this.#call<requests.RecallMessageResponse>(endpoints, ms, (channel, metadata, options, done) =>
-      channel.recallMessage(request, metadata, options, done),
-    );
+    return this.#call<requests.RecallMessageResponse>('recallMessage', endpoints, request, ms);
   }
 
   override async receiveMessage(endpoints: Endpoints, request: requests.ReceiveMessageRequest, ms: number) {
     const metadata = this.#client.getRequestMetadata();
     const proxy = this.#proxyOf(endpoints);
-    const stream = this.#channel(proxy).receiveMessage(request, metadata, { deadline: Date.now() + ms });
+    const channel = this.#channel(proxy);
+    const stream = withoutTrace(() => channel.receiveMessage(request, metadata, { deadline: Date.now() + ms }));
     const responses: requests.ReceiveMessageResponse[] = [];
     try {
       for await (const response of stream) responses.push(response as requests.ReceiveMessageResponse);
@@ -153,12 +157,12 @@ export class Transport extends RpcClientManager {
   }
 
   /** Calls proxy after proxy while the request certainly was not sent. */
-  async #call<A>(endpoints: Endpoints, ms: number, start: Start<A>): Promise<A> {
+  async #call<A>(method: keyof ServiceClient, endpoints: Endpoints, request: unknown, ms: number): Promise<A> {
     const deadline = Date.now() + ms;
     for (let left = this.#proxiesOf(endpoints).length; ;) {
       const proxy = this.#proxyOf(endpoints);
       try {
-        const answer = await this.#callAt(proxy, deadline, start);
+        const answer = await this.#callAt<A>(proxy, method, request, deadline);
         this.#late = 0;
         return answer;
       } catch (error) {
@@ -187,18 +191,12 @@ export class Transport extends RpcClientManager {
     return true;
   }
 
-  #callAt<A>(proxy: string, deadline: number, start: Start<A>): Promise<A> {
-    const channel = this.#channel(proxy);
+  #callAt<A>(proxy: string, method: keyof ServiceClient, request: unknown, deadline: number): Promise<A> {
+    const channel = this.#channel(proxy) as unknown as Record<keyof ServiceClient, Unary<A>>;
     const metadata = this.#client.getRequestMetadata();
     return new Promise((resolve, reject) => {
-      // gRPC takes a stack trace of every caller in case of a failure, a tenth of the cost of a call.
-      const limit = Error.stackTraceLimit;
-      Error.stackTraceLimit = 0;
-      try {
-        start(channel, metadata, { deadline }, (error, response) => (error ? reject(error) : resolve(response)));
-      } finally {
-        Error.stackTraceLimit = limit;
-      }
+      const done = (error: ServiceError | null, answer: A): void => (error ? reject(error) : resolve(answer));
+      withoutTrace(() => channel[method](request, metadata, { deadline }, done));
     });
   }
 
@@ -211,6 +209,17 @@ export class Transport extends RpcClientManager {
     const channel = new services.MessagingServiceClient(target, credentials, options);
     this.#channels.set(target, { channel, credentials });
     return channel;
+  }
+}
+
+/** gRPC takes a stack trace of every caller in case of a failure, a tenth of the cost of a call. */
+function withoutTrace<T>(call: () => T): T {
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = 0;
+  try {
+    return call();
+  } finally {
+    Error.stackTraceLimit = limit;
   }
 }
 

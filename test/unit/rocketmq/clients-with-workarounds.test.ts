@@ -145,6 +145,16 @@ describe('patched consumer: brokers from which it receives', () => {
   });
 });
 
+it('a patched client signs its headers once a second', () => {
+  const clock = sinon.useFakeTimers({ now: 1_764_000_000_500, toFake: ['Date'] });
+  const client = new PatchedProducer({ ...options, sessionCredentials: { accessKey: 'ak', accessSecret: 'as' } });
+  const first = client.getRequestMetadata();
+  clock.tick(499);
+  expect(client.getRequestMetadata()).to.equal(first);
+  clock.tick(1);
+  expect(client.getRequestMetadata().get('authorization')).not.to.deep.equal(first.get('authorization'));
+});
+
 describe('patched producer: brokers to which it sends', () => {
   const TOPIC = 't';
   const response = <R extends { setStatus(status: InstanceType<typeof definition.Status>): R }>(of: R): R =>
@@ -259,6 +269,33 @@ describe('RocketMQ transport', () => {
     const transport = new Transport(client, ignore, { pinnedTo: '127.0.0.1:9', tls: null });
     receiving(transport, here);
     expect(targets[0]).to.match(/127\.0\.0\.1:9$/);
+    transport.close();
+  });
+
+  it('sends the acks of one turn in a request per address, and returns to each its own result', async () => {
+    const asked: string[] = [];
+    sinon.stub(services.MessagingServiceClient.prototype, 'ackMessage').callsFake(function (...args: unknown[]) {
+      const ids = (args[0] as messages.AckMessageRequest).getEntriesList().map((entry) => entry.getMessageId());
+      asked.push(ids.join());
+      const entries = ids.map((id) => new messages.AckMessageResultEntry().setMessageId(id));
+      (args[3] as CallableFunction)(null, new messages.AckMessageResponse().setEntriesList(entries));
+      return {} as never;
+    });
+    const transport = new Transport(client, ignore, { pinnedTo: null, tls: null });
+    const ack = async (id: string, endpoints = here): Promise<string> => {
+      const request = new messages.AckMessageRequest();
+      request.addEntries().setMessageId(id);
+      const answer = await transport.ackMessage(endpoints, request, 1000);
+      return answer
+        .getEntriesList()
+        .map((entry) => entry.getMessageId())
+        .join();
+    };
+    const there = new Endpoints('127.0.0.1:2');
+    const acks = [ack('1'), ack('2', there), ack('3'), ack('4')];
+    expect(await Promise.all(acks)).to.deep.equal(['1', '2', '3', '4']);
+    expect(await ack('5')).to.equal('5');
+    expect(asked).to.deep.equal(['1,3,4', '2', '5']);
     transport.close();
   });
 
