@@ -63,7 +63,7 @@ export const WAITING_STATES = {
   batch_pending: {
     waits: 'units held in Redis, not recorded in MySQL',
     deadline: '2m; the keeper publishes the batch again after 1m',
-    endedBy: 'the worker, or the re-drive of the keeper, which never gives up',
+    endedBy: 'the worker, or the re-drive',
     watchedAs: 'batch_pending',
   },
   delivery_retry: {
@@ -79,7 +79,7 @@ export const WAITING_STATES = {
     watchedAs: 'pending_payment',
   },
   outbox_undone: {
-    waits: 'what follows from a committed transaction: events, deadlines, returned units',
+    waits: 'events, deadlines and returned units of a committed transaction',
     deadline: durationText(OVERDUE_MS.outbox),
     endedBy: 'the relay of the keeper, which never gives up',
     watchedAs: 'outbox',
@@ -99,7 +99,7 @@ export const WAITING_STATES = {
   payment_open: {
     waits: 'a charge that was begun, and may have taken money',
     deadline: durationText(OVERDUE_MS.payment_open),
-    endedBy: 'its request, or the keeper, which asks the payment provider and never gives up',
+    endedBy: 'its request, or the keeper, which asks the payment provider',
     watchedAs: 'payment_open',
   },
   payment_case: {
@@ -121,7 +121,7 @@ export const WAITING_STATES = {
     watchedAs: 'reconcile',
   },
   difference_reported: {
-    waits: 'findings that are only reported: `order_lost`, `unheld`, `oversell`, `miscount`, `not_loaded`, `overdue`',
+    waits: 'the findings `order_lost`, `unheld`, `oversell`, `miscount`, `not_loaded`, `overdue`',
     deadline: 'RECONCILE_EVERY_MS',
     endedBy: 'a person; `seckill reconcile resolve` ends `order_lost`, and `seckill trace` shows the others',
     watchedAs: 'reconcile',
@@ -141,13 +141,13 @@ export const WAITING_STATES = {
   sale_kept: {
     waits: 'a sale that ended long ago and is still in Redis',
     deadline: 'RETIRE_AFTER_MS',
-    endedBy: 'the keeper, once Redis and MySQL agree and no work is open; its log names the open work',
+    endedBy: 'the keeper, once Redis and MySQL agree and no work is open',
     watchedAs: 'sale_kept',
   },
   sale_unarchived: {
     waits: 'a retired sale whose orders are not in the archive',
     deadline: 'ARCHIVE_AFTER_MS',
-    endedBy: 'the keeper, once no payment is open; its log says what is open',
+    endedBy: 'the keeper, once no payment is open',
     watchedAs: 'sale_unarchived',
   },
   units_in_transfer: {

@@ -381,14 +381,14 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   },
   {
     id: 'mysql.witness',
-    looksAt: 'the settings and rights that the witness needs, unless `WITNESS` is `off`',
+    looksAt: 'settings and rights for the witness, unless `WITNESS` is `off`',
     wrongIf: 'it cannot read every change in the binary log',
     judge: (facts) => (facts.witness === 'off' ? null : judgeWitness(facts)),
   },
   {
     id: 'mysql.last-writes',
-    looksAt: 'the next event number, and the highest published number that Redis knows',
-    wrongIf: 'an event had it: MySQL has lost its last writes',
+    looksAt: 'the next event number, and the highest that Redis knows',
+    wrongIf: 'it is already used: MySQL has lost its last writes',
     judge: ({ nextEvent, published }) => {
       if (published === null) return null;
       const lost = lostTail(nextEvent, published);
@@ -399,15 +399,15 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   },
   {
     id: 'mysql.replica',
-    looksAt: 'the replicas, and whether a commit waits for one of them (semi-synchronous replication)',
+    looksAt: 'the replicas, and semi-synchronous replication',
     riskyIf: 'a replica that takes over may lack the last orders',
     judge: ({ replication }) => judgeReplication(replication),
   },
   {
     id: 'mysql.connections',
-    looksAt: '`MYSQL_POOL_MAX` of all running programs, against `max_connections` and `max_user_connections`',
-    wrongIf: 'their sum exceeds them',
-    riskyIf: 'it exceeds them while each program runs twice',
+    looksAt: 'the sum of `MYSQL_POOL_MAX` of all programs',
+    wrongIf: 'it exceeds `max_connections` or `max_user_connections`',
+    riskyIf: 'it does if each program runs twice',
     judge: ({ poolMax, programs, maxConnections, maxUserConnections }) => {
       const count = Math.max(programs ?? 0, PROGRAMS_LEAST);
       const needed = count * poolMax;
