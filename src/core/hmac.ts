@@ -10,8 +10,8 @@ const SHORT_CHARS_MAX = 1024;
 const BYTES_PER_CHAR_MAX = 3;
 
 /**
- * A secret for HMAC-SHA-256 (RFC 2104), which hashes the text, then that hash. Nearly every request of a rush brings a
- * new token, and the object of `createHmac` costs more than the hashing (docs/decisions/0021).
+ * Signs with HMAC-SHA-256 (RFC 2104) without `createHmac`, whose object costs more than the two hashes.
+ * Nearly every request of a rush brings a new token to verify (docs/decisions/0021).
  */
 export class HmacKey {
   /** The key XOR 0x36, followed by room for a short text. */

@@ -21,7 +21,7 @@ type FlawOfAddress = (address: string, isEncrypted: boolean) => string | null;
 
 export interface PostOptions {
   readonly callMaxMs?: number;
-  /** Absent: those of the system. */
+  /** If absent, the name servers of the system. */
   readonly nameServers?: readonly string[];
   readonly hostsFile?: string;
 }

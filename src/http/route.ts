@@ -30,7 +30,7 @@ export type Listener = 'buyers' | 'operators';
 const BUYERS = ['buyers'] as const;
 const OPERATORS = ['operators'] as const;
 
-/** The prefix of every buyer address, so that a comparison rules out any other request. */
+/** The prefix of every buyer address, so that one comparison dismisses all other requests. */
 export const API_PREFIX = '/v1/';
 
 const forOperators = <R extends Role>(role: R) =>
@@ -289,7 +289,7 @@ export class Call<P = unknown, Q = unknown, B = unknown> {
   params: P;
   query: Q;
   body: B;
-  /** The user id in the token. Empty without a token. */
+  /** The user id in the token. Empty if the request has no token. */
   userId = '';
   roles: readonly string[] = [];
   /** When the token expires, Unix ms. Set only for a route that requires a role. */

@@ -34,7 +34,7 @@ export class SaleAnswers {
   /** Counters of the latest sale. The next request is nearly always for the same sale. */
   #latest: SaleTally = this.#other;
 
-  /** @param isKnown whether a sale exists, answered from memory; an invented sale gets no counters of its own */
+  /** @param isKnown whether a sale exists, answered from memory. An unknown sale id gets no counters of its own */
   constructor(registry: Registry, isKnown: (saleId: string) => boolean, monotonicMs: () => number) {
     this.#tally = new Tally(
       registry,

@@ -55,10 +55,7 @@ export const newOperatorPlaces = () => ({
   exports: new Places({ max: 2 }),
   /** Each bulk replay or discard occupies the workers. */
   bulks: new Places({ max: 1 }),
-  /**
-   * The first search for an id may read much of Redis. An operator who searches for another id at the same time needs a
-   * second place.
-   */
+  /** A first search for an id may read much of Redis. Two places per operator allow a second search meanwhile. */
   traces: new Places({ max: 4, perUserMax: 2 }),
 });
 

@@ -3,7 +3,7 @@ import ZongJi from '@vlasky/zongji';
 import { createPool, type RowDataPacket } from 'mysql2';
 import { connectionOptions, type MysqlServer } from './server.js';
 
-/** Tables whose changes are read. Those of other tables only move the position. */
+/** Tables whose changes are read. Changes of other tables only move the position. */
 const WATCHED_TABLES = [
   ...(['orders', 'orders_archive', 'payments', 'order_refunds'] as const),
   ...(['outbox', 'sales', 'witness_findings'] as const),

@@ -55,7 +55,7 @@ export function markRestored(pool: MysqlPool, actor: string): Promise<RestoredMa
 /** Moves a table's counter on, which its rows do not show. @param row is removed again. @returns the next id */
 async function skipIds(tx: Transaction, table: string, row: object, ids: bigint): Promise<string> {
   const { insertId: next } = await execute(tx, knex(table).insert(row));
-  if (!/^[1-9]\d*$/.test(next)) throw new Bug(`${table} gave the id ${next}`);
+  if (!/^[1-9]\d*$/.test(next)) throw new Bug(`the next id of ${table} is not a number: ${next}`);
   const last = (BigInt(next) + ids).toString();
   await execute(tx, knex(table).insert({ ...row, id: last }));
   await execute(tx, knex(table).whereIn('id', [next, last]).delete());

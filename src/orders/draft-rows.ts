@@ -11,9 +11,9 @@ export interface Known {
   readonly rows: ReadonlyMap<string, Order>;
   /** Buyers with a live order in a sale with limit 1, by buyer name. */
   readonly liveBuyers: ReadonlySet<string>;
-  /** Purchases of an older batch for which Redis no longer has units, by request name. Absent: none. */
+  /** Request names of an older batch's purchases for which Redis no longer has units. */
   readonly lost?: ReadonlySet<string>;
-  /** Purchases of an older batch whose units another batch holds, by request name. Absent: none. */
+  /** Request names of an older batch's purchases whose units another batch holds. */
   readonly elsewhere?: ReadonlySet<string>;
 }
 

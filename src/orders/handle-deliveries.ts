@@ -176,7 +176,10 @@ export async function handleDeliveries(
   return { deliveries: postponed, inRepair, error: outage };
 }
 
-/** Whether the batch has a creation time. When a batch is lost, a repair makes one without a time for its purchase. */
+/**
+ * Whether the batch has a creation time. When a batch is lost, a repair makes a batch without a time for each of its
+ * purchases.
+ */
 const isDated = ({ createdAtMs }: Batch): boolean => createdAtMs > 0;
 
 /** Reasons that the keeper removes: it rebuilds the sale, or makes sure that the other batch is recorded. */

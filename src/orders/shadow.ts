@@ -153,7 +153,7 @@ export class Shadow {
   readonly #startedAtMs: number;
   #compared = 0;
   #differences = 0;
-  /** Numbers of batches: compared, not compared, and (of the latter) late. Older batches do not count. */
+  /** Numbers of batches: compared, skipped, and how many of the skipped were late. Older batches do not count. */
   #batches = { compared: 0, skipped: 0, late: 0 };
 
   constructor(ports: ShadowPorts, options: ShadowOptions) {

@@ -38,7 +38,7 @@ export interface WorkerLoopOptions extends HandleOptions {
 }
 
 const HOLD_MS = 60_000;
-/** With the default, a few MB, because a body has a few kB. */
+/** The default takes a few MB, because a body has a few kB. */
 const ASIDE_MAX = 512;
 const HOLD_MAX_MS = 15 * 60_000;
 const STOP_MAX_MS = 15_000;

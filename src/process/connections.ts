@@ -150,7 +150,7 @@ export async function withConnections<S extends SectionName, T>(
   }
 }
 
-/** The same with the settings of the environment and a log for errors alone, as commands need it. */
+/** Like `openConnections`, for commands: with the settings of the environment, and a log of errors only. */
 export const withConfigured = <S extends SectionName, T>(
   command: string,
   sections: readonly S[],

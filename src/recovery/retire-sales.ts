@@ -32,7 +32,7 @@ export interface RetirePorts extends BothSides {
 }
 
 /**
- * Why a sale is kept: the first of these reasons that applies.
+ * The first reason to keep a sale.
  * - `pending`: a batch is deducted but not marked as recorded
  * - `parked`: a dead letter waits for an operator
  * - `outbox`: an outbox row of its orders is not done

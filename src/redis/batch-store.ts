@@ -68,7 +68,8 @@ export function createBatchStore(connection: RedisConnection): BatchStore {
       });
       throwIfInRepair('release', words);
       return words.map((word) => {
-        if (word !== 'released' && word !== 'nothing') throw new Bug(`release returned the word ${String(word)}`);
+        if (word !== 'released' && word !== 'nothing')
+          throw new Bug(`release returned the unknown word ${String(word)}`);
         return word;
       });
     },

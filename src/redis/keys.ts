@@ -38,7 +38,7 @@ export function bucketKeys({ saleId, bucket }: BucketRef): BucketKeys {
   };
 }
 
-// Snapshots share the slot of bucket 0, so a server that is away costs only the snapshots of its own sales.
+// Snapshots share the slot of bucket 0, so a server that is down costs only the snapshots of its own sales.
 export const snapshotKey = (saleId: string): string => `sk:card:{${saleId}:0}`;
 export const snapshotLockKey = (saleId: string): string => `sk:card:{${saleId}:0}:lock`;
 
@@ -79,7 +79,7 @@ export const limitKeys = {
 export const BREAKER_VOTES_KEY = `${ENTRY_TAG}breakers:votes`;
 export const BREAKER_UNTIL_KEY = `${ENTRY_TAG}breakers:until`;
 
-/** The sales that buyers want: the report of each api, and the list of processes that have a report. */
+/** Hot sales: the report of each api, and the list of processes that have a report. */
 export const HOT_PROCESSES_KEY = `${ENTRY_TAG}hot`;
 export const hotReportKey = (processId: string): string => `${ENTRY_TAG}hot:${processId}`;
 

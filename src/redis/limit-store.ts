@@ -70,6 +70,6 @@ function readWord(word: unknown): LimitVerdict['outcome'] {
     case 'rate_limited':
       return word;
     default:
-      throw new Bug(`take-permits returned the word ${String(word)}`);
+      throw new Bug(`take-permits returned the unknown word ${String(word)}`);
   }
 }

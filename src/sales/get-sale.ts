@@ -27,7 +27,9 @@ export interface SaleView {
   readonly stock: (typeof SHOWN_STOCKS)[number];
   readonly opensAtMs: number;
   readonly closesAtMs: number;
-  /** When the view was made, by the clock of Redis, which opens and closes the sale; otherwise by ours. */
+  /**
+   * When the view was made: by the clock of Redis, which opens and closes the sale, or by ours if Redis lacks the sale.
+   */
   readonly nowMs: number;
 }
 

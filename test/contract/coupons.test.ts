@@ -185,7 +185,7 @@ describe('contract coupons on MySQL', () => {
     await checkBooks();
   });
 
-  it('ends the coupon that an order brought when its money goes back in whole', async () => {
+  it('ends the coupon that an order brought when it is refunded completely', async () => {
     const [order] = (await orders(1, { sale: { coupon: TERMS } })) as [Order];
     await pay(order, null);
     await createCouponRepository(world.pool).issue([order.orderId]);
@@ -352,7 +352,7 @@ describe('contract coupons on MySQL', () => {
     await checkBooks();
   });
 
-  it('pays an order that the coupon covers in whole without the provider, also where no provider is set', async () => {
+  it('pays an order without the provider if the coupon covers it completely, even if no provider is set', async () => {
     const { code, order } = await one('5000 30d');
     expect((await pay(order, null, code, { provider: null })).outcome).to.equal('paid');
     expect(await shown(order)).to.include({ state: 'paid', amountCents: 0 });

@@ -366,7 +366,7 @@ describe('contract webhooks on MySQL', () => {
     expect(await endpoints().find(endpointId)).to.include({ secret: renewed.secret, secret_before: null });
   });
 
-  it('makes no other secret while a replaced one signs, and says from when on it does', async () => {
+  it('refuses a new secret while a replaced secret still signs, and says when that ends', async () => {
     const endpointId = await endpoint();
     const { secret } = (await endpoints().find(endpointId)) ?? expect.fail();
     const renewed = await edit(endpointId, { newSecret: true });

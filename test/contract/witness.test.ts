@@ -577,7 +577,7 @@ describe('contract witness on a MySQL with a binary log', () => {
       expect(await resolve(findingId)).to.include({ outcome: 'resolved', note: 'sold is the sum of the orders' });
     });
 
-    it('acts once when it is killed before its commit, and beside another one', async () => {
+    it('acts once when it is killed before its commit, and when another witness acts too', async () => {
       const order = await one();
       const found = await watched(() => byHand(order, 2, ended(order, 'cancelled')));
       const [{ findingId }] = found as [WitnessFinding];

@@ -54,7 +54,7 @@ describe('trace of a purchase', () => {
   };
   const fresh = (): string => `k-${randomBytes(6).toString('hex')}`;
 
-  it('tells the story of a purchase that was paid, released or refused', async () => {
+  it('shows the whole life of a purchase that was paid, released or refused', async () => {
     const { saleId } = await openSale(system.stack, { stock: 2 });
     const buyers = buyersOf(saleId);
     const [key, cancelledKey, refusedKey] = [fresh(), fresh(), fresh()];

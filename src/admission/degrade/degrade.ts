@@ -197,7 +197,7 @@ export class Degrade {
 /** A sale page needs no token. */
 const userIdOf = (endpoint: Endpoint, who: string): string | null => (endpoint === 'sale' ? null : who);
 
-/** A purchase, payment or cancellation is made completely or not at all: at every level below L4. */
+/** Purchases, payments and cancellations have no reduced form. They are allowed at every level below L4. */
 export const refusesChange = (ruling: Ruling | null): boolean => ruling?.level === 'L4';
 
 /** Sets no time of its own, because the table of codes says when to try again. */

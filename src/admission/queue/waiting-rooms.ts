@@ -43,11 +43,11 @@ export type TicketAnswer = QueueAnswer | { readonly outcome: 'ticket_not_found' 
 
 /** Interval at which a process reads the lines in use. A buyer is admitted at most this much too late. */
 const TICK_MS = 200;
-/** The same without a room: the longest delay of the first buyers of a room. */
+/** The interval while no room is in use. The first buyers of a room wait this long at most. */
 const IDLE_TICK_MS = 1000;
 /** A line that was read longer ago than this is read again before it is shown. */
 const FRESH_MS = 1000;
-/** If nobody polls a line for this long, its buyers will not poll again, or join anew. */
+/** If a line gets no poll for this long, its buyers have left. A buyer who returns joins anew. */
 const UNUSED_MS = 2 * INTERVAL_MAX_MS;
 
 /** The state of a room as this process last read it. The room itself is in the store. */
@@ -120,7 +120,7 @@ export class WaitingRooms {
     const closed = this.#closed(sale.saleId);
     if (closed !== null) return closed;
     const answer = await this.#take(sale, userId, classOf(roles), null);
-    if (answer.outcome === 'ticket_not_found') throw new Bug('a buyer without a ticket cannot lose it');
+    if (answer.outcome === 'ticket_not_found') throw new Bug('a buyer without a ticket cannot get `ticket_not_found`');
     return answer;
   }
 

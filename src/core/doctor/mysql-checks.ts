@@ -26,11 +26,11 @@ export interface MysqlStartFacts {
   readonly logBin: boolean;
   /** `ROW`, `MIXED` or `STATEMENT`. Empty if the server lacks the setting. */
   readonly binlogFormat: string;
-  /** Those of our columns that do not compare byte by byte, as `table.column collation`. */
+  /** Our columns that do not compare byte by byte, as `table.column collation`. */
   readonly looseCollations: readonly string[];
-  /** Those of our tables that have no transactions, as `table engine`. */
+  /** Our tables without transactions, as `table engine`. */
   readonly otherEngines: readonly string[];
-  /** Whether SKIP LOCKED skips a row locked by another session. Null without a row to try. */
+  /** Whether SKIP LOCKED skips a row locked by another session. Null if there was no row to try. */
   readonly skipsLocked: boolean | null;
 }
 
@@ -266,7 +266,7 @@ const WITNESS_SETTINGS = {
 
 export type WitnessFacts = Pick<MysqlFacts, 'logBin' | 'binlog' | 'user' | 'globalRights'>;
 
-/** The witness asks too, before it follows the log. */
+/** Also asked by the witness before it follows the log. */
 export function judgeWitness({ logBin, binlog, user, globalRights }: WitnessFacts): Judged {
   if (!logBin) return wrong('The witness has no binary log to read.', 'Switch it on (log_bin), or set WITNESS to off.');
   const others = Object.entries(WITNESS_SETTINGS).filter(([name, value]) => (binlog[name] ?? value) !== value);

@@ -94,7 +94,7 @@ export interface TokenIssue {
   readonly perAddress: number | null;
 }
 
-/** A buyer and the address of the request, as the limits count addresses. A null address is unknown and not counted. */
+/** The buyer and the client address to count. A null address is unknown and not counted. */
 export interface TokenBuyer {
   readonly userId: string;
   readonly address: string | null;

@@ -54,7 +54,7 @@ export interface PendingBuckets {
 /**
  * - `claimed`: every purchase without a row is held in the current epoch, except the `lost` keys and those that another
  *   batch holds (perhaps in another quantity) and will record
- * - `unavailable`: the bucket is in repair, needs it, or is in another epoch; nothing was changed, call again
+ * - `unavailable`: the bucket is in repair, needs repair, or is in another epoch; nothing was changed, call again
  * - `not_warmed`: the bucket is not loaded
  */
 export type Reacquired =
@@ -110,7 +110,7 @@ export interface BatchStore {
   /**
    * Leases batches, as in `stalePending`, for `leaseMs`. Skips batches that `leaveAlone` has paused. Source:
    * lua/take-due-2.lua
-   * @param fromMs deduct time at which the search for batches that were never leased starts; a call covers some hundred
+   * @param fromMs deduct time from which to search for batches that were never leased. A call covers some hundred
    * batches
    */
   takeDue(

@@ -92,7 +92,7 @@ export interface RuleReport {
   readonly version: number | null;
   /** A newer version that the api cannot use, with a sentence per reason. */
   readonly refused: { readonly version: number; readonly reasons: readonly string[] } | null;
-  /** Null without a canary. */
+  /** Null if no canary runs. */
   readonly canary: CanaryCounts | null;
 }
 

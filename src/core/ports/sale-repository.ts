@@ -81,8 +81,9 @@ export interface SaleSchedule {
   compareLater(saleId: string, afterMs: number): Promise<void>;
 
   /**
-   * Returns sales that are not closed and open within this time or earlier, whoever runs them. Sales whose window is
-   * over come first, but are left out first beyond `max`. Each group is sorted by opening.
+   * Returns sales that are not closed and open within this time or earlier, run by the keeper or by a person. Sales
+   * whose window is over come first. If there are more than `max`, they are also dropped first. Each group is sorted by
+   * opening.
    */
   coming(withinMs: number, max: number): Promise<Sale[]>;
 }

@@ -37,7 +37,7 @@ const LOOKS_MAX = 2;
 /** Maximum total length of the bodies in one answer, in characters. A single message may have 4 MiB. */
 const BODIES_MAX = 4 * 1024 * 1024;
 
-/** Operators share views without parameters for one to three seconds, so many open consoles cost no more than one. */
+/** Operators share views without parameters for one to three seconds, so many open consoles cost as little as one. */
 export class BrokerViews {
   /** Each of these throws OperationalError rocketmq if no name server answers. */
   readonly status: () => Promise<ClusterStatus>;

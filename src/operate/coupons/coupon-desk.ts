@@ -35,7 +35,7 @@ export interface CouponDesk {
   revokeNext(wish: RevokeWish, after: string | null, actor: string): Promise<RevokeAnswer>;
 }
 
-/** Coupons per transaction: some tens of ms, so that nobody who pays waits longer. */
+/** Coupons per transaction, which takes some tens of ms. A payment may wait for it. */
 const PER_STEP = 500;
 export const CODES_MAX = 100;
 
@@ -95,7 +95,7 @@ type PageRow = Pick<CouponCodeRow, 'code' | 'order_id' | 'state' | 'used_order'>
 /** Reads the next coupons, and locks them unless it is a dry run. */
 function page({ saleId, codes }: Pick<RevokeWish, 'saleId' | 'codes'>, after: string | null, dryRun: boolean) {
   const columns = ['code', 'order_id', 'state', 'used_order', knex.raw('expires_at <= UTC_TIMESTAMP(3) AS is_over')];
-  // By the order alone, the server may read the coupons of all sales.
+  // Without the sale, MySQL may read the coupons of all sales.
   const index = codes === undefined ? 'sale' : 'PRIMARY';
   const coupons = knex
     .from(knex.raw('coupon_codes FORCE INDEX (??)', [index]))

@@ -99,7 +99,7 @@ export interface RocketmqFacts {
 }
 
 const HOUR_MS = 3_600_000;
-/** Minimum time before a half message is given up, because apis or Redis may be away for this long. */
+/** Minimum time before a half message is given up, because apis or Redis may be down for this long. */
 const ASKED_FOR_MS = HOUR_MS;
 /** How long a restart of all apis takes. */
 const ASKED_FOR_LEAST_MS = 60_000;

@@ -96,7 +96,7 @@ const FOLLOWS: Readonly<Record<WitnessKind, Follows>> = {
   not_seen: { does: {}, otherwise: 'person', todo: () => MANY },
 };
 
-/** A finding that counts others does not name them, so none of them is acted on through it. */
+/** A finding that only counts other findings does not name them, so a person decides. */
 export function actionOf({ kind, subject, detail }: WitnessFinding): Action {
   const { does, otherwise } = FOLLOWS[kind];
   if (/ \(and \d+ more\)$/.test(detail)) return 'person';

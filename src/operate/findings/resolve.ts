@@ -226,7 +226,7 @@ async function isAnnounced(tx: Transaction, finding: OfSale, kind: OutboxKind, o
 
 interface CreatedOrder extends LockedOrder {
   readonly batch_id: string;
-  /** The time left to pay, null without a deadline. */
+  /** The time left to pay. Null if the order has no deadline. */
   readonly left_us: string | null;
 }
 

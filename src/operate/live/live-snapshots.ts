@@ -181,7 +181,7 @@ function waitingIn(programs: readonly LiveProgram[], saleId: string): number | n
   return reported.length === 0 ? null : Math.max(...reported);
 }
 
-/** Alerts for kinds of programs of which none is running, and how long a restart may take. */
+/** Alerts for a kind of program that does not run at all, and how long a restart may take. */
 const ABSENT = [
   {
     kind: 'worker',

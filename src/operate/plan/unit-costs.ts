@@ -24,7 +24,7 @@ export interface UnitCosts {
   readonly rowsPerSecond: number;
 }
 
-/** The figures of bench/README.md, which a test compares with these, and those of an order that comes alone. */
+/** The figures of bench/README.md (a test compares both), and the cost of an order that comes alone. */
 export const README_COSTS: UnitCosts = {
   source: 'bench/README.md',
   api: { full: 59, single: 342 },

@@ -115,7 +115,10 @@ export class RuleAdmin {
     });
   }
 
-  /** Keeps or replaces the canary. @throws OperationalError mysql; the rules may be stored, which `show` tells */
+  /**
+   * Publishes these rules and this canary as a new version. @throws OperationalError mysql; the rules may be stored:
+   * ask `show`
+   */
   async replace(
     { rules: inForce, canary }: RulesInForce,
     version: number,

@@ -82,7 +82,7 @@ export function createDeliveryStore(pool: MysqlPool) {
         const rows = knex('webhook_deliveries').where({ endpoint_id: endpointId }).whereRaw(idIn(deliveryIds));
         const found = (await select(tx, rows.clone().select('id').forUpdate())).map(({ id }) => id);
         if (found.length === 0) return 0;
-        // With a new age, because an old event would be dropped at once.
+        // Resets the age, because an old event would be dropped at once.
         await execute(tx, rows.update({ state: 'due', attempts: 0, available_at: now(), created_at: now() }));
         const after = { deliveries: found };
         await insertAudit(tx, { ...entryOf(endpointId, actor, 'resent'), before: null, after });

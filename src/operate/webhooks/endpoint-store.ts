@@ -13,7 +13,7 @@ export const ENDPOINTS_MAX = 10;
 const TOO_MANY = `There are ${ENDPOINTS_MAX} endpoints already. Remove one first.`;
 /** An endpoint that has failed for this long is paused. */
 const FAILING_MAX_MS = 86_400_000;
-/** A replaced secret signs too for this long, so that the receiver can learn the new one without losing an event. */
+/** A replaced secret also signs for this long, so the receiver can switch to the new secret without losing an event. */
 const SECRET_BEFORE_MS = 86_400_000;
 /** Waiting deliveries that become due at once. The others come when their time has come. */
 const WOKEN_MAX = 10_000;
@@ -37,7 +37,7 @@ export function createEndpointStore(pool: MysqlPool) {
         return changed(tx, insertId, true);
       }),
 
-    /** What was wrong may be mended, so the next attempt is made at once. @returns null: there is no such endpoint */
+    /** The fault may be repaired, so the next attempt is made at once. @returns null: there is no such endpoint */
     edit: (endpointId: string, changes: WebhookChanges, actor: string): Promise<Webhook | string | null> =>
       pool.transaction(async (tx) => {
         const isRenewed = changes.newSecret === true;

@@ -5,7 +5,7 @@ import type { WitnessKind } from '../../core/ports/witness.js';
 import type { Row, RowChange, WatchedTable } from '../../mysql/follow-binlog.js';
 import type { Judged } from '../../mysql/witness-store.js';
 
-/** Columns that keep their value for the life of a row. The rows of `orders_archive` keep those of `orders`. */
+/** Columns that keep their value for the life of a row. Rows of `orders_archive` keep the values of `orders`. */
 const KEPT: Readonly<Record<WatchedTable, readonly string[]>> = {
   orders: ['id', 'sale_id', 'request_id', 'batch_id', 'quantity', 'amount_cents', 'created_at', 'expires_at', 'reason'],
   orders_archive: [],

@@ -6,7 +6,7 @@ export function createWitnessMetrics(registry: Registry) {
   const behind = gauge('seckill_witness_behind_seconds', 'Age of the newest change that the witness has read.');
   const clear = (): void => [open, behind].forEach((one) => one.remove()); // `reset` would set it to 0
   clear();
-  /** Null: another keeper is the witness, or there is none. */
+  /** Null if this keeper is not the witness. */
   return (figures: { readonly open: number; readonly behindMs: number } | null): void => {
     if (figures === null) return clear();
     open.set(figures.open);

@@ -39,7 +39,7 @@ export interface RunSchedulePorts {
 export function runSchedule(ports: RunSchedulePorts, { everyMs }: { readonly everyMs: number }): Job {
   const { schedule, readiness, clock, metrics, log } = ports;
   const aheadMs = Math.max(AHEAD_MS, 3 * everyMs);
-  /** What each sale lacked at its last check. */
+  /** Missing parts of each sale at its last check. */
   let lacking = new Map<string, readonly Missing[]>();
   /** Sales whose last step failed. The sale that was tried longest ago comes first. */
   const failing = new Set<string>();

@@ -58,7 +58,7 @@ describe('keeper: watch-overdue', () => {
     ]);
   });
 
-  it('reports nothing overdue at rest', async () => {
+  it('reports no overdue case for a system at rest', async () => {
     repository = { overdue: async () => ({ count: 0, oldestMs: 0 }) };
     await run();
     for (const state of STATES) expect(world.overdue[state], state).to.deep.equal([0, 0]);

@@ -80,7 +80,7 @@ describe('trace: state of a purchase', () => {
     expect(stand(recordedEvidence('pending_payment', { store: { entry } }))[1]).to.contain('the keeper marks it');
   });
 
-  it('describes a paid order, its coupon, and money that is owed back', () => {
+  it('describes a paid order, its coupon and a due refund', () => {
     expect(stand(recordedEvidence('paid', {}))).to.deep.equal(['paid', 'Order 42 is paid: its coupon follows.']);
     const refund = {
       paymentId: 'p2',
