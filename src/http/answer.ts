@@ -155,10 +155,7 @@ export function traceIdFor(exchange: { traceId: string }): string {
   return exchange.traceId;
 }
 
-/**
- * Sets the header with the trace id on an answer whose head is not written by `send`. Call it before the head is
- * written.
- */
+/** Sets the trace id header of an answer whose head `send` does not write. Call it before the head is written. */
 export function nameTrace(call: { readonly res: ServerResponse; traceId: string }): void {
   call.res.setHeader(TRACE_ID_HEADER, traceIdFor(call));
 }

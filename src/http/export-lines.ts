@@ -31,10 +31,7 @@ export const exportLine = (
  * Asian spreadsheets also accept the full-width signs. An id may begin with a hyphen.
  */
 const FORMULA = /(^|;)(?=[\s"']*[=+\-@\uff1d\uff0b\uff0d\uff20])/g;
-/**
- * Text that a spreadsheet would turn into a number of 15 digits, or into a date: `1234567890123456789`, `007`, `1e5`,
- * `1-2`.
- */
+/** Text that a spreadsheet would turn into a short number or a date: `1234567890123456789`, `007`, `1e5`, `1-2`. */
 const NUMERAL = /^(?!(?:0|[1-9]\d{0,14})$)\d[\d.,:/eE+-]*$/;
 
 /**

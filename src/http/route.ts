@@ -111,10 +111,7 @@ const ACCESS = {
       'unpaid_pause',
     ],
   },
-  /**
-   * For callers whose token has this role or a higher one. Of the admission layers, only the list of denied users
-   * applies.
-   */
+  /** For callers with this role or a higher role. Of the admission layers, only the list of denied users applies. */
   viewer: forOperators('viewer'),
   operator: forOperators('operator'),
   admin: forOperators('admin'),

@@ -19,10 +19,7 @@ interface SaleTally {
   readonly byCode: Map<string, () => void>;
 }
 
-/**
- * Counts the answers to purchases by sale and code, for a limited number of sales, to show what the buyers of a sale
- * receive.
- */
+/** Counts the answers to purchases by sale and code, for a limited number of sales. */
 export class SaleAnswers {
   readonly #tally: Tally;
   readonly #isKnown: (saleId: string) => boolean;

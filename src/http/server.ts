@@ -49,8 +49,7 @@ const MAX_HEADER_BYTES = 16 * 1024;
 /** Interval between checks for slow requests. Node's default of 30 s would delay every shorter time-out. */
 const TIMEOUT_CHECK_MS = 500;
 /**
- * Number of connections that the kernel accepts before we do. A rush opens thousands at once. Linux limits it to
- * somaxconn.
+ * Number of connections that the kernel accepts before we do. A rush opens thousands. Linux caps it at somaxconn.
  */
 const BACKLOG = 4096;
 /**

@@ -156,9 +156,6 @@ export interface HttpServices {
   /** Null if the access log is off. */
   readonly accessLog: AccessLog | null;
   readonly log: Log;
-  /**
-   * Receives every error that is neither a refusal nor a fault of a dependency, after the error was logged and
-   * answered.
-   */
+  /** Receives every logged and answered error that is neither a refusal nor a fault of a dependency. */
   readonly onBug: (error: unknown) => void;
 }

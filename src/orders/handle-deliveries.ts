@@ -176,10 +176,7 @@ export async function handleDeliveries(
   return { deliveries: postponed, inRepair, error: outage };
 }
 
-/**
- * Whether the batch has a creation time. When a batch is lost, a repair makes a batch without a time for each of its
- * purchases.
- */
+/** Whether the batch has a creation time. A batch that a repair makes for a lost purchase has none. */
 const isDated = ({ createdAtMs }: Batch): boolean => createdAtMs > 0;
 
 /** Reasons that the keeper removes: it rebuilds the sale, or makes sure that the other batch is recorded. */

@@ -133,10 +133,7 @@ export class FollowPurchase {
     }
   }
 
-  /**
-   * Returns the next step. Null if there is no new step, or while Redis or MySQL is down, because the follower can
-   * wait.
-   */
+  /** Returns the next step. Null if there is none, or while Redis or MySQL is down, because the follower can wait. */
   async #next(watch: PurchaseWatch, query: FollowQuery, seen: StepWord | null): Promise<PurchaseStep | null> {
     const notified = await watch.next(Infinity, query.signal);
     if (query.signal.aborted) return null;

@@ -27,9 +27,7 @@ export interface SaleView {
   readonly stock: (typeof SHOWN_STOCKS)[number];
   readonly opensAtMs: number;
   readonly closesAtMs: number;
-  /**
-   * When the view was made: by the clock of Redis, which opens and closes the sale, or by ours if Redis lacks the sale.
-   */
+  /** Time of the view, by the clock of Redis, which opens and closes sales, or by ours if Redis lacks the sale. */
   readonly nowMs: number;
 }
 

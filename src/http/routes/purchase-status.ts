@@ -150,9 +150,7 @@ async function stream(
   }
 }
 
-/**
- * The id of an event is its word. It says how far the buyer has been notified, no matter to which api they reconnect.
- */
+/** The id of an event is its word. It says how far the buyer has been notified, for any api. */
 const eventOf = ({ word, status }: PurchaseStep, ids: object) => ({
   id: word,
   event: word,

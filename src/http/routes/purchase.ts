@@ -116,10 +116,7 @@ export function saleIdOf(target: string): string | null {
   return saleId.includes('/') ? null : saleId;
 }
 
-/**
- * Returns the trace id to store with a purchase, so that the purchase can be found by it. Undefined if none is to be
- * stored.
- */
+/** Returns the trace id to store with a purchase, by which it can be found. Undefined if none is stored. */
 function storedTraceId({ parent, span }: Call, stored: RouteServices['traceIdsStored']): string | undefined {
   if (stored === 'none') return undefined;
   return parent !== null && (stored === 'all' || parent.isSampled) ? parent.traceId : span?.traceId;
@@ -204,10 +201,7 @@ function notOpenAnswer(saleId: string, requestId: string, { snapshots, clock }: 
   return prepared.answer(requestId);
 }
 
-/**
- * Returns the answer to a purchase whose units are held. Until the order is written, a repeated key gets the same
- * answer.
- */
+/** Returns the answer to a purchase whose units are held. A repeated key gets it until the order is written. */
 export function pendingAnswer(
   saleId: string,
   requestId: string,

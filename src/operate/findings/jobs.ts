@@ -21,9 +21,7 @@ const FINDINGS_MAX = 20;
 const WAIT_MS = 60_000;
 /** Findings that were left are looked at again after this time. */
 const AGAIN_MS = 600_000;
-/**
- * If the witness is further behind, it may not know yet what else was done to a sale. It stores its position every 10 s.
- */
+/** A witness that is further behind may not know yet what else was done. It stores its position every 10 s. */
 const BEHIND_MAX_MS = 30_000;
 
 interface Keeper {

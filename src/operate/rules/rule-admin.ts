@@ -115,10 +115,7 @@ export class RuleAdmin {
     });
   }
 
-  /**
-   * Publishes these rules and this canary as a new version. @throws OperationalError mysql; the rules may be stored:
-   * ask `show`
-   */
+  /** Publishes these rules and this canary as a new version. @throws OperationalError mysql; they may be stored */
   async replace(
     { rules: inForce, canary }: RulesInForce,
     version: number,
