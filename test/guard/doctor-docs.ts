@@ -37,7 +37,7 @@ const renderGroup = ({ title, checks }: (typeof GROUPS_OF_CHECKS)[number]): stri
     '',
     '| line | looks at | wrong if | risky if |',
     '|---|---|---|---|',
-    ...checks.map(({ id, looksAt, wrongIf = '-', riskyIf = '-', stopsPrograms }) => {
+    ...checks.map(({ id, looksAt, wrongIf = '', riskyIf = '', stopsPrograms }) => {
       const mark = stopsPrograms === true ? ' **start**' : '';
       return `| \`${id}\`${mark} | ${cell(looksAt)} | ${cell(wrongIf)} | ${cell(riskyIf)} |`;
     }),
