@@ -28,7 +28,7 @@ export interface Draft {
   readonly rows: readonly DraftRow[];
   /** Live rows that already existed, written by any batch. */
   readonly found: ReadonlyMap<Batch, readonly LiveOrder[]>;
-  /** Requests with an ended row, for which the batch may still hold units. A release is safe to repeat. */
+  /** Requests whose order has ended, although the batch may still hold units. A release is safe to repeat. */
   readonly releases: readonly Release[];
   /** Batches with a purchase that another batch holds and has not recorded yet. They are redelivered. */
   readonly waiting: ReadonlySet<Batch>;

@@ -266,7 +266,7 @@ export class Shadow {
   }
 }
 
-/** Numbers instead of order ids: nothing is stored. */
+/** Numbers serve as order ids, because nothing is stored. */
 const NUMBERS: OrderIdMinter = {
   mint: (userIds) => ({ outcome: 'minted', orderIds: userIds.map((_, index) => String(index + 1)) }),
   problem: () => null,
@@ -274,5 +274,5 @@ const NUMBERS: OrderIdMinter = {
   close: async () => undefined,
 };
 
-/** Only batches of an older epoch need Redis, and they are not compared. */
+/** Not needed: only batches of an older epoch need Redis, and they are not compared. */
 const NO_REDIS = {} as BatchStore;

@@ -62,7 +62,7 @@ const ENTRY_TAG = 'sk:{entry}:';
 export const RULES_KEY = `${ENTRY_TAG}rules`;
 /** The canary beside the rules. The previous release does not read it. */
 export const canaryKey = (rulesKey: string): string => `${rulesKey}:canary`;
-/** The rules that each API process follows: its report, and the processes that have a report. */
+/** Rules in force: the report of each api, and the list of processes that have a report. */
 export const RULE_REPORTERS_KEY = `${ENTRY_TAG}rules:apis`;
 
 /** Counters of the limits. Two generations of subjects take turns; see lua/take-permits-5.lua. */
@@ -86,7 +86,7 @@ export const hotReportKey = (processId: string): string => `${ENTRY_TAG}hot:${pr
 export const nonceKey = (keyId: string, nonce: string): string => `${ENTRY_TAG}nonce:${keyId}:${nonce}`;
 /** The time since when the server has kept every nonce. */
 export const NONCES_KEY = `${ENTRY_TAG}nonces`;
-/** One-time tokens of a sale: holders, ends, and the tokens fetched by each address. */
+/** Purchase tokens of a sale: holders, ends, and the tokens fetched by each address. */
 export const purchaseTokenKeys = {
   tokens: (saleId: string): string => `${ENTRY_TAG}tokens:${saleId}`,
   ends: (saleId: string): string => `${ENTRY_TAG}tokens:${saleId}:ends`,

@@ -109,7 +109,7 @@ export class GetSale {
     };
   }
 
-  /** Answers from MySQL, because Redis does not have the sale yet. A sale that was never loaded ends nevertheless. */
+  /** Answers from MySQL, because Redis does not have the sale yet. A sale that was never loaded also ends. */
   #announced(sale: Sale): Reading['answer'] {
     const { stock, opensAtMs, closesAtMs } = sale;
     return () => {

@@ -141,6 +141,6 @@ export interface PaymentWebhook {
 /** A provider that is ready for calls, and its webhook. */
 export interface Payments {
   readonly provider: PaymentProvider;
-  /** Null if the provider, or a program that translates, reports in our own format (docs/api.md). */
+  /** Null if the reports arrive in our own format (docs/api.md). */
   readonly webhook: PaymentWebhook | null;
 }

@@ -65,7 +65,7 @@ export type RuleUpdate =
   | { readonly is: 'newer'; readonly stored: StoredInForce }
   | { readonly is: 'behind' };
 
-/** Answers to purchases, as admission refused or accepted them. */
+/** Numbers of purchases that admission refused and accepted. */
 export interface AnswerCount {
   readonly accepted: number;
   readonly refused: number;

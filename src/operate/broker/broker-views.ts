@@ -87,7 +87,7 @@ export class BrokerViews {
     return this.#list(async (inspection) => (await inspection.consumers(group)).map((one) => ({ group, ...one })));
   }
 
-  /** @param which the messages with a key or an id, or from a position on; null for the newest */
+  /** @param which messages with a key or an id, or after a position. Null for the newest */
   async messages(
     topic: string,
     which: { readonly key: string } | { readonly id: string } | BrowseFrom | null,

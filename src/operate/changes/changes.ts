@@ -12,7 +12,7 @@ interface Change {
   readonly after: Row | null;
 }
 
-/** Lists what a transaction changed, as far as it shows. An order that moves to the archive does not change. */
+/** Lists the visible changes of a transaction. An order that moves to the archive does not change. */
 export function changesIn({ changes, atMs }: Pick<Committed, 'changes' | 'atMs'>): Change[] {
   const at = new Date(atMs).toISOString();
   const archived = new Set(

@@ -8,7 +8,7 @@ import type { MysqlPool, Transaction } from '../../mysql/pool.js';
 import { retryConflicts } from '../../mysql/retry-conflicts.js';
 import type { CouponCodeRow } from '../../mysql/tables.js';
 
-/** `redeemed`: by this reference, now or before */
+/** `redeemed`: by this reference, in this call or an earlier one */
 export type DeskAnswer =
   | { readonly outcome: 'redeemed'; readonly coupon: Coupon }
   | { readonly outcome: 'refused'; readonly why: CouponRefusal };

@@ -12,7 +12,10 @@ export interface WorkOrder {
   readonly work: (deadLetterId: string, signal: AbortSignal) => Promise<ReplayAnswer | DiscardAnswer>;
 }
 
-/** The first Ctrl-C starts no more, the second ends the process. @returns whether all reached the requested state */
+/**
+ * After the first Ctrl-C no further dead letter is started. The second ends the process. @returns whether all reached
+ * the requested state
+ */
 export async function workThroughDeadLetters(admin: DeadLetterAdmin, order: WorkOrder): Promise<boolean> {
   const { json, end, total } = order;
   const stopping = new AbortController();

@@ -22,7 +22,7 @@ interface RuleAdminParts {
   readonly repository: RuleRepository;
   readonly broadcast: Pick<RuleBroadcast, 'announce'>;
   readonly log: Log;
-  /** Checks whether an api can use rules. Omitted if this process cannot know that. */
+  /** Checks whether an api can use rules. Omitted if this process cannot know. */
   readonly unfit?: Fitness | undefined;
 }
 

@@ -17,7 +17,10 @@ export interface WhereInForce {
   readonly apis: readonly (RuleReport & { readonly follows: boolean })[];
 }
 
-/** Asks until all apis follow, no more can, or time is over. @param waitMs 0 asks once. @throws OperationalError */
+/**
+ * Asks until all apis follow, until no other api can follow, or until time is over. @param waitMs 0 asks once. @throws
+ * OperationalError
+ */
 export async function whereInForce(
   version: number,
   { reports, clock }: { readonly reports: Pick<RuleReports, 'live'>; readonly clock: Clock },

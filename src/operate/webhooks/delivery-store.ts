@@ -11,7 +11,7 @@ import { entryOf } from './endpoint-store.js';
 /** The events of one order that can be sent now, in their order. */
 export type DueOrder = readonly [WebhookDelivery, ...WebhookDelivery[]];
 
-/** Deliveries in this state, before this one; absent: in any state, the newest. */
+/** Lists deliveries in this state, older than this one. If absent: in any state, from the newest on. */
 export interface DeliveryFilter {
   readonly state?: WebhookDelivery['state'] | undefined;
   readonly before?: string | undefined;

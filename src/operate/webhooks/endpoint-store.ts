@@ -15,7 +15,7 @@ const TOO_MANY = `There are ${ENDPOINTS_MAX} endpoints already. Remove one first
 const FAILING_MAX_MS = 86_400_000;
 /** A replaced secret also signs for this long, so the receiver can switch to the new secret without losing an event. */
 const SECRET_BEFORE_MS = 86_400_000;
-/** Waiting deliveries that become due at once. The others come when their time has come. */
+/** Maximum number of waiting deliveries that become due at once. The others stay due at their own time. */
 const WOKEN_MAX = 10_000;
 
 const newSecret = (): string => `whsec_${randomBytes(32).toString('base64url')}`;
@@ -74,7 +74,7 @@ export function createEndpointStore(pool: MysqlPool) {
       await execute(pool, endpoint(id).update(well));
     },
 
-    /** Notes an attempt in which the receiver failed, and lets it rest. @returns whether this has paused the endpoint */
+    /** Notes a failed attempt and pauses the endpoint for a while. @returns whether this has paused the endpoint */
     async noteTrouble(endpointId: string, lastError: string, restMs: number): Promise<boolean> {
       const since = knex.raw('COALESCE(failing_since, UTC_TIMESTAMP(3))');
       const failing = { failing_since: since, failures: knex.raw('failures + 1'), last_error: lastError };
@@ -101,7 +101,7 @@ async function forgetSecrets(on: Statements): Promise<void> {
   await execute(on, over.update({ secret_before: null, secret_before_until: null }));
 }
 
-/** A third secret would end the first, which the receiver may still know alone. */
+/** A third secret would end the first, which may be the only secret that the receiver knows. */
 const tooSoon = (until: Date): string =>
   `The previous secret still signs, so no other secret can be made before ${until.toISOString()}.`;
 

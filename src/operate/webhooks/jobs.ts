@@ -5,7 +5,10 @@ import { createEndpointStore, ENDPOINTS_MAX } from './endpoint-store.js';
 
 const TIDY_EVERY_MS = 60_000;
 
-/** A lease lets one keeper do each job. A loop per endpoint keeps slow ones apart. The first loop finds new work. */
+/**
+ * A lease gives each job to one keeper. Each endpoint has a loop, so a slow endpoint delays no other. The first loop
+ * finds new work.
+ */
 export function webhookJobs(keeper: Keeper): PlannedJob[] {
   const { outboxEveryMs } = keeper.config.keeper;
   const deliver = deliverWebhooks(keeper);

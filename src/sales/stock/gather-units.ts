@@ -9,7 +9,7 @@ export interface WantedUnits {
   readonly all: number;
 }
 
-/** Other processes may be faster each time. Then the next precheck gives the answer. */
+/** Attempts, because other processes may be faster. After the last, the next precheck gives the answer. */
 const TRIES_MAX = 3;
 
 /**
