@@ -64,9 +64,9 @@ export const readKeyring = (text: string): Keyring =>
 
 /** Minimum length: a key shorter than the hash can be found by an offline search (RFC 7518, 3.2). */
 const SECRET_BYTES_MIN = 32;
-/** Of 10 million random keys of 32 hexadecimal digits, one has fewer; a repeated word often does. */
+/** Minimum of different characters. One in 10 million random keys of 32 hex digits has fewer, a repeated word often. */
 const DIFFERENT_MIN = 8;
-/** A change of keys needs two. The others are for partners. */
+/** A change of keys needs two keys. The others are for partners. */
 const KEYS_MAX = 64;
 
 /** Returns why a text must not be a shared secret, as a predicate that never shows the text. Null if it may be one. */

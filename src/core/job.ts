@@ -63,7 +63,10 @@ export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal
   }
 }
 
-/** Runs the job only if it has work. @param otherwise if absent, the pause does not grow: new work is found as soon */
+/**
+ * Runs the job only if it has work.
+ * @param otherwise if absent, the pause does not grow, so new work is found as soon as before
+ */
 export const whenDue = (work: DueWork, readDue: ReadDueWork, job: Job, otherwise?: 'idle'): Job => ({
   name: job.name,
   runOnce: async () => ((await readDue()).has(work) ? job.runOnce() : otherwise),
@@ -106,7 +109,7 @@ export function bugLog(
   };
 }
 
-/** Length of the lease of a job, in pauses. The owner may be late with one run. */
+/** Length of the lease of a job, in pauses. The owner may miss one run. */
 const LEASE_PAUSES = 3;
 
 /** The owner of a job lease, and the pause between two runs. */

@@ -20,10 +20,7 @@ declare const KIND: unique symbol;
 export interface Answer<K extends number | ProblemCode = number | ProblemCode> {
   readonly [KIND]?: K;
   readonly status: number;
-  /**
-   * The label under which the answer is counted: an outcome, a status word or a problem code. Never a user, a sale or a
-   * request.
-   */
+  /** The label of the answer in metrics: an outcome, a status word or a problem code. Never an id. */
   readonly word: string;
   /** A flat list of names and values that includes Content-Length. */
   readonly headers: readonly string[];

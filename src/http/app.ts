@@ -177,8 +177,7 @@ function addRoutes(to: IRouter, routes: readonly Route[], { pipeline, counterOf 
 }
 
 /**
- * Parses the query itself, because a host app may have its own parser. Refuses invalid UTF-8, as Express does for
- * paths.
+ * Parses the query itself, because a host app may have its own parser. Refuses invalid UTF-8, as Express does in paths.
  */
 const queryOf = ({ url }: Request): Record<string, unknown> => {
   const start = url.indexOf('?');

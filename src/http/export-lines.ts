@@ -8,10 +8,7 @@ export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 /** Larger than any table. */
 export const EXPORT_MAX = 1_000_000_000;
 
-/**
- * Returns the first line with its newline. JSON lines have no heading. The byte order mark tells Excel that the text is
- * UTF-8.
- */
+/** Returns the heading with its newline. JSON lines have none. The byte order mark tells Excel that it is UTF-8. */
 export const headingOf = (columns: readonly string[], format: ExportFormat): string =>
   format === 'csv' ? `\ufeff${columns.join(',')}\n` : '';
 

@@ -121,7 +121,7 @@ interface AccessRow {
   readonly listeners: readonly Listener[];
   /** Whether requests must be signed, if the sale requires it. */
   readonly signed: boolean;
-  /** Whether the sale may require a queue pass and a purchase token, and unpaid orders may pause the buyer. */
+  /** Whether the sale may require a queue pass and a purchase token, and whether unpaid orders may pause the buyer. */
   readonly proofs: boolean;
   readonly token: boolean;
   /** The role that an operator needs. Null if none is needed. */
@@ -177,15 +177,9 @@ interface OperatorRouteSpec<P, Q, B, S extends number, C extends ProblemCode, A 
   readonly headers?: readonly HeaderSpec[];
   readonly body?: BodySpec<B>;
   readonly answers: Readonly<Record<S, AnswerSpec>>;
-  /**
-   * Problems that only this route has. `defineRoute` adds the problems of its access, of its body, and those common to
-   * all routes.
-   */
+  /** Problems of this route only. `defineRoute` adds the problems of its access, its body, and all routes. */
   readonly problems: readonly C[];
-  /**
-   * Replaces the check of parameters, query and media type where zod would cost too much. Returns null if the head is
-   * valid.
-   */
+  /** Checks parameters, query and media type where zod would cost too much. Returns null if the head is valid. */
   readonly checkHead?: (call: Call<P, Q, B>) => Answer | null;
   /** Answers from memory, before the request counts against a limit and before the body is read. */
   readonly early?: (call: Call<P, Q, B>, services: RouteServices) => Answer<NoInfer<C> | CommonCode> | null;

@@ -120,10 +120,7 @@ function trackSockets(server: Server): ReadonlySet<Socket> {
   return sockets;
 }
 
-/**
- * Closes idle connections when the server is almost full. A connection above the limit is dropped, but the next one
- * then finds room.
- */
+/** Closes idle connections when the server is almost full. Otherwise every new connection would be dropped. */
 function closeIdleWhenCrowded(server: Server, sockets: ReadonlySet<Socket>, { clock }: HttpServices): void {
   let checkedMs = -Infinity;
   const closeIdle = (): void => {
@@ -135,10 +132,7 @@ function closeIdleWhenCrowded(server: Server, sockets: ReadonlySet<Socket>, { cl
   server.on('connection', closeIdle).on('drop', closeIdle);
 }
 
-/**
- * Limits the connections per address, because otherwise one client could hold all connections for as long as its
- * time-outs allow.
- */
+/** Limits the connections per address. Otherwise one client could hold all connections until they time out. */
 function limitConnections(server: Server, max: number, { limitedAddress, metrics }: HttpServices): void {
   if (max === 0) return;
   const places = new Places({ max: Infinity, perAddressMax: max });

@@ -72,10 +72,7 @@ export interface HttpServices {
   readonly addressOf: ClientAddress;
   /** The address limit that applies without rules. */
   readonly addressLimit: Pick<AddressLimit, 'isOn' | 'refuses'>;
-  /**
-   * Returns the keys under which an address is counted: the address itself, and for IPv6 its network. Empty if the
-   * address is exempt.
-   */
+  /** Returns the keys under which an address is counted: itself, and for IPv6 its network. Empty if it is exempt. */
   readonly limitedAddress: LimitedAddress;
   /** Signatures of buyers' requests about a sale. */
   readonly signatures: RequestSignatures;

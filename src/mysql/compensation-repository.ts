@@ -141,7 +141,7 @@ async function counts(pool: MysqlPool): Promise<Record<JobState, number>> {
   return Object.fromEntries(all) as Record<JobState, number>;
 }
 
-/** Claims due jobs. The lock lasts for two statements, the lease in `available_at` for the work. */
+/** Claims due jobs. The lock lasts for two statements. The lease in `available_at` covers the work. */
 async function claimDue(
   tx: Transaction,
   { max, leaseMs, pauseMaxMs = PAUSE_MAX_MS, saleId }: Claim,

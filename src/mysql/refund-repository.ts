@@ -23,7 +23,7 @@ export function createRefundRepository(pool: MysqlPool): RefundRepository {
   };
 }
 
-/** The lock lasts for these two statements, the lease in `available_at` for the work. No money moves under a lock. */
+/** The lock lasts for two statements. The lease in `available_at` covers the work. No money moves under a lock. */
 function lease(pool: MysqlPool, max: number, leaseMs: number): Promise<LeasedRefund[]> {
   return pool.transaction(async (tx) => {
     const rows = await select(

@@ -125,7 +125,7 @@ async function list(pool: MysqlPool, filter: SaleFilter): Promise<Sale[]> {
   return (await select(pool, sales.orderBy('id', 'desc').limit(max))).map(saleOf);
 }
 
-/** Forces the index that has this order, because MySQL 8.0 would read and sort all sales if most of them are closed. */
+/** Forces the index with this order, because MySQL 8.0 would read and sort all sales if most are closed. */
 const closedLast = ({ retired }: SaleFilter): Knex.Raw =>
   knex.raw('sales FORCE INDEX (??)', [retired === false ? 'retirement' : 'state_closes']);
 

@@ -102,8 +102,8 @@ export function createWorkerMetrics(registry: Registry) {
 export type ConsumerMetrics = ReturnType<typeof createConsumerMetrics>;
 
 /**
- * @param group gets a count of dead letters that starts at 0, so that an alert sees the first rise. Omitted if no alert
- * watches the group
+ * @param group gets a count of dead letters from 0, so that an alert sees the first rise. Omitted if no alert watches
+ * it
  */
 export function createConsumerMetrics(registry: Registry, group?: string) {
   const { counter } = metricMakers(registry);

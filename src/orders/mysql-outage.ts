@@ -31,9 +31,7 @@ export class MysqlOutage {
     return this.#outage === null;
   }
 
-  /**
-   * Probes every `everyMs`, so that a worker without messages also notices an outage. The probe also renews its lease.
-   */
+  /** Probes every `everyMs`, so that a worker without messages notices an outage. A probe also renews its lease. */
   async watch(everyMs: number): Promise<void> {
     const { probe, clock } = this.#ports;
     for (;;) {

@@ -97,10 +97,7 @@ class Relay<K extends OutboxKind> {
     return this.#troubles.size > 0;
   }
 
-  /**
-   * Marks rows as done, postpones them, or leaves them to `tryTroubled`. Returns the errors of rows. @throws
-   * OperationalError mysql
-   */
+  /** Marks or postpones rows, or leaves them to `tryTroubled`. Returns their errors. @throws OperationalError mysql */
   async handleRows(rows: readonly OutboxRow<K>[]): Promise<unknown[]> {
     const unreadable = rows.filter(({ payload }) => payload === null);
     const waiting: OutboxRow<K>[] = [];

@@ -70,9 +70,7 @@ export interface Following {
   close(): void;
 }
 
-/**
- * `ended`: the follower has seen the last step. `overloaded`: too many followers, in all or of one buyer or address.
- */
+/** `ended`: the follower has seen the last step. `overloaded`: too many followers, in all or per buyer or address. */
 export type FollowAnswer = Following | { readonly outcome: 'ended' | 'not_found' | 'overloaded' };
 
 /** Follows purchases step by step, using notifications and occasional reads of the stores. */

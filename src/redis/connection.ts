@@ -258,10 +258,7 @@ export async function pingAnyServer({ redis, masters }: RedisConnection): Promis
   await asOperationalError('ping', () => Promise.any(pings).catch(async () => pings[0]));
 }
 
-/**
- * Returns the Unix ms of the server that has the key. The times of a bucket come from this clock. @throws what the
- * driver throws
- */
+/** Returns the Unix ms of the server with the key, the clock of a bucket. @throws what the driver throws */
 export async function serverNowMs(redis: RedisClient, key: string): Promise<number> {
   // In a pipeline, TIME goes to the server of the key.
   const replies = await redis.pipeline([['time'], ['exists', key]]).exec();

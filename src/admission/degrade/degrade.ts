@@ -26,7 +26,7 @@ export type Level = (typeof LEVELS)[number];
 
 const RANKS: Readonly<Record<Level, number>> = { L0: 0, L1: 1, L2: 2, L3: 3, L4: 4 };
 
-/** Whether `one` gives less than `other`. */
+/** Whether answers at level `one` contain less than at level `other`. */
 const isBelow = (one: Level, other: Level): boolean => RANKS[one] > RANKS[other];
 
 const anyLevel = z.enum(LEVELS);

@@ -64,8 +64,8 @@ interface KnownRoom {
 
 /**
  * The store holds one line per sale for all processes and admits buyers at the rate of the rules. A ticket contains the
- * number of a place, under our seal. A buyer whose number is above the last admitted one waits. Every process can tell
- * so without a call, from the line that it read last.
+ * number of a place, under our seal. A buyer whose number is above the last admitted number waits. Every process knows
+ * this without a call, from the line that it read last.
  */
 export class WaitingRooms {
   readonly #rules: () => QueueRules;
@@ -76,7 +76,7 @@ export class WaitingRooms {
   readonly #metrics: RoomMetrics;
   readonly #rooms = new Map<string, KnownRoom>();
 
-  /** @param isSoldOut whether this process knows that nothing is left; called for each ticket */
+  /** @param isSoldOut whether this process knows that no units are left; called for each ticket */
   constructor({
     rules,
     seals,
@@ -138,7 +138,7 @@ export class WaitingRooms {
     return this.#take(sale, userId, place.priority, place);
   }
 
-  /** Forgets the room of a sale that has nothing left. */
+  /** Forgets the room of a sale that has no units left. */
   end(saleId: string): void {
     this.#rooms.delete(saleId);
   }

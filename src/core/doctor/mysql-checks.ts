@@ -85,7 +85,9 @@ export interface MysqlFacts extends MysqlStartFacts {
   readonly disk: FreeShare;
 }
 
-/** A dead letter has up to 4 MiB (src/mysql/dead-letters.ts); escaping may double it. Servers use powers of two. */
+/**
+ * A dead letter has up to 4 MiB (src/mysql/dead-letters.ts); escaping may double it. Servers use powers of two.
+ */
 const PACKET_MIN = 16 * 1024 * 1024;
 /** Minimum number of programs: an api, a worker and a keeper. */
 const PROGRAMS_LEAST = 3;

@@ -79,9 +79,9 @@ export interface NonceStore {
 /** How many tokens a sale issues, and when. Times in Unix ms. */
 export interface TokenIssue {
   readonly saleId: string;
-  /** First moment to issue a token. */
+  /** The first moment to issue a token. */
   readonly fromMs: number;
-  /** First moment that is too late. */
+  /** The first moment that is too late to issue a token. */
   readonly untilMs: number;
   /** A token's lifetime begins at this time, or later with its issue. */
   readonly opensAtMs: number;

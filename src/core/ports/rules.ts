@@ -31,7 +31,7 @@ export interface VersionParts {
 
 export type StoreOutcome =
   | { readonly outcome: 'stored'; readonly version: number }
-  /** Another publication came first and made this version. */
+  /** Another publication was faster, and has this version. */
   | { readonly outcome: 'version_conflict'; readonly version: number };
 
 /** Keeps every version of the rules. Methods throw OperationalError mysql. */

@@ -89,8 +89,8 @@ export interface SaleSchedule {
 }
 
 /**
- * Retires sales that are long over and complete in MySQL. First all programs stop asking Redis for such a sale, then
- * Redis forgets it. Methods throw OperationalError mysql.
+ * Retires sales that are long over and complete in MySQL. All programs first stop asking Redis for such a sale, and
+ * Redis then forgets it. Methods throw OperationalError mysql.
  */
 export interface RetirementRepository {
   /** Returns closed sales that are not retired, `afterMs` after their closing or window's end, earliest end first. */

@@ -143,7 +143,7 @@ async function stream(
     for await (const step of following.steps()) events.send(eventOf(step, params));
   } catch (error) {
     log.error({ err: error, traceId: call.traceId }, 'unexpected error in a stream of events');
-    onBug(error); // the head has been sent already, so all that is left is to end the stream
+    onBug(error); // the head has been sent, so the stream can only end
   } finally {
     following.close();
     events.end();

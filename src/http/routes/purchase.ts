@@ -177,10 +177,7 @@ const PREPARED = Object.fromEntries(
 
 /** Maximum random delay that is added to a retry after the opening, in ms, so that not all buyers return at once. */
 const OPENING_JITTER_MS = 2000;
-/**
- * Maximum number of cached answers: there is one per opening and per second of waiting time. The buyers of a few sales
- * need no more.
- */
+/** Maximum number of cached answers, one per opening and second of waiting time. A few sales need no more. */
 const BEFORE_OPENING_MAX = 64;
 const beforeOpening = new Map<string, PreparedProblem<'not_open'>>();
 

@@ -12,10 +12,7 @@ export interface WorkOrder {
   readonly work: (deadLetterId: string, signal: AbortSignal) => Promise<ReplayAnswer | DiscardAnswer>;
 }
 
-/**
- * After the first Ctrl-C no further dead letter is started. The second ends the process. @returns whether all reached
- * the requested state
- */
+/** The first Ctrl-C finishes work in progress, the second exits. @returns whether all reached the requested state */
 export async function workThroughDeadLetters(admin: DeadLetterAdmin, order: WorkOrder): Promise<boolean> {
   const { json, end, total } = order;
   const stopping = new AbortController();

@@ -58,10 +58,7 @@ const parts = z.object({
 });
 const benchReport = z.object({ startedAt: z.string(), results: z.array(z.looseObject({ scenario: z.string() })) });
 
-/**
- * Takes costs from `npm run bench -- --json`, and missing costs from `README_COSTS`. @returns a sentence if `win` is
- * missing
- */
+/** Takes costs from `npm run bench -- --json`, else from `README_COSTS`. @returns a sentence if `win` is missing */
 export function readBenchReport(text: string): UnitCosts | string {
   let json: unknown;
   try {

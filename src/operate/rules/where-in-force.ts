@@ -18,8 +18,9 @@ export interface WhereInForce {
 }
 
 /**
- * Asks until all apis follow, until no other api can follow, or until time is over. @param waitMs 0 asks once. @throws
- * OperationalError
+ * Asks until all apis follow, none can follow any more, or time is over.
+ * @param waitMs 0 asks once.
+ * @throws OperationalError
  */
 export async function whereInForce(
   version: number,

@@ -5,10 +5,7 @@ import { createEndpointStore, ENDPOINTS_MAX } from './endpoint-store.js';
 
 const TIDY_EVERY_MS = 60_000;
 
-/**
- * A lease gives each job to one keeper. Each endpoint has a loop, so a slow endpoint delays no other. The first loop
- * finds new work.
- */
+/** A lease gives each job to one keeper. Each endpoint has a loop, so that a slow endpoint delays no other. */
 export function webhookJobs(keeper: Keeper): PlannedJob[] {
   const { outboxEveryMs } = keeper.config.keeper;
   const deliver = deliverWebhooks(keeper);

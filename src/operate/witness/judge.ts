@@ -42,10 +42,7 @@ export function judge(changes: readonly RowChange[]): Judged[] {
 
 class Transaction {
   readonly #found = new Map<WitnessKind, { readonly shown: Judged[]; all: number }>();
-  /**
-   * Orders by id: inserted (in their last state), removed from `orders`, added to the archive, removed from the
-   * archive.
-   */
+  /** Orders by id: inserted (in their last state), removed from `orders`, added to and removed from the archive. */
   readonly #inserted = new Map<string, Row>();
   readonly #gone = new Map<string, Row>();
   readonly #arrived = new Map<string, Row>();
