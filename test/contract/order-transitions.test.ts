@@ -99,7 +99,7 @@ onEachWorld<MovesWorld>('contract OrderTransitions', MOVES_WORLDS, (world) => {
     }
   });
 
-  it('pay: owes nothing back for a free order that has ended', async () => {
+  it('pay: records no refund for a free order that has ended', async () => {
     const order = await oneOrder();
     await world.transitions.cancel(order.orderId);
     const free = { paymentId: `free-${order.orderId}`, amountCents: 0 };
