@@ -198,7 +198,7 @@ describe('contract coupons on MySQL', () => {
   const report = ({ orderId }: Order, amountCents: number) =>
     world.transitions.pay(orderId, { paymentId: `report-${orderId}-${amountCents}`, amountCents, currency: 'EUR' });
 
-  it('records no payment that no coupon explains, and refunds a payment above the price', async () => {
+  it('records no payment that no coupon explains, and a refund for a payment above the price', async () => {
     const { code, order } = await one();
     expect((await pay(order, 'lost-1', code)).outcome).to.equal('outcome_unknown');
     for (const cents of [1, PRICE - 301, PRICE - 299])
@@ -382,7 +382,7 @@ describe('contract coupons on MySQL', () => {
     await checkBooks();
   });
 
-  it('frees the coupon when the order ends during the charge, and refunds the reduced amount', async () => {
+  it('frees the coupon when the order ends during the charge, and records a refund of the reduced amount', async () => {
     for (const end of ['cancel', 'expire'] as const) {
       const [code] = (await coupons(1)) as [string];
       const [order] = (await orders(1, { paymentWindowMs: end === 'expire' ? DUE_MS : 900_000 })) as [Order];
