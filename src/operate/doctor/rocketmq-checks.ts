@@ -226,8 +226,8 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.groups',
     looksAt: 'the consumer groups and their retries',
-    wrongIf: 'a group is missing or off, or a writer has an unexpected number of retries',
-    riskyIf: 'another group has',
+    wrongIf: 'a group is missing or off, or a writer has unexpected retries',
+    riskyIf: 'another group has unexpected retries',
     judge: byBroker(({ groups }) => {
       const broken: string[] = [];
       const other: string[] = [];

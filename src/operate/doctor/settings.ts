@@ -79,7 +79,7 @@ export const SETTINGS_CHECKS: readonly Check<SettingsFacts>[] = [
     id: 'settings.secrets',
     looksAt: 'every secret and password',
     wrongIf: `a secret is empty, well known, or has fewer than ${LENGTH_LEAST} characters`,
-    riskyIf: `it has fewer than ${LENGTH_MIN} characters, or fewer than ${DIFFERENT_MIN} different`,
+    riskyIf: `it has fewer than ${LENGTH_MIN} characters, or fewer than ${DIFFERENT_MIN} different ones`,
     judge: ({ secrets }) => {
       const weak = secrets.flatMap(({ name, text }) => {
         const found = weaknessOf(text);
