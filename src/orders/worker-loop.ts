@@ -255,7 +255,7 @@ export class WorkerLoop {
     return { deliveries: left, inRepair, error };
   }
 
-  /** Keeps deliveries ours until MySQL is back, plus a growing pause. False if they must be given back. */
+  /** Holds deliveries until MySQL is back, and for a growing pause after that. False if they must be given back. */
   async #holdUntilUsable(deliveries: readonly BatchDelivery[], sinceMs: number, tries: number): Promise<boolean> {
     const { outage, clock } = this.#ports;
     const { holdMs, holdMaxMs } = this.#options;

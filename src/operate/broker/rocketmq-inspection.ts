@@ -168,7 +168,10 @@ export class RocketmqInspection {
     return this.#messages((broker) => readMessagesOfKey(broker, topic, key));
   }
 
-  /** Lists copies of redelivered or checked-back messages too. @param id the sender's (`UNIQ_KEY`) or `offsetId` */
+  /**
+   * Finds the messages with an id, with copies that were redelivered or checked back.
+   * @param id `UNIQ_KEY` or `offsetId`
+   */
   async messagesOfId(topic: string, id: string): Promise<FoundMessage[]> {
     return this.#messages((broker) => readMessagesOfId(broker, topic, id));
   }

@@ -86,13 +86,13 @@ export const shop = {
   }),
   pictureUrl: url({
     env: 'SHOP_PICTURE_URL',
-    doc: 'Address of the picture on a sale page, with `{sku}` or `{saleId}`. Not set: the page draws a picture.',
+    doc: 'Address of the picture on a sale page. It may contain `{sku}` and `{saleId}`. Not set: the page draws a picture.',
     protocols: ['https:', 'http:'],
     optional: true,
   }),
   signInUrl: url({
     env: 'SHOP_SIGN_IN_URL',
-    doc: 'Address, with `{saleId}`, to which a sale page sends buyers to sign in. Not set: it tells buyers to sign in at the shop.',
+    doc: 'Address to which a sale page sends buyers to sign in. It may contain `{saleId}`. Not set: it tells buyers to sign in at the shop.',
     protocols: ['https:', 'http:'],
     optional: true,
   }),
