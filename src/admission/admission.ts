@@ -2,7 +2,7 @@ import type { AdmissionCode, AdmissionRequest, Layer, Mode, Refused, Verdict } f
 import type { AdmissionMetrics } from './metrics.js';
 import type { CurrentRules } from './rules/current-rules.js';
 
-/** The answers in which a buyer notices admission. Not `unavailable`: an outage, which no rule causes. */
+/** The answers in which a buyer notices admission, without `unavailable`, which an outage causes. */
 const REFUSALS: ReadonlySet<string> = new Set<AdmissionCode | 'unpaid_pause'>([
   'denied',
   'rate_limited',
@@ -22,7 +22,7 @@ export class Admission {
     this.#metrics = metrics;
   }
 
-  /** False if every layer is off: the request need not be described. */
+  /** False if every layer is off, so that the request need not be described. */
   get isOn(): boolean {
     return this.#current.isAnyOn;
   }

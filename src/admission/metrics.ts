@@ -129,7 +129,7 @@ export function createRoomMetrics(registry: Registry): RoomMetrics {
   return {
     moved(from, to, perSecond, forMs): void {
       const isBusy = from.opened && from.epoch === to.epoch && waiting(from) > 0 && waiting(to) > 0;
-      if (!isBusy) return; // an empty line admits whoever comes
+      if (!isBusy) return; // an empty line admits every buyer at once
       admitted.inc(Math.max(0, sum(to.admitted) - sum(from.admitted) - (to.granted - from.granted)));
       ordered.inc((perSecond * forMs) / 1000);
     },

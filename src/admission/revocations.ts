@@ -19,7 +19,7 @@ interface RevocationsParts {
   readonly repository: RevocationRepository;
   readonly clock: Clock;
   readonly log: Log;
-  /** Maximum lifetime of a token, ms. Then a revocation is useless. */
+  /** Maximum lifetime of a token, ms. After that, its revocation has no use. */
   readonly lifeMaxMs: number;
 }
 

@@ -28,7 +28,7 @@ export interface BatchRef {
 export interface Batch extends BatchRef {
   /** Unix ms at the api. Only for people and metrics; no rule depends on it. */
   readonly createdAtMs: number;
-  /** `traceparent` of the span that places the batch. Empty without a span. */
+  /** `traceparent` of the span that places the batch. Empty if no span was recorded. */
   readonly traceparent: string;
   /** 1 to BATCH_SIZE_CEILING, with distinct keys. */
   readonly purchases: readonly Purchase[];

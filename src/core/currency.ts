@@ -13,7 +13,7 @@ export function currencyDigits(currency: string): 0 | 2 | 3 {
 /** Converts an amount to the main unit: 19.99 for 1999 in EUR, 1999 for 1999 in JPY. */
 export const inMainUnit = (amount: number, currency: string): number => amount / 10 ** currencyDigits(currency);
 
-/** The result is not whole if the figure has more digits than the currency. */
+/** The result has a fraction if the text has more digits than the currency. */
 export function inSmallestUnit(figure: number, currency: string): number {
   const amount = figure * 10 ** currencyDigits(currency);
   const whole = Math.round(amount);

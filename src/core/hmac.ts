@@ -10,8 +10,8 @@ const SHORT_CHARS_MAX = 1024;
 const BYTES_PER_CHAR_MAX = 3;
 
 /**
- * A secret for HMAC-SHA-256 (RFC 2104), which hashes the text, then that hash. Nearly every request of a rush brings a
- * new token, and the object of `createHmac` costs more than the hashing (docs/decisions/0021).
+ * Signs with HMAC-SHA-256 (RFC 2104) without `createHmac`, whose object costs more than the two hashes.
+ * Nearly every request of a rush brings a new token to verify (docs/decisions/0021).
  */
 export class HmacKey {
   /** The key XOR 0x36, followed by room for a short text. */
@@ -64,9 +64,9 @@ export const readKeyring = (text: string): Keyring =>
 
 /** Minimum length: a key shorter than the hash can be found by an offline search (RFC 7518, 3.2). */
 const SECRET_BYTES_MIN = 32;
-/** Of 10 million random keys of 32 hexadecimal digits, one has fewer; a repeated word often does. */
+/** Minimum of different characters. One in 10 million random keys of 32 hex digits has fewer, a repeated word often. */
 const DIFFERENT_MIN = 8;
-/** A change of keys needs two. The others are for partners. */
+/** A change of keys needs two keys. The others are for partners. */
 const KEYS_MAX = 64;
 
 /** Returns why a text must not be a shared secret, as a predicate that never shows the text. Null if it may be one. */

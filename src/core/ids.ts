@@ -7,7 +7,7 @@ export const ID = /^[A-Za-z0-9_-]{1,64}$/;
  */
 export const USER_ID = /^[!-~]{1,128}$/;
 
-/** Claim `jti`. A token with a longer one can be revoked only with all tokens of its user. */
+/** Claim `jti`. A token with a longer `jti` can be revoked only with all tokens of its user. */
 export const TOKEN_ID = /^[!-~]{1,128}$/;
 
 /** Characters of providers' payment ids that need no quoting in a URL and form no `..` in a path. */

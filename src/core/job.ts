@@ -131,7 +131,7 @@ export function bugLog(
   };
 }
 
-/** Length of the lease of a job, in pauses. The owner may be late with one run. */
+/** Length of the lease of a job, in pauses. The owner may miss one run. */
 const LEASE_PAUSES = 3;
 
 /** The owner of a job lease, and the pause between two runs. */

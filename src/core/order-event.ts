@@ -36,7 +36,7 @@ export interface OrderEvent {
   readonly orders: readonly string[];
   /** Time of the change, Unix ms on the clock of MySQL. */
   readonly atMs: number;
-  /** Metadata of these orders. Absent if none of them has metadata. */
+  /** Metadata of these orders. Absent if no order has metadata. */
   readonly metadata?: MetadataByOrder;
 }
 

@@ -1,8 +1,8 @@
 import { hash32 } from './bucket.js';
 
 /**
- * Layout, 64 bits: sign 0, 41 bits ms since 2024-01-01, 8 bits worker slot, 6 bits hash of the user, which route an id
- * to the shard of the buyer without a look-up, 8 bits sequence.
+ * Layout, 64 bits: sign 0, 41 bits ms since 2024-01-01, 8 bits worker slot, 6 bits hash of the user (finds the shard of
+ * the buyer without a look-up), 8 bits sequence.
  */
 export const ORDER_ID_EPOCH_MS = Date.UTC(2024, 0, 1);
 export const WORKER_SLOTS = 256;

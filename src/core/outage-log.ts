@@ -50,7 +50,7 @@ export class OutageLog {
   }
 }
 
-/** Returns one of a few names, so that an outage logs only a few lines. */
+/** Returns a name. There must be few names, because an outage logs a line for each. */
 function kindOf(err: unknown): string {
   if (err instanceof SaleInRepair) return 'repair';
   if (err instanceof OperationalError) return err.dependency;

@@ -6,7 +6,7 @@ export type RequestEntry =
   | { readonly state: 'held'; readonly batchId: string; readonly quantity: number }
   | { readonly state: 'ordered' | 'released'; readonly orderId: string; readonly quantity: number };
 
-/** `lost-<batchId>` replaces the order id in an entry that `reacquire` has closed: its row is written afterwards. */
+/** `lost-<batchId>` replaces the order id in an entry that `reacquire` has closed, because its row is written later. */
 const LOST = 'lost-';
 
 /** Returns the batch that will write the row of an entry. Null if the row existed before the entry. */

@@ -2,8 +2,8 @@ import { purchaseKey, requestName } from './purchase.js';
 
 /**
  * Differences between Redis and MySQL in a sale.
- * - `leak`: Redis holds units for a request without a row that will get none: its batch is neither in the re-drive nor
- *   parked
+ * - `leak`: Redis holds units for a request that has no row and will get none, because its batch is neither in the
+ *   re-drive nor parked
  * - `overdue`: batches in the re-drive that no worker has recorded for far too long
  * - `not_loaded`: a sale that may have sold, of which Redis lacks or may have lost a part; its repair is due
  * - `oversell`: more was sold, or counts as sold, than exists; or the last guard had to refuse purchases

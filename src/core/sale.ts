@@ -78,7 +78,7 @@ export const isAsSeen = (sale: Sale, seen: SeenSale): boolean =>
 export type NewSale = Omit<Sale, 'saleId' | 'sold' | 'state' | 'epoch' | 'retiredAtMs'>;
 
 /**
- * A sale as the gate sees it. A separate flag says whether it is sold out.
+ * A sale as the gate sees it. Whether it is sold out is a separate flag.
  * - `announced`: a draft that the keeper will warm; Redis does not have it yet
  * - `loading`: another process is reading the sale; ask again
  */

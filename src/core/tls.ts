@@ -118,7 +118,7 @@ export class Tls {
       return this.#last;
     } catch (error) {
       if (last === null) throw error;
-      this.#misfit = material; // one of the files is new, the other not yet
+      this.#misfit = material; // one file is new, the other is still old
       return last;
     }
   }

@@ -13,9 +13,10 @@ export interface SeenProgram {
 export const VANISHED_NAMED_MS = 3_600_000;
 
 /**
- * Returns the processes that no later process of their kind has replaced. Each later process replaces one.
- * @param gone without a live report
- * @param live with a live report
+ * Returns the vanished processes that were not replaced. A process replaces one of its kind that vanished before it
+ * started.
+ * @param gone processes without a live report
+ * @param live processes with a live report
  */
 export function vanishedPrograms<P extends SeenProgram>(gone: readonly P[], live: readonly P[], nowMs: number): P[] {
   const successors = [...gone, ...live].sort((one, other) => one.startedAtMs - other.startedAtMs);

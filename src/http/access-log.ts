@@ -31,10 +31,7 @@ interface Entry extends LoggedRequest {
 }
 
 const FLUSH_EVERY_MS = 200;
-/**
- * At this rate the log grows by a few hundred kB a second: a disk keeps up, and an attack does not fill it within
- * minutes.
- */
+/** At this rate the log grows by a few hundred kB a second, so an attack does not fill a disk within minutes. */
 const LINES_PER_SECOND_MAX = 2000;
 /** How many seconds' worth of lines may wait for a slow disk or pipe. Beyond that, answers are only counted. */
 const WAITING_SECONDS = 5;

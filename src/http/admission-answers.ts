@@ -39,7 +39,7 @@ export const NO_PASS = new PreparedProblem('queue_pass_needed', {
 export const NO_TOKEN = new PreparedProblem('purchase_token_needed', {
   detail: 'Get a purchase token first, a new one for each purchase: POST /v1/sales/{saleId}/purchase-token.',
 });
-/** Only Redis knows whether a nonce or a token was used before, and Redis is not answering. */
+/** Only Redis knows whether a nonce or a token was used before, and Redis does not answer. */
 export const CANNOT_CHECK = new PreparedProblem('unavailable', { detail: unavailableDetail('redis') });
 
 /** Describes the problem with a token, in the detail and in `WWW-Authenticate`: ASCII without quotes. */

@@ -20,10 +20,7 @@ declare const KIND: unique symbol;
 export interface Answer<K extends number | ProblemCode = number | ProblemCode> {
   readonly [KIND]?: K;
   readonly status: number;
-  /**
-   * The label under which the answer is counted: an outcome, a status word or a problem code. Never a user, a sale or a
-   * request.
-   */
+  /** The label of the answer in metrics: an outcome, a status word or a problem code. Never an id. */
   readonly word: string;
   /** A flat list of names and values that includes Content-Length. */
   readonly headers: readonly string[];
@@ -155,10 +152,7 @@ export function traceIdFor(exchange: { traceId: string }): string {
   return exchange.traceId;
 }
 
-/**
- * Sets the header with the trace id on an answer whose head is not written by `send`. Call it before the head is
- * written.
- */
+/** Sets the trace id header of an answer whose head `send` does not write. Call it before the head is written. */
 export function nameTrace(call: { readonly res: ServerResponse; traceId: string }): void {
   call.res.setHeader(TRACE_ID_HEADER, traceIdFor(call));
 }

@@ -131,10 +131,7 @@ function pagesOf(pages: Pages, counter: AnswerCounter, lifecycle: Lifecycle, pip
   };
 }
 
-/**
- * Returns the OpenAPI document of a listener as JSON. Builds the document at the first request, because that takes a
- * while.
- */
+/** Returns the OpenAPI document of a listener as JSON. Builds it at the first request, because that takes a while. */
 function openapiDocuments(routes: readonly Route[]): (listener: Listener) => string {
   const made = new Map<Listener, string>();
   return (listener) => {
@@ -180,8 +177,7 @@ function addRoutes(to: IRouter, routes: readonly Route[], { pipeline, counterOf 
 }
 
 /**
- * Parses the query itself, because a host app may configure its own parser. Refuses invalid UTF-8, as Express does for
- * paths.
+ * Parses the query itself, because a host app may have its own parser. Refuses invalid UTF-8, as Express does in paths.
  */
 const queryOf = ({ url }: Request): Record<string, unknown> => {
   const start = url.indexOf('?');

@@ -55,10 +55,7 @@ export interface Authenticator {
 
 /** Identifies the sender of a request. */
 export interface RequestAuthenticator {
-  /**
-   * Whether a caller may be known without an `Authorization` header. If left out, a request without the header is
-   * refused at once.
-   */
+  /** Whether a caller may be known without an `Authorization` header. Default: such a request is refused at once. */
   readonly readsMoreThanHeader?: boolean;
   /** Never throws. */
   authenticate(

@@ -26,10 +26,7 @@ export function hasLongBody(req: IncomingMessage): boolean {
   return length === undefined ? req.headers['transfer-encoding'] !== undefined : Number(length) > BODY_BYTES_MAX;
 }
 
-/**
- * Why there is no text for a body: it is too large, it is not UTF-8, or middleware of the host app has read it and not
- * kept it.
- */
+/** Why there is no text of a body: it is too large or not UTF-8, or middleware of the host app did not keep it. */
 export type BodyFault = 'too_large' | 'not_utf8' | 'swallowed';
 
 interface MaybeParsed extends IncomingMessage {

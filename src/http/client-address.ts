@@ -29,9 +29,7 @@ export function createClientAddress(trusted: NetworkSet): ClientAddress {
   };
 }
 
-/**
- * Returns the first address from the right that is not a trusted proxy, or the peer. Stops at text that is not an address.
- */
+/** Returns the first address from the right that is no trusted proxy, or the peer. Stops at other text. */
 function firstUntrusted(peer: string, forwarded: string, isTrusted: (text: string) => boolean): string {
   let found = peer;
   let end = forwarded.length;

@@ -3,10 +3,7 @@ import { problem, type Answer } from './answer.js';
 import { NOSNIFF } from './problem.js';
 import { API_PREFIX } from './route.js';
 
-/**
- * Request headers that need permission. Signature headers are not among them, because a page cannot keep its key
- * secret.
- */
+/** Request headers that need permission, without signature headers, because a page cannot keep a key secret. */
 const REQUEST_HEADERS = [
   'Authorization',
   'Content-Type',

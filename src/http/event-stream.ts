@@ -36,10 +36,7 @@ export function answerStreamHead(res: ServerResponse): void {
 /** A comment: a line that begins with a colon. */
 const HEARTBEAT = ':\n\n';
 
-/**
- * Checks whether the caller may still receive this stream. A token may expire or be revoked while a stream is open. Never
- * rejects.
- */
+/** Returns whether the caller may still receive the stream: a token may expire or be revoked. Never rejects. */
 export const isStillAllowed =
   ({ req, route, userId }: Call, { auth }: RouteServices) =>
   async (): Promise<boolean> => {

@@ -8,10 +8,7 @@ export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 /** Larger than any table. */
 export const EXPORT_MAX = 1_000_000_000;
 
-/**
- * Returns the first line with its newline. JSON lines have no heading. The byte order mark tells Excel that the text is
- * UTF-8.
- */
+/** Returns the heading with its newline. JSON lines have none. The byte order mark tells Excel that it is UTF-8. */
 export const headingOf = (columns: readonly string[], format: ExportFormat): string =>
   format === 'csv' ? `\ufeff${columns.join(',')}\n` : '';
 
@@ -31,10 +28,7 @@ export const exportLine = (
  * Asian spreadsheets also accept the full-width signs. An id may begin with a hyphen.
  */
 const FORMULA = /(^|;)(?=[\s"']*[=+\-@\uff1d\uff0b\uff0d\uff20])/g;
-/**
- * Text that a spreadsheet would turn into a number of 15 digits, or into a date: `1234567890123456789`, `007`, `1e5`,
- * `1-2`.
- */
+/** Text that a spreadsheet would turn into a short number or a date: `1234567890123456789`, `007`, `1e5`, `1-2`. */
 const NUMERAL = /^(?!(?:0|[1-9]\d{0,14})$)\d[\d.,:/eE+-]*$/;
 
 /**

@@ -6,13 +6,13 @@ import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 
-/** A whole call: look-up, connection and answer. */
+/** Time limit of a whole call: look-up, connection and answer. */
 const CALL_MAX_MS = 5_000;
 /** Nothing in the answer is used but its status. */
 const ANSWER_BYTES_MAX = 16_384;
 /** Shorter than the time for which servers keep an idle connection, because a request on a closed connection fails. */
 const IDLE_MAX_MS = 2_000;
-/** For one try at one name server. */
+/** Time limit of one query to one name server. */
 const TRY_MS = 1_500;
 const HOSTS_FILE = '/etc/hosts';
 
@@ -21,13 +21,13 @@ type FlawOfAddress = (address: string, isEncrypted: boolean) => string | null;
 
 export interface PostOptions {
   readonly callMaxMs?: number;
-  /** Absent: those of the system. */
+  /** If absent, the name servers of the system. */
   readonly nameServers?: readonly string[];
   readonly hostsFile?: string;
 }
 
 /**
- * Posts a body to a URL that somebody else has given, and that can be parsed. Never rejects.
+ * Posts a body to a valid URL of a third party. Never rejects.
  * @returns the status of the answer, or why there is no answer, without any text of the receiver
  */
 type GuardedPost = (url: string, headers: Record<string, string>, body: string) => Promise<number | string>;
@@ -76,7 +76,7 @@ function createCheckedLookup(
   flawOf: FlawOfAddress,
   { callMaxMs, nameServers, hostsFile = HOSTS_FILE }: PostOptions & { readonly callMaxMs: number },
 ) {
-  /** Look-ups under way, by host: one, however many calls want a connection. */
+  /** Look-ups under way, by host. All calls to a host share one. */
   const open = new Map<string, Promise<LookupAddress[]>>();
   let lastOfSystem: Promise<unknown> = Promise.resolve();
 

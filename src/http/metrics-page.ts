@@ -5,10 +5,7 @@ import { recent } from '../core/recent.js';
 /** The text format of Prometheus. */
 export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-/**
- * The page of /metrics. Collecting the metrics blocks the event loop for milliseconds while buyers wait, so the page is
- * cached briefly.
- */
+/** The page of /metrics, cached briefly, because collecting the metrics blocks the event loop for milliseconds. */
 export class MetricsPage {
   /** @throws what `collect` throws */
   readonly read: () => Promise<string>;

@@ -72,10 +72,7 @@ function withShop(html: string, { name, pictureUrl, signInUrl }: Shop): string {
 }
 
 interface PageFile {
-  /**
-   * A hash of the content, so that all apis of a release send the same tag, no matter when and where they were
-   * installed.
-   */
+  /** A hash of the content, so that all apis of a release send the same tag. */
   readonly etag: string;
   readonly headers: readonly string[];
   readonly plain: Buffer;

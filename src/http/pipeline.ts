@@ -298,10 +298,7 @@ export class Pipeline {
   }
 }
 
-/**
- * Returns the address as the client sent and signed it. An app that mounts our router below a path removes that path
- * from `url`.
- */
+/** Returns the address as the client sent and signed it. An app that mounts our router removes its path from `url`. */
 const sentAddress = (req: IncomingMessage & { readonly originalUrl?: string }): string =>
   req.originalUrl ?? req.url ?? '';
 

@@ -30,7 +30,7 @@ export type Listener = 'buyers' | 'operators';
 const BUYERS = ['buyers'] as const;
 const OPERATORS = ['operators'] as const;
 
-/** The prefix of every buyer address, so that a comparison rules out any other request. */
+/** The prefix of every buyer address, so that one comparison dismisses all other requests. */
 export const API_PREFIX = '/v1/';
 
 const forOperators = <R extends Role>(role: R) =>
@@ -111,10 +111,7 @@ const ACCESS = {
       'unpaid_pause',
     ],
   },
-  /**
-   * For callers whose token has this role or a higher one. Of the admission layers, only the list of denied users
-   * applies.
-   */
+  /** For callers with this role or a higher role. Of the admission layers, only the list of denied users applies. */
   viewer: forOperators('viewer'),
   operator: forOperators('operator'),
   admin: forOperators('admin'),
@@ -124,7 +121,7 @@ interface AccessRow {
   readonly listeners: readonly Listener[];
   /** Whether requests must be signed, if the sale requires it. */
   readonly signed: boolean;
-  /** Whether the sale may require a queue pass and a purchase token, and unpaid orders may pause the buyer. */
+  /** Whether the sale may require a queue pass and a purchase token, and whether unpaid orders may pause the buyer. */
   readonly proofs: boolean;
   readonly token: boolean;
   /** The role that an operator needs. Null if none is needed. */
@@ -293,7 +290,7 @@ export class Call<P = unknown, Q = unknown, B = unknown> {
   params: P;
   query: Q;
   body: B;
-  /** The user id in the token. Empty without a token. */
+  /** The user id in the token. Empty if the request has no token. */
   userId = '';
   roles: readonly string[] = [];
   /** When the token expires, Unix ms. Set only for a route that requires a role. */

@@ -19,10 +19,7 @@ interface SaleTally {
   readonly byCode: Map<string, () => void>;
 }
 
-/**
- * Counts the answers to purchases by sale and code, for a limited number of sales, to show what the buyers of a sale
- * receive.
- */
+/** Counts the answers to purchases by sale and code, for a limited number of sales. */
 export class SaleAnswers {
   readonly #tally: Tally;
   readonly #isKnown: (saleId: string) => boolean;
@@ -34,7 +31,7 @@ export class SaleAnswers {
   /** Counters of the latest sale. The next request is nearly always for the same sale. */
   #latest: SaleTally = this.#other;
 
-  /** @param isKnown whether a sale exists, answered from memory; an invented sale gets no counters of its own */
+  /** @param isKnown whether a sale exists, answered from memory. An unknown sale id gets no counters of its own */
   constructor(registry: Registry, isKnown: (saleId: string) => boolean, monotonicMs: () => number) {
     this.#tally = new Tally(
       registry,

@@ -49,8 +49,7 @@ const MAX_HEADER_BYTES = 16 * 1024;
 /** Interval between checks for slow requests. Node's default of 30 s would delay every shorter time-out. */
 const TIMEOUT_CHECK_MS = 500;
 /**
- * Number of connections that the kernel accepts before we do. A rush opens thousands at once. Linux limits it to
- * somaxconn.
+ * Number of connections that the kernel accepts before we do. A rush opens thousands. Linux caps it at somaxconn.
  */
 const BACKLOG = 4096;
 /**
@@ -121,10 +120,7 @@ function trackSockets(server: Server): ReadonlySet<Socket> {
   return sockets;
 }
 
-/**
- * Closes idle connections when the server is almost full. A connection above the limit is dropped, but the next one
- * then finds room.
- */
+/** Closes idle connections when the server is almost full. Otherwise every new connection would be dropped. */
 function closeIdleWhenCrowded(server: Server, sockets: ReadonlySet<Socket>, { clock }: HttpServices): void {
   let checkedMs = -Infinity;
   const closeIdle = (): void => {
@@ -136,10 +132,7 @@ function closeIdleWhenCrowded(server: Server, sockets: ReadonlySet<Socket>, { cl
   server.on('connection', closeIdle).on('drop', closeIdle);
 }
 
-/**
- * Limits the connections per address, because otherwise one client could hold all connections for as long as its
- * time-outs allow.
- */
+/** Limits the connections per address. Otherwise one client could hold all connections until they time out. */
 function limitConnections(server: Server, max: number, { limitedAddress, metrics }: HttpServices): void {
   if (max === 0) return;
   const places = new Places({ max: Infinity, perAddressMax: max });

@@ -55,10 +55,7 @@ export const newOperatorPlaces = () => ({
   exports: new Places({ max: 2 }),
   /** Each bulk replay or discard occupies the workers. */
   bulks: new Places({ max: 1 }),
-  /**
-   * The first search for an id may read much of Redis. An operator who searches for another id at the same time needs a
-   * second place.
-   */
+  /** A first search for an id may read much of Redis. Two places per operator allow a second search meanwhile. */
   traces: new Places({ max: 4, perUserMax: 2 }),
 });
 
@@ -75,10 +72,7 @@ export interface HttpServices {
   readonly addressOf: ClientAddress;
   /** The address limit that applies without rules. */
   readonly addressLimit: Pick<AddressLimit, 'isOn' | 'refuses'>;
-  /**
-   * Returns the keys under which an address is counted: the address itself, and for IPv6 its network. Empty if the
-   * address is exempt.
-   */
+  /** Returns the keys under which an address is counted: itself, and for IPv6 its network. Empty if it is exempt. */
   readonly limitedAddress: LimitedAddress;
   /** Signatures of buyers' requests about a sale. */
   readonly signatures: RequestSignatures;
@@ -159,9 +153,6 @@ export interface HttpServices {
   /** Null if the access log is off. */
   readonly accessLog: AccessLog | null;
   readonly log: Log;
-  /**
-   * Receives every error that is neither a refusal nor a fault of a dependency, after the error was logged and
-   * answered.
-   */
+  /** Receives every logged and answered error that is neither a refusal nor a fault of a dependency. */
   readonly onBug: (error: unknown) => void;
 }

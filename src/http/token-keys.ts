@@ -92,10 +92,7 @@ export interface IssuerKeys {
    * returns all keys of the algorithm, or none if there are many.
    */
   find(keyId: string | undefined, algorithm: string): readonly TokenKey[];
-  /**
-   * Reads the keys again. Returns null if they were read a moment ago, or if too many requests wait for the read. Never
-   * rejects.
-   */
+  /** Reads the keys again. Null if they were read a moment ago, or if too many requests wait for it. Never rejects. */
   refresh(): Promise<void> | null;
   /** Called after each change. */
   onChange(listener: () => void): void;

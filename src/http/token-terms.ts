@@ -46,9 +46,7 @@ export const issuerTerms = ({ issuer, audience, rolesClaim, roles, subjectPrefix
 const areTexts = (value: unknown): value is readonly string[] =>
   Array.isArray(value) && value.every((one) => typeof one === 'string');
 
-/**
- * Returns a claim by its name, which may contain dots (`https://shop.example/roles`), or by a path (`realm_access.roles`).
- */
+/** Returns a claim by its name, with or without dots (`https://shop.example/roles`), or by a path (`realm.roles`). */
 function claimAt(claims: Claims, name: string): unknown {
   if (Object.hasOwn(claims, name)) return claims[name];
   let value: unknown = claims;

@@ -7,10 +7,7 @@ interface TokenClaims {
   readonly roles: readonly string[];
   /** Lifetime of the token in ms, at least one second, because `exp` counts whole seconds. */
   readonly ttlMs: number;
-  /**
-   * The id by which this token can be revoked. If left out, it can be revoked only together with all tokens of its
-   * user.
-   */
+  /** The id by which this token can be revoked. Without it, only all tokens of its user can be revoked. */
   readonly tokenId?: string;
 }
 

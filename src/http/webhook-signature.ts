@@ -14,10 +14,7 @@ export interface WebhookVerifier {
   verify(header: string | string[] | undefined, body: string): SignatureVerdict;
 }
 
-/**
- * The largest accepted difference between the time of a signature and ours, in either direction. An older message is a
- * replay.
- */
+/** The largest accepted difference between the time of a signature and ours. An older message is a replay. */
 export const SIGNATURE_LIFE_MS = 300_000;
 const TIME = /^t=([0-9]{1,12})$/;
 const SIGNATURE = /^v1=([0-9a-f]{64})$/i;

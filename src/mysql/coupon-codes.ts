@@ -161,7 +161,7 @@ export async function redeemReserved(tx: Transaction, orderIds: readonly string[
   assert(affectedRows === orderIds.length, `${orderIds.length} orders have redeemed ${affectedRows} coupons`);
 }
 
-/** Frees the coupons that these orders have reserved. @param key only that of this charge */
+/** Frees the coupons that these orders have reserved. @param key if given, only the coupon of this charge */
 export async function freeReserved(tx: Transaction, orderIds: readonly string[], key?: string): Promise<void> {
   const reserved = reservedBy(orderIds);
   await execute(tx, (key === undefined ? reserved : reserved.where({ used_key: key })).update(FREE));
@@ -195,7 +195,7 @@ export async function auditFreed(tx: Transaction, orderIds: readonly string[], c
   await auditCoupons(tx, 'freed', await select(tx, reserved.forUpdate()), cause);
 }
 
-/** After a full refund, frees the used coupon and ends the earned coupon, so that nobody earns coupons by returning. */
+/** After a full refund, frees the used coupon and ends the earned one, so that returned orders earn no coupons. */
 export async function freeRedeemed(tx: Transaction, orderId: string, cause: CouponCause): Promise<void> {
   const redeemed = knex('coupon_codes').where({ used_order: orderId, state: 'redeemed' });
   const freed = await select(tx, redeemed.clone().select('code', 'state', 'used_order').forUpdate());

@@ -3,7 +3,7 @@ import ZongJi from '@vlasky/zongji';
 import { createPool, type RowDataPacket } from 'mysql2';
 import { connectionOptions, type MysqlServer } from './server.js';
 
-/** Tables whose changes are read. Those of other tables only move the position. */
+/** Tables whose changes are read. Changes of other tables only move the position. */
 const WATCHED_TABLES = [
   ...(['orders', 'orders_archive', 'payments', 'order_refunds'] as const),
   ...(['outbox', 'sales', 'witness_findings'] as const),
@@ -21,19 +21,19 @@ export interface RowChange {
   readonly after: Row | null;
 }
 
-/** A transaction that the binary log says is committed. */
+/** A committed transaction of the binary log. */
 export interface Committed {
   /** Names the transaction: its GTID, or its end as `file/offset@server`. */
   readonly place: string;
   /** When it ended, on the clock of MySQL, Unix ms in whole seconds. */
   readonly atMs: number;
   readonly changes: readonly RowChange[];
-  /** Why `changes` are not complete, or null. */
+  /** Why `changes` is incomplete, or null. */
   readonly unreadable: string | null;
 }
 
 export interface BinlogStream {
-  /** Where a later stream continues: behind the last transaction that ended. Null: the stream is not connected yet. */
+  /** The position after the last complete transaction, where a later stream continues. Null: not connected yet. */
   position(): string | null;
   /** The time in the newest event, of any table, Unix ms. Null: there was none. */
   newestMs(): number | null;
@@ -51,7 +51,7 @@ const BYTES_MAX = 64 * 1024 ** 2;
 /** The position before the oldest event that the log has. */
 export const OLDEST = 'oldest';
 
-/** Errors that say that the log has no longer what follows a position, never had it, or cannot read it. */
+/** Errors that say that the events after a position are gone, never existed, or cannot be read. */
 const LOST = new Set([1236, 1945, 1955]);
 class OtherServer extends Error {}
 
@@ -62,7 +62,7 @@ export const isLost = (error: Error): boolean =>
 /** MariaDB has no UUID. It needs none, since it always has GTIDs. */
 const SERVER = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid')";
 
-/** Statements that change rows and write none to the log: DDL, and changes in the format STATEMENT. */
+/** Statements that change rows without writing rows to the log: DDL, and changes in the format STATEMENT. */
 const ON_TABLES = new RegExp(
   `^(?:\\s|/\\*.*?\\*/)*(truncate|drop\\s+table|insert|update|delete|replace|load)\\b[^;]*?[\\s\`.,](${WATCHED_TABLES.join('|')})\\b`,
   'is',
@@ -79,7 +79,7 @@ export function followBinlog(
 ): BinlogStream {
   const options = connectionOptions(server);
   const database = options.database ?? '';
-  // for questions beside the stream. A pool replaces a connection that the server has closed while it was idle
+  // for queries besides the stream. A pool replaces a connection that the server closed while it was idle
   const control = createPool({ ...options, timezone: 'Z', dateStrings: true, connectionLimit: 1 });
   const stream = new ZongJi(control);
   let failure: Error | null = null;
@@ -227,7 +227,7 @@ const FILE_AND_OFFSET = /^([^/]+)\/(\d+)(?:@(.*))?$/;
 
 interface From {
   readonly options: { startAtEnd?: true; gtidSet?: string; filename?: string; position?: number };
-  /** The server that the position is of. Absent: of any. */
+  /** The server of the position. Absent: any server. */
   readonly server?: string;
 }
 

@@ -36,7 +36,7 @@ export const msAgo = (ms: number): Knex.Raw =>
 export const PAUSE_MAX_MS = 900_000;
 /** A statement that waited for a lock uses the time at which it began, so newer leases seem longer by the wait. */
 export const WAIT_SLACK_MS = 60_000;
-/** SQL for "the lease is over". A lease beyond the longest one predates a clock that was set back (decision 59). */
+/** SQL for "the lease is over". A lease that ends too late is older than a clock change (decision 59). */
 export const waitOver = (column: 'available_at' | 'leased_until', longestMs: number): string =>
   `(${column} <= UTC_TIMESTAMP(3) OR ${column} > UTC_TIMESTAMP(3) + INTERVAL ${Math.round((longestMs + WAIT_SLACK_MS) * 1000)} MICROSECOND)`;
 /** Selects the number of microseconds since the time in a column, as `age_us`, in decimal. */

@@ -256,7 +256,7 @@ const ORDER_RANGES = `CREATE TABLE IF NOT EXISTS order_ranges (
   orders INT UNSIGNED NOT NULL,
   PRIMARY KEY (sale_id, first_id)
 ) ${TABLE}`;
-/** Number of rows of `orders` that one statement of a migration reads. It takes some tens of ms. */
+/** Number of rows of `orders` that one statement of a migration reads, in some tens of ms. */
 const WINDOW_ROWS = 10_000;
 /** Higher than any order id, because ids have 63 bits. */
 const ID_MAX = '9223372036854775807';

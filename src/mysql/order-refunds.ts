@@ -336,7 +336,7 @@ async function settle(tx: Transaction, { order: row, table, refund }: DueRefund)
 const BEYOND =
   'more than the amount went back: by this refund, and in the meantime by a dispute or a refund at the provider';
 
-/** Opens a case for the part of a refund by which more than the amount of its order has gone back. */
+/** Opens a case for the sum that went back in excess of the amount of the order. */
 async function noteBeyond(
   tx: Transaction,
   { refundId, paymentId, orderId, amountCents }: OrderRefund,
@@ -372,7 +372,7 @@ async function giveUpRefund(
   await disputeAgain(tx, table, row, to, refundedCents);
 }
 
-/** Makes an order disputed if a dispute began while its refund was due, or while none of its money was left. */
+/** Makes an order disputed if the dispute began while its refund was due, or while no money was left. */
 async function disputeAgain(
   tx: Transaction,
   table: OrderTable,
@@ -439,7 +439,7 @@ async function refundedElsewhere(
   if (newCents <= 0 || newCents === dueCents) return 'known';
   const done = { order: row, paymentId, reason: 'refunded at the provider' };
   if (dueCents > 0) {
-    // A total above our due refund includes it. A smaller total cannot, because a refund is made in whole or not.
+    // A total above our due refund includes it. A smaller total does not, because a refund is never made in part.
     const amountCents = newCents > dueCents ? newCents - dueCents : newCents;
     await insertDone(tx, { ...done, amountCents });
     await setRefunded(tx, locked, (await refundedIn(tx, row)).refundedCents);
@@ -458,7 +458,7 @@ async function refundedElsewhere(
   return 'recorded';
 }
 
-/** Records money that went back without our doing. */
+/** Records money that another program gave back. */
 async function insertDone(
   tx: Transaction,
   done: Pick<OrderRefund, 'paymentId' | 'amountCents' | 'reason'> & {

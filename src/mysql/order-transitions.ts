@@ -136,7 +136,7 @@ async function whyNot(tx: Transaction, order: LockedOrder, payment: Payment): Pr
   if (discountCents === 0) return null;
   if (discountCents < 0) return 'wrong_amount';
   if (await hasDiscount(tx, order.id, discountCents)) return null;
-  if (await hasAttempt(tx, order.id, payment.amountCents)) return 'wrong_amount'; // its coupon went elsewhere since
+  if (await hasAttempt(tx, order.id, payment.amountCents)) return 'wrong_amount'; // its coupon was used elsewhere since
   const priced = { orderId: order.id, userId: order.user_id, amountCents: orderCents, currency };
   if (await reserveFitting(tx, priced, { key: payment.paymentId, discountCents })) return null;
   return (await hasCoupons(tx)) ? 'coupon_missing' : 'wrong_amount';

@@ -71,9 +71,9 @@ export function createOutbox(pool: MysqlPool): Outbox {
 }
 
 /**
- * Leases due rows in order through `due_at`, which leads past done and waiting rows. The lock lasts for these two
- * statements, the lease in `available_at` for the work. Skips rows that another keeper is leasing. Hot, so the SQL is
- * written by hand.
+ * Leases due rows in order through the index `due_at`, which skips done and waiting rows. The lock lasts for these two
+ * statements. The lease in `available_at` covers the work. Skips rows that another keeper is leasing. Hot, so the SQL
+ * is written by hand.
  */
 function lease<K extends OutboxKind>(pool: MysqlPool, kind: K, max: number, leaseMs: number): Promise<OutboxRow<K>[]> {
   return pool.transaction(async (tx) => {

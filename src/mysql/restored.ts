@@ -17,7 +17,7 @@ export interface RestoredMarks {
 }
 
 /**
- * Steps beyond any number used between copy and loss. A sale is rebuilt a few times. A busy shop has some thousand
+ * Steps that exceed any number used between copy and loss. A sale is rebuilt a few times. A busy shop has some thousand
  * sales a year, and an api remembers as many unknown ids. Outbox: ten thousand rows a second for three years.
  */
 const EPOCHS = 1000;
@@ -52,10 +52,10 @@ export function markRestored(pool: MysqlPool, actor: string): Promise<RestoredMa
   });
 }
 
-/** Moves a table's counter on, which its rows do not show. @param row is removed again. @returns the next id */
+/** Advances the counter of a table, which its rows do not show. @param row is removed again. @returns the next id */
 async function skipIds(tx: Transaction, table: string, row: object, ids: bigint): Promise<string> {
   const { insertId: next } = await execute(tx, knex(table).insert(row));
-  if (!/^[1-9]\d*$/.test(next)) throw new Bug(`${table} gave the id ${next}`);
+  if (!/^[1-9]\d*$/.test(next)) throw new Bug(`the next id of ${table} is not a number: ${next}`);
   const last = (BigInt(next) + ids).toString();
   await execute(tx, knex(table).insert({ ...row, id: last }));
   await execute(tx, knex(table).whereIn('id', [next, last]).delete());

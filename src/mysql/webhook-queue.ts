@@ -5,7 +5,7 @@ import type { MysqlPool } from './pool.js';
 
 const ROWS_PER_INSERT = 1_000;
 
-/** Stores what each endpoint must get. Has no effect on what is stored already. @throws OperationalError mysql */
+/** Stores the deliveries of each endpoint. Leaves stored deliveries unchanged. @throws OperationalError mysql */
 export async function planDeliveries(
   pool: MysqlPool,
   events: readonly OrderEvent[],
@@ -33,7 +33,7 @@ const OVER = waitOver('available_at', PAUSE_MAX_MS);
 /** Rows of all orders that are read together. An order has about ten. */
 const ROWS_MAX = 2_000;
 
-/** Endpoints that may be called and for which something is to be sent. */
+/** Endpoints that may be called and have something to send. */
 export const WEBHOOKS_DUE = `webhook_endpoints AS e WHERE e.state = 'active' AND ${OVER} AND EXISTS (
   SELECT 1 FROM webhook_deliveries AS d WHERE d.endpoint_id = e.id AND d.state = 'due' AND ${OVER})`;
 

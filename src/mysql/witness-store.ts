@@ -50,8 +50,8 @@ export const createWitnessStore = (pool: MysqlPool) => ({
   },
 
   /**
-   * Stores findings and how far the log was read, in one transaction: after a kill nothing is missing, and nothing is
-   * found twice.
+   * Stores findings and how far the log was read, in one transaction: so after a kill nothing is missing or found
+   * twice.
    * @returns the new position. Null: another keeper has read on from `from`, so nothing was stored
    */
   save(

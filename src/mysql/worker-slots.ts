@@ -46,7 +46,10 @@ const columns = (index: 'owner' | 'leased') =>
     .from(knex.raw('worker_slots FORCE INDEX (??)', [index]))
     .select<FoundSlot[]>('slot', 'leased_until', knex.raw('UTC_TIMESTAMP(3) AS found_at'));
 
-/** Takes the slot that is free longest, future leases last. The index avoids a sort, which would lock all slots. */
+/**
+ * Takes the slot that has been free for the longest time. Slots with leases in the future come last. The index avoids a
+ * sort, which would lock all slots.
+ */
 async function longestFree(tx: Transaction, slots: [number, number]): Promise<FoundSlot | undefined> {
   const [free] = await select(
     tx,

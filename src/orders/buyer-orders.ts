@@ -23,7 +23,7 @@ import {
 import type { RefundRepository } from '../core/ports/refund-repository.js';
 import { resolveAttempt } from './resolve-payments.js';
 
-// What buyers can do with their orders: read, pay, cancel.
+// The actions of buyers on their orders: read, pay, cancel.
 
 /** Null if the order is missing or another buyer's, so ids cannot be probed. @throws OperationalError mysql */
 export async function getOrder(

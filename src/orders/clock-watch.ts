@@ -5,7 +5,7 @@ import type { Clock, ServerClocks } from '../core/ports/clock.js';
 import { recent } from '../core/recent.js';
 import type { OrderJobMetrics } from './metrics.js';
 
-/** How long an answer is shared by messages that arrive together. */
+/** How long messages that arrive together share an answer. */
 const KEPT_MS = 250;
 
 export interface ClockWatchPorts {

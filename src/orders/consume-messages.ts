@@ -34,7 +34,7 @@ export interface ConsumerPorts {
 export interface ConsumerOptions {
   readonly group: string;
   readonly topic: string;
-  /** How long a message is ours after it was received or renewed, ms. At least 10000. */
+  /** How long the broker keeps a received or renewed message for us, ms. At least 10000. */
   readonly invisibleMs: number;
   /** Number of deliveries after which the broker makes a message a dead letter. Absent if a process collects them. */
   readonly attemptsMax?: number;
@@ -43,7 +43,7 @@ export interface ConsumerOptions {
 }
 
 const RECEIVE_MAX = 16;
-/** Waiting messages are renewed after this fraction of their time. The rest is for handling one message. */
+/** Waiting messages are renewed after this fraction of their time. The rest is left to handle one message. */
 const RENEW_AT = 1 / 3;
 
 /**

@@ -11,9 +11,9 @@ export interface Known {
   readonly rows: ReadonlyMap<string, Order>;
   /** Buyers with a live order in a sale with limit 1, by buyer name. */
   readonly liveBuyers: ReadonlySet<string>;
-  /** Purchases of an older batch for which Redis no longer has units, by request name. Absent: none. */
+  /** Request names of an older batch's purchases for which Redis no longer has units. */
   readonly lost?: ReadonlySet<string>;
-  /** Purchases of an older batch whose units another batch holds, by request name. Absent: none. */
+  /** Request names of an older batch's purchases whose units another batch holds. */
   readonly elsewhere?: ReadonlySet<string>;
 }
 
@@ -28,7 +28,7 @@ export interface Draft {
   readonly rows: readonly DraftRow[];
   /** Live rows that already existed, written by any batch. */
   readonly found: ReadonlyMap<Batch, readonly LiveOrder[]>;
-  /** Requests with an ended row, for which the batch may still hold units. A release is safe to repeat. */
+  /** Requests whose order has ended, although the batch may still hold units. A release is safe to repeat. */
   readonly releases: readonly Release[];
   /** Batches with a purchase that another batch holds and has not recorded yet. They are redelivered. */
   readonly waiting: ReadonlySet<Batch>;

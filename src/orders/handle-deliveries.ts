@@ -30,7 +30,7 @@ export interface HandleOptions extends RecordOptions {
   readonly retryFirstMs?: number;
 }
 
-/** A multiple of the first pause. Even a busy worker has tried a message again within this time. */
+/** A multiple of the first pause. Even a busy worker retries a message within this time. */
 const AGAIN_WITHIN = 60;
 
 export interface BatchDelivery {
@@ -176,10 +176,10 @@ export async function handleDeliveries(
   return { deliveries: postponed, inRepair, error: outage };
 }
 
-/** Whether the batch has a creation time. When a batch is lost, a repair makes one without a time for its purchase. */
+/** Whether the batch has a creation time. A batch that a repair makes for a lost purchase has none. */
 const isDated = ({ createdAtMs }: Batch): boolean => createdAtMs > 0;
 
-/** Reasons that the keeper removes: it rebuilds the sale, or makes sure that the other batch is recorded. */
+/** Reasons that end without this worker: the keeper rebuilds the sale, or another worker records the other batch. */
 const WAITS_FOR_KEEPER: ReadonlySet<RetryReason> = new Set(['repairing', 'not_warmed', 'held_elsewhere']);
 /** Whether the reason lies outside the batch. The batch then waits without losing an attempt. */
 const isPassing = (reason: RetryReason): boolean =>

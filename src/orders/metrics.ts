@@ -101,7 +101,10 @@ export function createWorkerMetrics(registry: Registry) {
 
 export type ConsumerMetrics = ReturnType<typeof createConsumerMetrics>;
 
-/** @param group its count of dead letters starts at 0, so the first is a rise; omitted if no alert watches it */
+/**
+ * @param group gets a count of dead letters from 0, so that an alert sees the first rise. Omitted if no alert watches
+ * it
+ */
 export function createConsumerMetrics(registry: Registry, group?: string) {
   const { counter } = metricMakers(registry);
   const consumed = counter('seckill_consumed_messages_total', 'Messages by group and result.', ['group', 'verdict']);
@@ -162,7 +165,7 @@ export function createOrderJobMetrics(registry: Registry) {
     },
     removed: (rows: number): void => removed.inc(rows),
     released: (requests: number): void => released.inc(requests),
-    /** @param aheadMs of several Redis servers, the clock that differs most */
+    /** @param aheadMs the largest difference among the Redis servers */
     clockAhead: (server: 'mysql' | 'redis', aheadMs: number): void =>
       difference.labels(server).set(Math.abs(aheadMs) / 1000),
     expired: (orders: number): void => expired.inc(orders),

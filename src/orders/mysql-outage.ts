@@ -31,7 +31,7 @@ export class MysqlOutage {
     return this.#outage === null;
   }
 
-  /** Probes every `everyMs`: a worker without messages notices an outage too. The probe also renews its lease. */
+  /** Probes every `everyMs`, so that a worker without messages notices an outage. A probe also renews its lease. */
   async watch(everyMs: number): Promise<void> {
     const { probe, clock } = this.#ports;
     for (;;) {
@@ -51,7 +51,7 @@ export class MysqlOutage {
     void this.#probeUntilOver(this.#outage);
   }
 
-  /** Resolves to true when MySQL is usable, or to false if `ms` pass or `signal` aborts first. */
+  /** Waits until MySQL is usable. False if `ms` pass or `signal` aborts first. */
   async untilOver(ms: number, signal: AbortSignal): Promise<boolean> {
     if (this.#outage === null) return true;
     if (!signal.aborted) await this.#ports.clock.sleep(ms, AbortSignal.any([signal, this.#outage.signal]));

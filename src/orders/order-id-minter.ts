@@ -37,7 +37,7 @@ const LEASE_WAIT_MS = 250;
 interface Lease extends Omit<WorkerSlotLease, 'nowMs'> {
   /** In monotonic ms. */
   readonly untilMs: number;
-  /** Ids must be earlier: from then on another process may have the slot. */
+  /** The lease ends at this time, and another process may get the slot. Ids must be earlier. */
   readonly idsBeforeMs: number;
   /** MySQL's clock minus our monotonic time, ms. */
   readonly mysqlAheadMs: number;

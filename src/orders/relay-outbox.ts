@@ -23,10 +23,10 @@ export interface RelayPorts<K extends OutboxKind> {
 
 /** Maximum number of full leases per run: a run works off a backlog, but it must end. */
 const LEASES_MAX = 50;
-/** A failed row, and its sale, wait 1, 2, 4 … s, after an outage at most half a minute. */
+/** A failed row and its sale wait 1, 2, 4 … 30 s. */
 const RETRY_FIRST_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
-/** Rows that wait for their sale return spread over this time, so that they do not return all at once. */
+/** Rows that wait for their sale become due spread over this time, not all at once. */
 const RETURN_WITHIN_MS = 1_000;
 
 /**
@@ -97,7 +97,7 @@ class Relay<K extends OutboxKind> {
     return this.#troubles.size > 0;
   }
 
-  /** Rows end done, postponed, or left to `tryTroubled`. Returns the errors of rows. @throws OperationalError mysql */
+  /** Marks or postpones rows, or leaves them to `tryTroubled`. Returns their errors. @throws OperationalError mysql */
   async handleRows(rows: readonly OutboxRow<K>[]): Promise<unknown[]> {
     const unreadable = rows.filter(({ payload }) => payload === null);
     const waiting: OutboxRow<K>[] = [];

@@ -80,7 +80,7 @@ export async function resolveAttempt(
   }
 }
 
-/** One of the calls falls on the first moment at which the charge can no longer be on its way. */
+/** One call is made as soon as the charge can no longer be on its way. */
 function askAgainInMs(ageMs: number): number {
   const delayMs = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS + Math.max(0, ageMs - PROVIDER_ASKED_AFTER_MS));
   const leftMs = ON_ITS_WAY_MAX_MS - ageMs;
@@ -89,7 +89,7 @@ function askAgainInMs(ageMs: number): number {
 
 /**
  * Asks about the open charges of an order, after the provider has reported a change.
- * @throws OperationalError mysql; a keeper resolves the rest
+ * @throws OperationalError mysql; a keeper then resolves the remaining charges
  */
 export async function resolveOrder(orderId: string, ports: ResolvePorts): Promise<void> {
   for (const attempt of await ports.attempts.openOf(orderId)) await resolveAttempt(attempt, ports);
@@ -98,7 +98,8 @@ export async function resolveOrder(orderId: string, ports: ResolvePorts): Promis
 /**
  * Resolves charges that an api left open, because it died or MySQL was down. Gives up only charges that the provider
  * does not know.
- * @param options `max`: attempts leased and asked about at once; `leaseMs`: longer than the provider takes
+ * @param options `max`: maximum number of attempts leased and handled in parallel; `leaseMs`: longer than the provider
+ * takes
  */
 export function resolvePayments(
   ports: ResolvePorts & { readonly metrics: OrderJobMetrics },

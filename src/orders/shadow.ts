@@ -153,7 +153,7 @@ export class Shadow {
   readonly #startedAtMs: number;
   #compared = 0;
   #differences = 0;
-  /** Numbers of batches: compared, not compared, and (of the latter) late. Older batches do not count. */
+  /** Numbers of batches: compared, skipped, and how many of the skipped were late. Older batches do not count. */
   #batches = { compared: 0, skipped: 0, late: 0 };
 
   constructor(ports: ShadowPorts, options: ShadowOptions) {
@@ -266,7 +266,7 @@ export class Shadow {
   }
 }
 
-/** Numbers instead of order ids: nothing is stored. */
+/** Numbers serve as order ids, because nothing is stored. */
 const NUMBERS: OrderIdMinter = {
   mint: (userIds) => ({ outcome: 'minted', orderIds: userIds.map((_, index) => String(index + 1)) }),
   problem: () => null,
@@ -274,5 +274,5 @@ const NUMBERS: OrderIdMinter = {
   close: async () => undefined,
 };
 
-/** Only batches of an older epoch need Redis, and they are not compared. */
+/** Not needed: only batches of an older epoch need Redis, and they are not compared. */
 const NO_REDIS = {} as BatchStore;

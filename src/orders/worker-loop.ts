@@ -38,7 +38,7 @@ export interface WorkerLoopOptions extends HandleOptions {
 }
 
 const HOLD_MS = 60_000;
-/** With the default, a few MB, because a body has a few kB. */
+/** The default takes a few MB, because a body has a few kB. */
 const ASIDE_MAX = 512;
 const HOLD_MAX_MS = 15 * 60_000;
 const STOP_MAX_MS = 15_000;
@@ -255,7 +255,7 @@ export class WorkerLoop {
     return { deliveries: left, inRepair, error };
   }
 
-  /** Keeps deliveries ours until MySQL is back, plus a growing pause. False if they must be given back. */
+  /** Holds deliveries until MySQL is back, and for a growing pause after that. False if they must be given back. */
   async #holdUntilUsable(deliveries: readonly BatchDelivery[], sinceMs: number, tries: number): Promise<boolean> {
     const { outage, clock } = this.#ports;
     const { holdMs, holdMaxMs } = this.#options;

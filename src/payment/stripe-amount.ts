@@ -45,7 +45,7 @@ const factorOf = (currency: string): number => {
   return 10 ** ((DIGITS[currency] ?? digits) - digits);
 };
 
-/** Returns the number of which a price must be a multiple, because Stripe ignores the last of three digits. */
+/** Returns the step of prices: each price must be a multiple of it, because Stripe ignores the last of three digits. */
 const stepOf = (currency: string): number =>
   currencyDigits(currency) === 3 ? 10 : Math.max(1, 1 / factorOf(currency));
 

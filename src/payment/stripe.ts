@@ -213,7 +213,7 @@ class StripeProvider implements PaymentProvider {
     return { outcome: isThere ? 'unknown' : 'not_found' };
   }
 
-  /** Looks for the refund first: after a day Stripe forgets the key, and would refund a part a second time. */
+  /** Looks for the refund first: after a day Stripe forgets the key, and would make a partial refund again. */
   async #refundPart(
     paymentId: string,
     amountCents: number,

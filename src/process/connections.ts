@@ -83,9 +83,7 @@ export class Connections<S extends SectionName> {
     return this.#channel(async () => (await loadChannels()).createOrderEventChannel(producer));
   }
 
-  /**
-   * Mints the ids of orders for purchases that are given up. Takes a slot for order ids when it mints the first one.
-   */
+  /** Mints the order ids of purchases that are given up. Takes a slot for order ids with the first id. */
   minter(this: Connections<'mysql' | 'redis'>): OrderIdMinter {
     this.#minter ??= createOrderIdMinter(
       { slots: createWorkerSlots(this.mysql(), this.config.mysql.cell), clock, log: this.log },
@@ -150,7 +148,7 @@ export async function withConnections<S extends SectionName, T>(
   }
 }
 
-/** The same with the settings of the environment and a log for errors alone, as commands need it. */
+/** Like `openConnections`, for commands: with the settings of the environment, and a log of errors only. */
 export const withConfigured = <S extends SectionName, T>(
   command: string,
   sections: readonly S[],

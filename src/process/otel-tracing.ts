@@ -50,9 +50,7 @@ const SAY_EVERY_MS = 60_000;
 const ERROR_SHOWN = 200;
 
 interface OtelParts {
-  /**
-   * Number of purchases traced per second: this many at the request of callers, and as many again by random sampling.
-   */
+  /** Purchases traced per second: this many at the request of callers, and as many by random sampling. */
   readonly perSecondMax: number;
   readonly metrics: TracingMetrics;
   readonly clock: Clock;

@@ -28,9 +28,7 @@ export async function printAll(text: string): Promise<boolean> {
   return !stdout.destroyed;
 }
 
-/**
- * Returns one line of a table. Pads each cell to the width of its column; cells beyond the last width are not padded.
- */
+/** Returns a line of a table. Pads each cell to the width of its column, except cells beyond the last width. */
 export const tableLine =
   (...widths: readonly number[]) =>
   (...cells: readonly string[]): string =>

@@ -96,7 +96,7 @@ interface Stores {
 
 /**
  * Opens tracing, Redis and MySQL, in this order. Refuses servers that must not hold stock or orders.
- * @throws OperationalError redis or mysql; `opened` has received everything that was open by then
+ * @throws OperationalError redis or mysql; `opened` has received all parts that were already open
  */
 export async function openStores(
   config: Config<'tracing' | 'redis' | 'mysql'>,

@@ -11,10 +11,7 @@ export function createLog(program: string, level: 'debug' | 'info' | 'warn' | 'e
   return pino(options, pino.destination({ fd: 2, sync: true }));
 }
 
-/**
- * Serializes a Redis error without the command that it carries, because the command of a refused login contains the
- * password.
- */
+/** Serializes a Redis error without its command, because the command of a refused login contains the password. */
 export function loggedError(error: Error): unknown {
   const logged: unknown = pino.stdSerializers.err(error);
   if (typeof logged !== 'object' || logged === null) return logged;

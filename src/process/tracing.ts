@@ -16,10 +16,7 @@ export interface OpenTracing extends Tracing {
  */
 const TRACES_PER_SECOND_MAX = 100;
 
-/**
- * Records spans and sends them to `OTEL_EXPORTER_OTLP_ENDPOINT`. If that is not set, records nothing and does not load
- * OpenTelemetry.
- */
+/** Sends spans to `OTEL_EXPORTER_OTLP_ENDPOINT`. If that is not set, does not even load OpenTelemetry. */
 export async function openTracing(
   config: Section<'tracing'>,
   program: 'api' | 'worker' | 'keeper',

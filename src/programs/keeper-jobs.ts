@@ -86,7 +86,7 @@ import { reconcileJobs, type ReconcileServices } from '../operate/reconcile/inde
 import { ruleJobs } from '../operate/rules/index.js';
 import { systemClock as clock } from '../process/system-clock.js';
 
-/** A live worker marks a batch within milliseconds. If it has not after this time, it must have died. */
+/** A live worker marks a batch within milliseconds. After this time, it must have died. */
 const MARK_AFTER_MS = 5_000;
 /** Maximum number of batches marked per bucket in one run. */
 const MARKED_PER_RUN = 100;

@@ -4,7 +4,7 @@ import type { ReadyReport } from '../http/services.js';
 import { isClientShutdownNoise } from '../rocketmq/client-options.js';
 
 export interface Running {
-  /** A line for people, such as its addresses and topics. */
+  /** A line for a person, such as addresses and topics. */
   readonly ready: string;
   /** Facts for the process that started the program, such as ports. */
   readonly facts: Readonly<Record<string, string | number>>;

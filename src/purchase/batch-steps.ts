@@ -10,7 +10,7 @@ import { placeBatch, type Deliver, type PlaceBatchPorts } from './place-batch.js
 type Servers = Pick<PlaceBatchPorts, 'store' | 'channel'>;
 type DoStep = <T>(step: BatchStep, work: () => Promise<T>, says?: (result: T) => SpanFields) => Promise<T>;
 
-/** Wraps both servers: each step in which a batch waits for one of them runs through `step`. */
+/** Wraps Redis and the broker. Each step in which a batch waits for a server runs through `step`. */
 function instrumented({ store, channel }: Servers, step: DoStep): Servers {
   const instrumentedHalf = (half: HalfMessage): HalfMessage => ({
     commit: () => step('commit', () => half.commit()),

@@ -85,7 +85,7 @@ interface Lane {
 /** If the store refuses more purchases than this in a row, each alone, the store is at fault. */
 const REFUSED_IN_A_ROW_MAX = 16;
 
-/** A queue that holds this fraction of a full batch is a crowd: its batch does not wait for more purchases. */
+/** A queue with this fraction of a full batch counts as a crowd: its batch does not wait for more purchases. */
 const CROWD_SHARE = 1 / 4;
 
 /**

@@ -8,7 +8,7 @@ import type { Reservations } from '../core/ports/stock-store.js';
 import { inSpan } from '../core/spans.js';
 import { GROUPS, TOPICS } from '../core/topics.js';
 
-/** The topic and group recorded with parked forgeries: there, a forged half message would have reached the workers. */
+/** Topic and group of a parked forgery. Committed, a forged half message would have reached this group. */
 const ORIGIN = { group: GROUPS.writer, topic: TOPICS.purchase };
 
 /**

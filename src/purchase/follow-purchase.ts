@@ -70,7 +70,7 @@ export interface Following {
   close(): void;
 }
 
-/** `ended`: the follower has seen the last step. `overloaded`: too many followers, also per buyer or address. */
+/** `ended`: the follower has seen the last step. `overloaded`: too many followers, in all or per buyer or address. */
 export type FollowAnswer = Following | { readonly outcome: 'ended' | 'not_found' | 'overloaded' };
 
 /** Follows purchases step by step, using notifications and occasional reads of the stores. */
@@ -133,7 +133,7 @@ export class FollowPurchase {
     }
   }
 
-  /** Returns the next step. Null without one, or while Redis or MySQL is down, because the follower can wait. */
+  /** Returns the next step. Null if there is none, or while Redis or MySQL is down, because the follower can wait. */
   async #next(watch: PurchaseWatch, query: FollowQuery, seen: StepWord | null): Promise<PurchaseStep | null> {
     const notified = await watch.next(Infinity, query.signal);
     if (query.signal.aborted) return null;

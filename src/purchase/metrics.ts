@@ -8,7 +8,7 @@ export type BatchVerdict =
   | 'accepted'
   | 'refused'
   | 'aborted'
-  /** Redis refused the whole batch, so its purchases were placed separately. */
+  /** Redis refused the batch for good, so its halves were placed as batches of their own. */
   | 'refused_by_store'
   | 'unavailable'
   | 'outcome_unknown';

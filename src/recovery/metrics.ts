@@ -75,7 +75,7 @@ function overdueMetric(registry: Registry) {
   const { gauge } = metricMakers(registry);
   const counts = gauge('seckill_overdue', 'Items in a state past its deadline.', ['state']);
   const oldest = gauge('seckill_overdue_oldest_seconds', 'Delay of the oldest item past its deadline.', ['state']);
-  /** How many entries are in this state beyond its deadline, and how long ago the oldest should have ended, in ms. */
+  /** Sets the number of overdue entries in a state, and how long ago the oldest should have ended, in ms. */
   return (state: WatchedState, count: number, oldestMs: number): void => {
     counts.labels(state).set(count);
     oldest.labels(state).set(oldestMs / 1000);

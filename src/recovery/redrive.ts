@@ -28,7 +28,7 @@ interface RedrivePorts {
 const LEASE_MS = 20_000;
 /** Maximum number of batches leased together and published at once. */
 const PER_TAKE = 32;
-/** Groups under way at once, of several buckets or of one. Each takes at most its share of what this run may take. */
+/** Maximum number of groups under way, of one or several buckets. Each takes at most its share of the run's budget. */
 const TAKES_AT_ONCE = 4;
 /** The pause between two publications of a batch equals its age, up to this many times `afterMs`. */
 const PAUSE_FACTOR_MAX = 16;
@@ -145,7 +145,7 @@ class RefusedBatches {
     this.#inARow = 0;
   }
 
-  /** Whether the broker refused as many batches in a row as one lease holds. Then the batches are not the cause. */
+  /** Whether the broker refused as many batches in a row as one lease holds. The cause is then not in the batches. */
   get isAll(): boolean {
     return this.#inARow >= PER_TAKE;
   }

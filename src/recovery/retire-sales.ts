@@ -15,7 +15,7 @@ import type { RecoveryMetrics } from './metrics.js';
 import { repairNeedIn } from './repair/sale-status.js';
 import { type BothSides, removeStaleMarkers } from './stale-markers.js';
 
-/** Access to both sides of the sales that are over, and to everything that may keep one. */
+/** Access to both sides of ended sales, and to everything that may keep such a sale. */
 export interface RetirePorts extends BothSides {
   readonly sales: RetirementRepository;
   readonly batches: BatchStore;
@@ -32,7 +32,7 @@ export interface RetirePorts extends BothSides {
 }
 
 /**
- * Why a sale is kept: the first of these reasons that applies.
+ * The first reason to keep a sale.
  * - `pending`: a batch is deducted but not marked as recorded
  * - `parked`: a dead letter waits for an operator
  * - `outbox`: an outbox row of its orders is not done

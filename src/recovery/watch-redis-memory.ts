@@ -11,7 +11,7 @@ export function watchRedisMemory({
   clock,
   metrics,
 }: {
-  /** Reads the memory of every server. A server that does not answer has its fault instead. */
+  /** Reads the memory of every server. For a server that does not answer, returns its fault. */
   readonly readMemory: () => Promise<readonly (ServerMemory | OperationalError)[]>;
   readonly clock: Clock;
   readonly metrics: RecoveryMetrics;

@@ -27,8 +27,8 @@ import { createRepairAsks } from './repair-asks.js';
 import { markerBody, asList } from './replies.js';
 
 /**
- * Number of scripts of one call that run at once. Each outbox row is a call, and purchases wait behind the scripts:
- * after a mass expiry, tens of thousands sent at once would outlast the reply time-out.
+ * Maximum number of scripts of one call that run at once. Purchases wait behind them: after a mass expiry, tens of
+ * thousands at once would exceed the reply time-out.
  */
 const RELEASES_AT_ONCE = 64;
 /** Number of entries that a script examines per call. This takes the server about a millisecond. */
@@ -67,7 +67,8 @@ export function createBatchStore(connection: RedisConnection): BatchStore {
       });
       throwIfInRepair('release', words);
       return words.map((word) => {
-        if (word !== 'released' && word !== 'nothing') throw new Bug(`release returned the word ${String(word)}`);
+        if (word !== 'released' && word !== 'nothing')
+          throw new Bug(`release returned the unknown word ${String(word)}`);
         return word;
       });
     },

@@ -33,7 +33,7 @@ function liveReports(reply: readonly string[]): LiveReport[] {
   );
 }
 
-/** Treats a report that cannot be read, such as one of another release, as closed. */
+/** Treats an unreadable report, such as that of another release, as a closed breaker. */
 function readReport(text: string): BreakerReport {
   const stored = jsonOrNull(text) as Partial<Record<Dependency, unknown>> | null;
   const stateOf = (dependency: Dependency): BreakerState =>

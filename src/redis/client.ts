@@ -45,7 +45,7 @@ const reconnectDelayMs = (attempt: number): number => Math.min(50 * attempt, REC
 
 /**
  * The client never queues commands while disconnected and never sends a command twice: a purchase must fail within
- * milliseconds when Redis is away, and a `deduct` must not be repeated unnoticed (protocol rule 2). It is not connected
+ * milliseconds when Redis is down, and a `deduct` must not be repeated unnoticed (protocol rule 2). It is not connected
  * yet.
  */
 export function createClient(options: RedisOptions): RedisClient {
@@ -143,7 +143,7 @@ function createCluster({ nodes, login }: RedisAddress & { kind: 'cluster' }, opt
 
 /**
  * Creates a separate connection, not connected yet. Every server of a cluster gets all messages, so one of the servers
- * in REDIS_URL is enough; if it is away, the next one.
+ * in REDIS_URL is enough; if it is down, the next server.
  */
 export function createSubscriberClient(options: RedisOptions): Redis {
   const address = readRedisAddress(options.url);

@@ -34,7 +34,7 @@ export interface RedisConnection {
 
 const MARKER_LIFE_MS = 4 * 24 * 3_600_000;
 
-/** `createClient` says what a connection never does. @throws OperationalError redis, if the first connect fails */
+/** For what a connection never does, see `createClient`. @throws OperationalError redis, if the first connect fails */
 export async function connectRedis(options: RedisOptions, log: Log): Promise<RedisConnection> {
   const redis = createClient(options);
   const scripts = loadScripts(redis);
@@ -258,7 +258,7 @@ export async function pingAnyServer({ redis, masters }: RedisConnection): Promis
   await asOperationalError('ping', () => Promise.any(pings).catch(async () => pings[0]));
 }
 
-/** Returns Unix ms of the server with the key, whose times a bucket has. @throws what the driver throws */
+/** Returns the Unix ms of the server with the key, the clock of a bucket. @throws what the driver throws */
 export async function serverNowMs(redis: RedisClient, key: string): Promise<number> {
   // In a pipeline, TIME goes to the server of the key.
   const replies = await redis.pipeline([['time'], ['exists', key]]).exec();

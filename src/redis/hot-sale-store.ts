@@ -24,7 +24,7 @@ export function createHotSaleStore({ redis }: RedisConnection): HotSaleStore {
   };
 }
 
-/** Ignores a report that cannot be read, such as one of another release. */
+/** Ignores an unreadable report, such as that of another release. */
 function readReport(text: string): HotSale[] {
   const read = jsonOrNull(text);
   if (!Array.isArray(read)) return [];

@@ -38,7 +38,7 @@ export function bucketKeys({ saleId, bucket }: BucketRef): BucketKeys {
   };
 }
 
-// Snapshots share the slot of bucket 0, so a server that is away costs only the snapshots of its own sales.
+// Snapshots share the slot of bucket 0, so a server that is down costs only the snapshots of its own sales.
 export const snapshotKey = (saleId: string): string => `sk:card:{${saleId}:0}`;
 export const snapshotLockKey = (saleId: string): string => `sk:card:{${saleId}:0}:lock`;
 
@@ -62,7 +62,7 @@ const ENTRY_TAG = 'sk:{entry}:';
 export const RULES_KEY = `${ENTRY_TAG}rules`;
 /** The canary beside the rules. The previous release does not read it. */
 export const canaryKey = (rulesKey: string): string => `${rulesKey}:canary`;
-/** The rules that each API process follows: its report, and the processes that have a report. */
+/** Rules in force: the report of each api, and the list of processes that have a report. */
 export const RULE_REPORTERS_KEY = `${ENTRY_TAG}rules:apis`;
 
 /** Counters of the limits. Two generations of subjects take turns; see lua/take-permits-5.lua. */
@@ -79,14 +79,14 @@ export const limitKeys = {
 export const BREAKER_VOTES_KEY = `${ENTRY_TAG}breakers:votes`;
 export const BREAKER_UNTIL_KEY = `${ENTRY_TAG}breakers:until`;
 
-/** The sales that buyers want: the report of each api, and the list of processes that have a report. */
+/** Hot sales: the report of each api, and the list of processes that have a report. */
 export const HOT_PROCESSES_KEY = `${ENTRY_TAG}hot`;
 export const hotReportKey = (processId: string): string => `${ENTRY_TAG}hot:${processId}`;
 
 export const nonceKey = (keyId: string, nonce: string): string => `${ENTRY_TAG}nonce:${keyId}:${nonce}`;
 /** The time since when the server has kept every nonce. */
 export const NONCES_KEY = `${ENTRY_TAG}nonces`;
-/** One-time tokens of a sale: holders, ends, and the tokens fetched by each address. */
+/** Purchase tokens of a sale: holders, ends, and the tokens fetched by each address. */
 export const purchaseTokenKeys = {
   tokens: (saleId: string): string => `${ENTRY_TAG}tokens:${saleId}`,
   ends: (saleId: string): string => `${ENTRY_TAG}tokens:${saleId}:ends`,

@@ -20,7 +20,7 @@ export function createLimitStore({ run }: RedisConnection): LimitStore {
   };
 }
 
-/** Returns the keys of an endpoint. Nothing is written to the keys of a limit that does not exist. */
+/** Returns the keys of an endpoint. Keys of limits that are not set stay unwritten. */
 function keysOf(endpoint: string, { ip, user }: LimitSet): string[] {
   return [
     limitKeys.bucket(endpoint),
@@ -70,6 +70,6 @@ function readWord(word: unknown): LimitVerdict['outcome'] {
     case 'rate_limited':
       return word;
     default:
-      throw new Bug(`take-permits returned the word ${String(word)}`);
+      throw new Bug(`take-permits returned the unknown word ${String(word)}`);
   }
 }

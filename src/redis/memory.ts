@@ -3,7 +3,7 @@ import type { ServerMemory } from '../core/store-memory.js';
 import type { OperationalError } from '../core/errors.js';
 import { eachOrFault, nameOf, type RedisConnection } from './connection.js';
 
-/** Reads all servers that hold keys. A server that does not answer has its fault instead. Never rejects. */
+/** Reads all servers that hold keys. For a server that does not answer, returns its fault. Never rejects. */
 export function readRedisMemory({ masters }: RedisConnection): Promise<(ServerMemory | OperationalError)[]> {
   return eachOrFault('read the memory of the servers', masters(), memoryOf);
 }

@@ -105,7 +105,7 @@ export type OpenPurchaseNotifications = PurchaseNotifications & {
 };
 
 const LINGER_MS = 10_000;
-/** A connection that only receives would not notice otherwise that the other end is gone. */
+/** Without these pings, a connection that only receives would not notice that the other end is gone. */
 const PING_EVERY_MS = 5000;
 
 /**

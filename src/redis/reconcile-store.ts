@@ -38,7 +38,7 @@ export function createReconcileStore({ redis, run }: RedisConnection): Reconcile
       const { stock, sale } = bucketKeys(ref);
       const reply = await asOperationalError('adjust', () => run('adjust', [stock, sale], [read, wanted, epoch]));
       const word = ADJUST_WORDS.find((known) => known === reply);
-      if (word === undefined) throw new Bug(`adjust returned the word ${String(reply)}`);
+      if (word === undefined) throw new Bug(`adjust returned the unknown word ${String(reply)}`);
       return word;
     },
 

@@ -2,7 +2,7 @@ import type { RepairAsks } from '../core/ports/repair-stores.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
 import { REPAIR_ASKS_KEY } from './keys.js';
 
-/** One server of a cluster has the key. While that server is down, no repair can be requested. */
+/** A single server of a cluster has the key. While that server is down, no repair can be requested. */
 export function createRepairAsks(redis: RedisConnection['redis']): RepairAsks {
   return {
     async askForRepair(saleId): Promise<void> {

@@ -92,7 +92,7 @@ const encodeEntries = (entries: readonly StoredRequest[]): string =>
 
 function oneOf<const Word extends string>(words: readonly Word[], script: string, reply: unknown): Word {
   const word = words.find((known) => known === reply);
-  if (word === undefined) throw new Bug(`${script} returned the word ${String(reply)}`);
+  if (word === undefined) throw new Bug(`${script} returned the unknown word ${String(reply)}`);
   return word;
 }
 

@@ -5,7 +5,7 @@ import { REPLICA_BARRIER_KEY } from './keys.js';
 import { connectRedis, reasonOf, type RedisConnection, type RedisOptions } from './connection.js';
 
 export interface ReplicaBarrier {
-  /** @returns whether enough replicas have everything written before; false even if Redis is down */
+  /** @returns whether enough replicas have all earlier writes. False also if Redis is down */
   pass(): Promise<boolean>;
   close(): Promise<void>;
 }

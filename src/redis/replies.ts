@@ -31,11 +31,11 @@ export function readAnswers(list: readonly unknown[], start: number, count: numb
 function readAnswer(word: string, entry: string): StoreAnswer {
   if (word === 'replayed') {
     const parsed = parseRequestEntry(entry);
-    if (parsed === null) throw new Bug(`a request entry reads ${entry}`);
+    if (parsed === null) throw new Bug(`the request entry ${entry} cannot be read`);
     return { outcome: 'replayed', entry: parsed };
   }
   const known = ANSWER_WORDS.find((candidate) => candidate === word);
-  if (known === undefined) throw new Bug(`a script returned the word ${word}`);
+  if (known === undefined) throw new Bug(`a script returned the unknown word ${word}`);
   return { outcome: known };
 }
 

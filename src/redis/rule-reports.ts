@@ -35,7 +35,7 @@ export function createRuleReports({ redis }: RedisConnection, key = RULE_REPORTE
   };
 }
 
-/** Treats a report that cannot be read, such as one of another release, as an api in an unknown state. */
+/** Treats an unreadable report, such as that of another release, as an api in an unknown state. */
 function readReport(processId: string, text: string): RuleReport {
   const read = ruleReport.safeParse(jsonOrNull(text));
   return read.success ? read.data : { processId, host: 'unknown', pid: 0, version: null, refused: null, canary: null };

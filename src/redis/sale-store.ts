@@ -19,7 +19,7 @@ export function createSaleStore({ redis, run }: RedisConnection): SaleStore {
         const args = [unitsOfBucket(sale, bucket), epoch, opensAtMs, closesAtMs, limitPerBuyer, sale.buckets];
         const word = await asOperationalError('warm', () => run('warm', [keys.stock, keys.sale], args));
         if (word === 'warmed') outcome = 'warmed';
-        else if (word !== 'already_warm') throw new Bug(`warm returned the word ${String(word)}`);
+        else if (word !== 'already_warm') throw new Bug(`warm returned the unknown word ${String(word)}`);
       }
       return outcome;
     },
@@ -32,7 +32,7 @@ export function createSaleStore({ redis, run }: RedisConnection): SaleStore {
         const word = await set.catch((error: unknown) => faults.add(error));
         if (word === undefined) continue;
         if (word === 'not_warmed' || word === 'repairing' || word === 'closed') return word;
-        if (word !== 'set') throw new Bug(`set-state returned the word ${String(word)}`);
+        if (word !== 'set') throw new Bug(`set-state returned the unknown word ${String(word)}`);
       }
       faults.throwIfAny();
       return 'set';
@@ -43,7 +43,7 @@ export function createSaleStore({ redis, run }: RedisConnection): SaleStore {
       const args = [editId, epoch, units, closesAtMs, isLast ? 1 : 0];
       const [reply] = asList(await asOperationalError('edit', () => run('edit', [stock, sale], args)));
       const word = BUCKET_EDITED.find((known) => known === reply);
-      if (word === undefined) throw new Bug(`edit returned the word ${String(reply)}`);
+      if (word === undefined) throw new Bug(`edit returned the unknown word ${String(reply)}`);
       return word;
     },
 

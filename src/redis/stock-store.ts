@@ -23,7 +23,7 @@ import { readBucketStatus } from './repair-store.js';
 /** Number of fields per step when the buyers of a sale are read. Small enough not to hold up Redis. */
 const SCAN_COUNT = 1000;
 
-/** Long, because some of many batches succeed while one of several Redis servers is down. */
+/** Long, because batches on other Redis servers succeed while one server is down. */
 const CALM_MS = 10_000;
 
 export function createStockStore(connection: RedisConnection, log: Log): StockStore {
@@ -124,7 +124,7 @@ function readDeduct(list: readonly unknown[], batch: Batch): DeductVerdict {
     case 'refused':
       return { outcome: 'refused', answers: readAnswers(list, 1, batch.purchases.length) };
     default:
-      throw new Bug(`deduct returned the word ${String(word)}`);
+      throw new Bug(`deduct returned the unknown word ${String(word)}`);
   }
 }
 
@@ -137,7 +137,7 @@ function readResolved(word: unknown): ResolveVerdict {
     case 'no_answer':
       return word;
     default:
-      throw new Bug(`resolve returned the word ${String(word)}`);
+      throw new Bug(`resolve returned the unknown word ${String(word)}`);
   }
 }
 

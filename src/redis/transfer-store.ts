@@ -43,7 +43,7 @@ export function createTransferStore({ run }: RedisConnection): TransferStore {
         run('transfer-end', [sale, transfers], [to, epoch, seq]),
       );
       const word = END_WORDS.find((known) => known === reply);
-      if (word === undefined) throw new Bug(`transfer-end returned the word ${String(reply)}`);
+      if (word === undefined) throw new Bug(`transfer-end returned the unknown word ${String(reply)}`);
       return word;
     },
   };
@@ -71,7 +71,7 @@ function parseTransferredOut([word, seq, units]: readonly unknown[]): Transferre
     case 'unavailable':
       return { outcome: word };
     default:
-      throw new Bug(`transfer-out returned the word ${String(word)}`);
+      throw new Bug(`transfer-out returned the unknown word ${String(word)}`);
   }
 }
 
@@ -83,14 +83,14 @@ function parseTransferredIn([word, unitsLeft]: readonly unknown[]): TransferredI
     case 'unavailable':
       return { outcome: word };
     default:
-      throw new Bug(`transfer-in returned the word ${String(word)}`);
+      throw new Bug(`transfer-in returned the unknown word ${String(word)}`);
   }
 }
 
 /** @param text `seq:units:open|closed:time in ms`, as in the `moves` hash */
 function parseTransfer(to: number, text: string, nowMs: number): OutgoingTransfer {
   const [, seq, units, kind, atMs] = /^(\d+):(\d+):(open|closed):(\d+)$/.exec(text) ?? [];
-  if (kind === undefined) throw new Bug(`a transfer reads ${text}`);
+  if (kind === undefined) throw new Bug(`the transfer ${text} cannot be read`);
   const ageMs = Math.max(0, nowMs - Number(atMs));
   return { to, seq: Number(seq), units: Number(units), isOpen: kind === 'open', ageMs };
 }

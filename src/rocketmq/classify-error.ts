@@ -34,7 +34,7 @@ export function isCertainlyNotStored(error: unknown): boolean {
 const cannotTake = ({ message }: ClientException): boolean =>
   BROKER_CLOSED.test(message) || BROKER_UNREACHABLE.test(message);
 
-/** Whether another broker may store what this one did not. Not if it is busy: more sends make all brokers busier. */
+/** Whether to try another broker. Not if this broker is busy, because more sends make all brokers busier. */
 export const mayGoToAnotherBroker = (error: unknown): boolean =>
   error instanceof ClientException ? cannotTake(error) : wasNeverSent(error);
 

@@ -46,8 +46,8 @@ export interface OpenDeliverySource extends DeliverySource {
   readonly brokers: number;
   /**
    * Stops the source: `receive` then returns an empty list at once. Receives under way still return messages, which can
-   * be acked. The client ends once those are done, or after a time limit. Other messages are delivered again after
-   * their invisible time. Never rejects.
+   * be acked. The client ends once these messages are done, or after a time limit. Other messages are delivered again
+   * after their invisible time. Never rejects.
    */
   close(): Promise<void>;
 }

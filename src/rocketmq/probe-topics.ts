@@ -16,8 +16,8 @@ type ServiceClient = InstanceType<typeof services.MessagingServiceClient>;
 type Asked = Pick<ConnectionOptions, 'endpoint' | 'credentials' | 'tls'>;
 
 /**
- * Asks a proxy for the route of each topic, over a short-lived connection; if it cannot serve, the next one. Starts no
- * client of the group and sends no message, so it disturbs no consumer.
+ * Asks a proxy for the route of each topic, over a short-lived connection. If this proxy cannot serve, asks the next
+ * proxy. Starts no client of the group and sends no message, so it disturbs no consumer.
  * @returns a sentence about the first topic without a route, or null. Never rejects
  */
 export async function probeTopics(asked: Asked, topics: readonly string[]): Promise<string | null> {

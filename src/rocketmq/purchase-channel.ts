@@ -16,7 +16,7 @@ import { startClient, stopClient } from './start-client.js';
 
 const { TransactionResolution } = definition;
 
-/** A proxy rotates over the queues itself. A topic has eight per broker, so the ninth send reaches another broker. */
+/** A proxy rotates over the queues itself. A topic has eight per broker, so the ninth send goes to another broker. */
 const SENDS_MAX = 9;
 /** A buyer waits for all sends together. If a connection is refused, that usually takes less than a millisecond. */
 const SEND_AGAIN_WITHIN_MS = 1_000;

@@ -62,7 +62,7 @@ export class Transport extends RpcClientManager {
   readonly #listener: TransportListener;
   readonly #pinnedTo: string | null;
   readonly #tls: Tls | null;
-  /** Growing it moves on to the next proxy. */
+  /** Selects the proxy. An increase moves on to the next proxy. */
   #turn = randomInt(FIRST_TURN_MAX);
   /** Number of calls in a row that got no answer in time. */
   #late = 0;

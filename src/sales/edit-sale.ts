@@ -109,7 +109,7 @@ export interface SaleEditorPorts {
   readonly faultOf: PriceFault;
 }
 
-/** Other edits, repairs and buyers may be faster each time. Then the keeper continues. */
+/** Attempts, because other edits, repairs and buyers may be faster. After the last, the keeper continues. */
 const TRIES_MAX = 5;
 
 /**

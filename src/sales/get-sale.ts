@@ -27,7 +27,7 @@ export interface SaleView {
   readonly stock: (typeof SHOWN_STOCKS)[number];
   readonly opensAtMs: number;
   readonly closesAtMs: number;
-  /** When the view was made, by the clock of Redis, which opens and closes the sale; otherwise by ours. */
+  /** Time of the view, by the clock of Redis, which opens and closes sales, or by ours if Redis lacks the sale. */
   readonly nowMs: number;
 }
 
@@ -109,7 +109,7 @@ export class GetSale {
     };
   }
 
-  /** Answers from MySQL, because Redis does not have the sale yet. A sale that was never loaded ends nevertheless. */
+  /** Answers from MySQL, because Redis does not have the sale yet. A sale that was never loaded also ends. */
   #announced(sale: Sale): Reading['answer'] {
     const { stock, opensAtMs, closesAtMs } = sale;
     return () => {

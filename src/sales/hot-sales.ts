@@ -110,7 +110,7 @@ const REPORT_EVERY_MS = 1000;
 /** After this time, the last report of a silent process no longer counts. */
 const REPORT_LIFE_MS = 5 * REPORT_EVERY_MS;
 
-/** Reports once a second until the signal aborts. Reports nothing while nobody buys. */
+/** Reports once a second until the signal aborts. Reports nothing while there are no purchases. */
 export async function reportHotSales(
   hot: HotSales,
   processId: string,

@@ -23,7 +23,7 @@ describe('contract: bulk refunds on MySQL', () => {
   const service = new PaymentServiceStandIn();
   afterEach(() => service.stop());
 
-  it('makes each of 1,000 refunds once when a keeper and the provider die halfway', async () => {
+  it('makes each of 1,000 refunds once when a keeper and the provider die during the run', async () => {
     const users = Array.from({ length: ORDERS }, (_, index) => `u${index}/k*${1 + (index % 3)}`);
     const { sale, orders } = await ordersIn(world, users, { sale: { stock: 3 * ORDERS, priceCents: 100 } });
     const pay = async (order: Order): Promise<void> => {

@@ -185,7 +185,7 @@ describe('contract coupons on MySQL', () => {
     await checkBooks();
   });
 
-  it('ends the coupon that an order brought when its money goes back in whole', async () => {
+  it('ends the coupon that an order brought when it is refunded completely', async () => {
     const [order] = (await orders(1, { sale: { coupon: TERMS } })) as [Order];
     await pay(order, null);
     await createCouponRepository(world.pool).issue([order.orderId]);
@@ -198,7 +198,7 @@ describe('contract coupons on MySQL', () => {
   const report = ({ orderId }: Order, amountCents: number) =>
     world.transitions.pay(orderId, { paymentId: `report-${orderId}-${amountCents}`, amountCents, currency: 'EUR' });
 
-  it('records no payment of an amount that no coupon leaves, and gives back a payment of more than the price', async () => {
+  it('records no payment that no coupon explains, and a refund for a payment above the price', async () => {
     const { code, order } = await one();
     expect((await pay(order, 'lost-1', code)).outcome).to.equal('outcome_unknown');
     for (const cents of [1, PRICE - 301, PRICE - 299])
@@ -221,7 +221,7 @@ describe('contract coupons on MySQL', () => {
     await checkBooks();
   });
 
-  it('pays an order whose reservation was lost in a restore with a coupon of its buyer, once the buyer has it again', async () => {
+  it('pays an order whose coupon reservation a restore lost, once its buyer has a coupon again', async () => {
     const [order, held] = (await orders(2, {}, 'zoe')) as [Order, Order];
     await coupons(1, '299 30d', 'zoe');
     await coupons(1); // of another buyer
@@ -352,7 +352,7 @@ describe('contract coupons on MySQL', () => {
     await checkBooks();
   });
 
-  it('pays an order that the coupon covers in whole without the provider, also where no provider is set', async () => {
+  it('pays an order without the provider if the coupon covers it completely, even if no provider is set', async () => {
     const { code, order } = await one('5000 30d');
     expect((await pay(order, null, code, { provider: null })).outcome).to.equal('paid');
     expect(await shown(order)).to.include({ state: 'paid', amountCents: 0 });
@@ -362,7 +362,7 @@ describe('contract coupons on MySQL', () => {
     await checkBooks();
   });
 
-  it('frees the coupon when the charge is declined, and keeps it for the one key while the outcome is unknown', async () => {
+  it('frees the coupon when the charge is declined, and keeps it for this key while the outcome is unknown', async () => {
     const { code, order } = await one();
     const [other] = (await orders(1)) as [Order];
     expect((await pay(order, 'declined-1', code)).outcome).to.equal('declined');
@@ -382,7 +382,7 @@ describe('contract coupons on MySQL', () => {
     await checkBooks();
   });
 
-  it('frees the coupon when the order ends during the charge, and owes the reduced money back', async () => {
+  it('frees the coupon when the order ends during the charge, and records a refund of the reduced amount', async () => {
     for (const end of ['cancel', 'expire'] as const) {
       const [code] = (await coupons(1)) as [string];
       const [order] = (await orders(1, { paymentWindowMs: end === 'expire' ? DUE_MS : 900_000 })) as [Order];

@@ -22,7 +22,7 @@ describe('RocketMQ inspection', () => {
   const groupOf = async (named: NamedGroup) =>
     (await inspection.groups([named])).find(({ topic }) => topic === named.topic);
 
-  it('counts undelivered messages as the lag of a group, and tells the age of the oldest message', async () => {
+  it('counts undelivered messages as the lag of a group, and reports the age of the oldest message', async () => {
     const source = await world.source(REDRIVES_INSPECTED.topic, REDRIVES_INSPECTED.group);
     const channel = await world.redriveChannel();
     const publish = async (count: number): Promise<void> => {

@@ -10,7 +10,7 @@ import { stackEnv } from '../helpers/stack-env.js';
 /** File permissions of other users of the machine. */
 const ofOthers = (path: string): number => statSync(path).mode & 0o077;
 
-describe('contract: local stack beside other users of the machine', () => {
+describe('contract: local stack on a machine with other users', () => {
   const url = stackEnv().REDIS_URL;
   const { hostname, port, password } = new URL(url);
 

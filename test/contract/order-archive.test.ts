@@ -140,7 +140,7 @@ describe('contract: OrderArchive on MySQL', () => {
     }
   });
 
-  it('repeats the payment of an archived order, owes back other money and refuses to cancel', async () => {
+  it('repeats the payment of an archived order, records a refund for other money and refuses to cancel', async () => {
     const { orders } = await archivedSale(['ann', 'bob']);
     const [paid, cancelled] = orders as [Order, Order];
     const told = paymentOf(paid, { paymentId: `pay-${paid.orderId}` });

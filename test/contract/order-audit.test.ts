@@ -21,7 +21,7 @@ describe('order audit in MySQL', () => {
     return rows;
   };
 
-  it('reads every row of the sale once, across windows, beside other sales and above 2^53', async () => {
+  it('reads every row of the sale once, across windows, among other sales and above 2^53', async () => {
     const [saleId, other] = [await newSale(), await newSale()];
     // Ids that a double cannot distinguish, and that no other run has.
     const base = BigInt(saleId) * 1000n + (1n << 60n);

@@ -38,7 +38,7 @@ onEachWorld<RepositoryWorld>('contract OrderRepository', WORLDS, (world) => {
 
   const sold = async (sale: Sale): Promise<number | undefined> => (await world.sales.find(sale.saleId))?.sold;
 
-  it('terms: returns the sales that exist', async () => {
+  it('terms: returns the terms of each existing sale, and omits unknown sales', async () => {
     const sale = await world.sales.create(newSale({ priceCents: 4_294_967_295, limitPerBuyer: 3 }));
     const terms = await world.orders.termsOf([sale.saleId, '999999999999999999']);
     expect([...terms]).to.deep.equal([

@@ -62,7 +62,7 @@ onEachWorld<MovesWorld>('contract OrderTransitions', MOVES_WORLDS, (world) => {
     expect((await world.payments()).filter(({ orderId }) => orderId === order.orderId)).to.have.length(1);
   });
 
-  it('pay: owes back a second payment for a paid order once for any number of reports', async () => {
+  it('pay: records one refund for the second payment of a paid order, however often it is reported', async () => {
     const order = await oneOrder();
     const second = paymentOf(order);
     expect(await world.transitions.pay(order.orderId, paymentOf(order))).to.equal('paid');
@@ -71,7 +71,7 @@ onEachWorld<MovesWorld>('contract OrderTransitions', MOVES_WORLDS, (world) => {
     expect(await movesOf(order)).to.deep.equal(['paid']);
   });
 
-  it('pay: owes back a payment of another amount or currency, and leaves the order unpaid', async () => {
+  it('pay: records a refund for a payment of another amount or currency, and leaves the order unpaid', async () => {
     const order = await oneOrder();
     const wrong = paymentOf(order, { amountCents: order.amountCents - 1 });
     expect(await world.transitions.pay(order.orderId, wrong)).to.equal('refund_due');
@@ -83,7 +83,7 @@ onEachWorld<MovesWorld>('contract OrderTransitions', MOVES_WORLDS, (world) => {
     expect(await world.transitions.pay(order.orderId, paymentOf(order))).to.equal('paid');
   });
 
-  it('pay: owes back money for an order that has ended', async () => {
+  it('pay: records a refund for the payment of an ended order', async () => {
     const cancelled = await oneOrder();
     await world.transitions.cancel(cancelled.orderId);
     const expired = await oneOrder(DUE_MS);
@@ -99,7 +99,7 @@ onEachWorld<MovesWorld>('contract OrderTransitions', MOVES_WORLDS, (world) => {
     }
   });
 
-  it('pay: owes nothing back for a free order that has ended', async () => {
+  it('pay: records no refund for a free order that has ended', async () => {
     const order = await oneOrder();
     await world.transitions.cancel(order.orderId);
     const free = { paymentId: `free-${order.orderId}`, amountCents: 0 };

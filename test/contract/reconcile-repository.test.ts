@@ -164,7 +164,7 @@ for (const [name, createSide] of WORLDS) {
       expect(await unlistedOf(sale)).to.deep.equal([]);
     });
 
-    it('scans the whole table for orders that no writer noted, beside noted orders', async () => {
+    it('scans the whole table for orders that no writer noted, and also returns noted orders', async () => {
       const listed = await recorded('u1', 'u2');
       const unlisted = [await side.addUnlisted(sale, 'u3'), await side.addUnlisted(sale, 'u4')];
       listed.push(...(await recorded('u5')));

@@ -24,7 +24,7 @@ const previousRules = z.strictObject({
   ...{ lists: part, limits: part, breaker: part, degrade: part, sign: part, queue: part, orders: part },
 });
 
-describe('rules beside a release without canaries', () => {
+describe('rules shared with a release without canaries', () => {
   let world: MysqlWorld;
   let connection: RedisConnection;
   let key: string;

@@ -182,7 +182,7 @@ describe('contract webhooks on MySQL', () => {
     expect(await createDueWork(world.pool)(), 'none waits').to.not.include('webhook');
   });
 
-  it('tries an event again soon after its receiver is back, when it was down for long', async () => {
+  it('retries an event soon after its receiver returns from a long outage', async () => {
     const endpointId = await endpoint();
     await publish(await happened('order.created', '1'));
     await world.pool.execute('UPDATE webhook_deliveries SET attempts = 30');
@@ -297,7 +297,7 @@ describe('contract webhooks on MySQL', () => {
     expect(await endpoints().create(more, 'root')).to.equal('There are 10 endpoints already. Remove one first.');
   });
 
-  it('sends again what an operator names, drops what is a week old, and removes what is a month old', async () => {
+  it('resends events that an operator names, drops events after a week, and removes deliveries after a month', async () => {
     const endpointId = await endpoint();
     const events = [await happened('order.created', '1', '2'), await happened('order.paid', '1')];
     await publish(...events);
@@ -324,7 +324,7 @@ describe('contract webhooks on MySQL', () => {
     expect(await deliveries().list(endpointId, { limit: 10 })).to.deep.equal([]);
   });
 
-  it('drops and counts what a removed endpoint did not get', async () => {
+  it('drops and counts the undelivered events of a removed endpoint', async () => {
     const [removed, kept] = [await endpoint(), await endpoint('https://b.example/')];
     await publish(await happened('order.created', '1', '2'));
     await endpoints().remove(removed, 'ann');
@@ -367,7 +367,7 @@ describe('contract webhooks on MySQL', () => {
     expect(await endpoints().find(endpointId)).to.include({ secret: renewed.secret, secret_before: null });
   });
 
-  it('makes no other secret while a replaced one signs, and says from when on it does', async () => {
+  it('refuses a new secret while a replaced secret still signs, and says when that ends', async () => {
     const endpointId = await endpoint();
     const { secret } = (await endpoints().find(endpointId)) ?? expect.fail();
     const renewed = await edit(endpointId, { newSecret: true });

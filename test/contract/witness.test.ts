@@ -119,7 +119,7 @@ describe('contract witness on a MySQL with a binary log', () => {
     ],
   ];
 
-  it('finds each change by hand, once, with its order and sale', () =>
+  it('finds each manual change once, with its order and sale', () =>
     watched(async () => {
       for (const [title, change, kinds] of BY_HAND) {
         const order = await one();
@@ -222,7 +222,7 @@ describe('contract witness on a MySQL with a binary log', () => {
       expect((await findings(order)).map((text) => text.split(' ')[0])).to.have.members(expected);
     }));
 
-  it('misses no change and repeats none when it is killed before it stores what it found', async () => {
+  it('misses and repeats no change when it is killed before it stores its findings', async () => {
     const lost = replacing(world.pool, { transaction: () => Promise.reject(new Error('killed')) });
     await watched(() => Promise.resolve());
     const [before, between, after] = [await one('a/1'), await one('a/2'), await one('a/3')];
@@ -314,7 +314,7 @@ describe('contract witness on a MySQL with a binary log', () => {
     ],
   ] as const;
   for (const [title, before, after, reason] of UNREADABLE) {
-    it(`reports a transaction ${title}, and continues behind it`, async () => {
+    it(`reports a transaction ${title}, and continues after it`, async () => {
       await watched(() => Promise.resolve());
       const [unread, next] = [await paid('i/1'), await one('i/2')];
       await sql('ALTER TABLE payments ADD COLUMN extra INT');
@@ -333,7 +333,7 @@ describe('contract witness on a MySQL with a binary log', () => {
     });
   }
 
-  it('reads on when the server has closed its idle connection', async () => {
+  it('continues when the server has closed its idle connection', async () => {
     const connections = async (): Promise<Map<string, unknown>> =>
       new Map((await server.admin('SHOW PROCESSLIST')).map(({ Id, Command }) => [String(Id), Command]));
     const others = await connections();
@@ -413,7 +413,7 @@ describe('contract witness on a MySQL with a binary log', () => {
       ['sold lowered', ({ saleId }) => [`UPDATE sales SET sold = sold - 1 WHERE id = ${saleId}`], 1, [RECORDED]],
     ];
 
-    it('acts once on each change from which one thing follows, and finds nothing in what it did', () =>
+    it('resolves each clear change once, and finds nothing wrong in its own work', () =>
       watched(async () => {
         const job = resolving('act');
         const orders: Order[] = [];
@@ -480,7 +480,7 @@ describe('contract witness on a MySQL with a binary log', () => {
         expect(await rowsOf(order)).to.deep.equal(rows);
       }));
 
-    it('leaves money and whatever is in doubt to a person, with the other findings of that sale', () =>
+    it('leaves changes of money and doubtful changes to a person, with the other findings of that sale', () =>
       watched(async () => {
         const job = resolving('act');
         const DOUBTS: readonly (readonly [string, (order: Order) => readonly string[], number, RegExp])[] = [
@@ -513,7 +513,7 @@ describe('contract witness on a MySQL with a binary log', () => {
         }
       }));
 
-    it('leaves all sales of a transaction to a person when it has more findings than are named', () =>
+    it('leaves all sales of a transaction to a person when it has more findings than it names', () =>
       watched(async () => {
         const buyers = Array.from({ length: 20 }, (_, buyer) => `buyer-${buyer}/k`);
         const many = (await ordersIn(world, buyers)).orders;
@@ -526,7 +526,7 @@ describe('contract witness on a MySQL with a binary log', () => {
         expect((await resolve(found?.findingId ?? ''))?.note).to.match(/same transaction/);
       }));
 
-    it('does not act on an order that changed since, on a change of this minute, nor under WITNESS=watch', async () => {
+    it('does not act on an order that changed again, on a change younger than a minute, or under WITNESS=watch', async () => {
       const order = await one();
       const found = await watched(() => byHand(order, 2, ended(order, 'cancelled')));
       expect(resolving('watch')).to.equal(null);
@@ -551,7 +551,7 @@ describe('contract witness on a MySQL with a binary log', () => {
         expect(await rowsOf(order)).to.deep.equal(['batch_recorded 1']);
       }));
 
-    it('acts on a finding behind one with a time in the future', () =>
+    it('acts on a finding that follows a finding with a future time', () =>
       watched(async () => {
         const later = await one();
         await noteSold(later, "'2100-01-01'");
@@ -577,7 +577,7 @@ describe('contract witness on a MySQL with a binary log', () => {
       expect(await resolve(findingId)).to.include({ outcome: 'resolved', note: 'sold is the sum of the orders' });
     });
 
-    it('acts once when it is killed before its commit, and beside another one', async () => {
+    it('acts once when it is killed before its commit, and when another witness acts too', async () => {
       const order = await one();
       const found = await watched(() => byHand(order, 2, ended(order, 'cancelled')));
       const [{ findingId }] = found as [WitnessFinding];
@@ -641,7 +641,7 @@ describe('contract witness on a MySQL with a binary log', () => {
       expect(await runCommand(['witness', 'close', '987654321'], env())).to.include({ code: 1 });
     });
 
-    it('`witness resolve` changes nothing in a dry run, and acts on what it has shown', async () => {
+    it('`witness resolve` changes nothing in a dry run, and then acts as it has shown', async () => {
       await sql('DELETE FROM witness_findings');
       const order = await one('k/1');
       const books = async () => ({
@@ -674,7 +674,7 @@ describe('contract witness on a MySQL with a binary log', () => {
       expect(await runCommand(['witness', 'resolve'], env())).to.include({ code: 2 });
     });
 
-    it('`witness resolve --all` continues behind a finding that MySQL refuses to resolve', () =>
+    it('`witness resolve --all` continues after a finding that MySQL refuses to resolve', () =>
       watched(async () => {
         await sql('DELETE FROM witness_findings');
         const [refused, next] = [await one('l/1'), await one('l/2')];

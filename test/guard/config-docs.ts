@@ -3,14 +3,11 @@ import { PROGRAM_SECTIONS, SCHEMA, settingsOf, type SectionName } from '../../sr
 
 const INTRO = `# Configuration
 
-Every setting is an environment variable, which a program reads once, at its start. One error names every setting that is
-wrong. A dash means: not set by default. The sections follow the path of a purchase. \`deploy/example.env\` has the
-settings to begin with.
+Settings are environment variables, which a program reads at its start. One error names every wrong setting. A dash means:
+not set by default. \`deploy/example.env\` has the settings to begin with.
 
-A setting marked *or a file* may be in a [file](security.md#files), without its final newline:
-\`MYSQL_PASSWORD_FILE=/run/secrets/mysql\` replaces \`MYSQL_PASSWORD\`.
-
-A program that finds a setting of an earlier release warns of it and starts.
+A setting marked *file* may be in a [file](security.md#files): \`MYSQL_PASSWORD_FILE=/run/secrets/mysql\` replaces
+\`MYSQL_PASSWORD\`. A setting of an earlier release causes only a warning.
 
 This page is generated from \`src/core/config/schema.ts\`: \`npm run generate\`.
 `;
@@ -50,5 +47,5 @@ function defaultOf({ fallback, optional, secret }: Key<unknown>): string {
 }
 
 const rangeOf = ({ range, unit, fromFile }: Key<unknown>): string =>
-  cell(`${unit ? `${range} ${unit}` : range}${fromFile ? ', *or a file*' : ''}`);
+  cell(`${unit ? `${range} ${unit}` : range}${fromFile ? ', *file*' : ''}`);
 const cell = (text: string): string => text.replaceAll('|', '\\|');

@@ -3,7 +3,7 @@ import { SUPPORTED_VERSIONS } from '../../src/core/doctor/versions.js';
 
 const INTRO = `# Doctor
 
-\`seckill doctor\` checks Redis, MySQL and RocketMQ with the settings of its shell, and says what to do. Run it before a first start and after each change of a server.
+\`seckill doctor\` checks Redis, MySQL and RocketMQ with the settings of its shell, and says what to do. Run it where the programs run, before a first start and after each change of a server.
 
 \`\`\`sh
 seckill doctor
@@ -15,13 +15,13 @@ seckill doctor --program worker                              # with the settings
 | a line is | when | exit code |
 |---|---|---|
 | \`ok\` | there is nothing to do | 0 |
-| \`?\` (\`unknown\` in JSON) | the server does not tell, as many hosted servers | 0 |
+| \`?\` (\`unknown\` in JSON) | the server does not tell, like many hosted servers | 0 |
 | \`risky\` | it works, but a loss, an attack or a busy day can hurt | 0; 1 with \`--strict\`, unless \`--accept\` names the line |
 | \`WRONG\` | a promise is broken, or sales do not work | 1 |
 
 Exit code 2 means an unknown option. \`--json\` prints one line: \`verdict\` (the worst of all) and \`checks\`, each with \`id\`, \`verdict\`, \`says\` and \`todo\` (or null). Ids are stable, the texts may change.
 
-A server that is down costs one line. Nodes of a Redis cluster, and brokers, share a line that names the faulty nodes. The doctor only reads, needs no special rights and prints no secret. Run it where the programs run: of other machines it sees no addresses, and only the disk of RocketMQ.
+A line about a Redis cluster or several brokers names the faulty ones. The doctor only reads, needs no special rights and prints no secret. On other machines it sees no addresses, and only the disk of RocketMQ.
 
 A wrong line marked **start** also keeps api, worker and keeper from starting, with the same text.
 
@@ -37,7 +37,7 @@ const renderGroup = ({ title, checks }: (typeof GROUPS_OF_CHECKS)[number]): stri
     '',
     '| line | looks at | wrong if | risky if |',
     '|---|---|---|---|',
-    ...checks.map(({ id, looksAt, wrongIf = '-', riskyIf = '-', stopsPrograms }) => {
+    ...checks.map(({ id, looksAt, wrongIf = '', riskyIf = '', stopsPrograms }) => {
       const mark = stopsPrograms === true ? ' **start**' : '';
       return `| \`${id}\`${mark} | ${cell(looksAt)} | ${cell(wrongIf)} | ${cell(riskyIf)} |`;
     }),

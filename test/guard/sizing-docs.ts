@@ -39,7 +39,7 @@ export function renderSizingDocs(): string {
       ['CPU per order, µs of one core', 'in a rush (full batches)', 'alone, whole life'],
       PARTS.map(([name, part]) => [name, figure(README_COSTS[part].full), figure(README_COSTS[part].single)]),
     ),
-    `A refusal costs an api ${refusal} µs, and a read of a sale ${read}. The first example needs the following, and the command says why:`,
+    `A refusal costs an api ${refusal} µs, and a read of a sale ${read}. The first example needs:`,
     table(
       ['', 'number'],
       lines

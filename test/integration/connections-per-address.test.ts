@@ -19,7 +19,7 @@ describe('one address with many connections', () => {
     api = await programs.start('api', { env });
   });
 
-  it('gets no more than its share, so that other addresses get theirs', async () => {
+  it('gets only its share of connections, so other addresses can connect', async () => {
     const port = Number(new URL(api.url).port);
     const sockets: Socket[] = [];
     const opened = async (localAddress: string): Promise<Socket> => {

@@ -13,7 +13,7 @@ describe('half messages after the last check-back', () => {
 
   const mq = (...args: readonly string[]) => runCommand(['mq', ...args], system.stack.env);
 
-  it('are listed if they hold units, and become an order by an audited `mq resume`', async () => {
+  it('are listed if they hold units, and become an order after an audited `mq resume`', async () => {
     const { stack, programs } = system;
     const { saleId } = await openSale(stack, { stock: 3 });
     let key = '';

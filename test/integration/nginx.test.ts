@@ -293,7 +293,7 @@ describe('deploy/nginx in front of two APIs', () => {
     expect((await buyers.status('ann', 'k1', 1)).json.status).to.equal('ordered');
   });
 
-  it('passes on events of a stream at once, over HTTP/1.1 and over HTTP/2 with TLS', async () => {
+  it('forwards stream events at once, over HTTP/1.1 and over HTTP/2 with TLS', async () => {
     const { saleId } = await openSale(system.stack);
     const buyers = buyersOf(saleId);
     worker.signal('SIGSTOP');

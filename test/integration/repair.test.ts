@@ -76,7 +76,7 @@ describe('repair of a sale after Redis lost it', () => {
     expect(text).to.match(/^seckill_sales_in_repair\{sales="live".*\} \d/m);
   });
 
-  it('changes nothing by `sale repair` without need or beside a repair, and the epoch by --force [R10]', async () => {
+  it('`sale repair` changes nothing if no repair is needed or one is running, and --force raises the epoch [R10]', async () => {
     const sale = await openSale(system.stack, { stock: 10 });
     for (const buyer of ['ann', 'bob']) expect((await buyersOf(sale).buy(buyer))?.status).to.equal(202);
     const before = await expectInvariants(system.stack, sale.saleId);

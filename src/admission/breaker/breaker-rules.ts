@@ -22,7 +22,7 @@ const weights = z.strictObject({
 const rate = z.strictObject({
   /** Calls per second as a multiple of the learned rate. */
   ramp: ramp(2, 5, z.number().min(1).max(1000)),
-  /** Minimum of the usual rate, so the first buyers of a morning are no crowd. */
+  /** Minimum of the usual rate, so that the first buyers of a morning do not count as a crowd. */
   floorPerSecond: z.number().min(1).max(1_000_000).default(100),
   /** After this time, newer calls make up half of the usual rate. */
   halfLifeMs: z.int().min(1000).max(86_400_000).default(300_000),

@@ -26,7 +26,7 @@ export type Level = (typeof LEVELS)[number];
 
 const RANKS: Readonly<Record<Level, number>> = { L0: 0, L1: 1, L2: 2, L3: 3, L4: 4 };
 
-/** Whether `one` gives less than `other`. */
+/** Whether answers at level `one` contain less than at level `other`. */
 const isBelow = (one: Level, other: Level): boolean => RANKS[one] > RANKS[other];
 
 const anyLevel = z.enum(LEVELS);
@@ -197,7 +197,7 @@ export class Degrade {
 /** A sale page needs no token. */
 const userIdOf = (endpoint: Endpoint, who: string): string | null => (endpoint === 'sale' ? null : who);
 
-/** A purchase, payment or cancellation is made completely or not at all: at every level below L4. */
+/** Purchases, payments and cancellations have no reduced form. They are allowed at every level below L4. */
 export const refusesChange = (ruling: Ruling | null): boolean => ruling?.level === 'L4';
 
 /** Sets no time of its own, because the table of codes says when to try again. */

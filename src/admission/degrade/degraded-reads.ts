@@ -65,7 +65,7 @@ interface FallbackCacheParts {
   readonly max: number;
 }
 
-/** Keeps a source's good answers for its failures. Failures in a row shorten their validity; a success restores it. */
+/** Keeps a source's good answers for when it fails. Failures in a row shorten their validity. A success restores it. */
 export class FallbackCache<T extends object> {
   readonly #parts: FallbackCacheParts;
   readonly #answers: LRUCache<string, { readonly value: T; readonly atMs: number }>;

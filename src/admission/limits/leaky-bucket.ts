@@ -9,7 +9,7 @@ export interface LeakyLimit {
 /** The resolution of a timer. A request that is due within this time proceeds at once. */
 const TIMER_STEP_MS = 1;
 
-/** Admitted requests that stay in the array, because moving up the others after each would cost more. */
+/** Number of admitted requests that stay in the array, because shifting the array after each would cost more. */
 const LEFT_KEPT_MAX = 1000;
 
 interface Waiting {

@@ -21,7 +21,7 @@ import { LocalLimitStore } from './local-limit-store.js';
 
 /** A longer window would protect nothing. */
 const WINDOW_MAX_MS = 86_400_000;
-/** The highest possible limit. A higher one would not protect anything. */
+/** The highest possible limit. A higher limit would protect nothing. */
 const WINDOW_LIMIT_MAX = 1_000_000;
 const RATE_MAX = 1_000_000;
 

@@ -89,7 +89,7 @@ export class UnpaidPause {
     return own.length > 0 ? null : restMs;
   }
 
-  /** The query is sent when the previous one has ended, for all buyers that have come by then. */
+  /** When the previous query has ended, one query asks for all buyers who arrived meanwhile. */
   #expiredOf(saleId: string, userId: string): Group['expired'] {
     const waiting = this.#next.get(saleId);
     if (waiting !== undefined && (waiting.userIds.size < BUYERS_PER_QUERY || waiting.userIds.has(userId))) {

@@ -55,11 +55,11 @@ export type TicketAnswer = QueueAnswer | { readonly outcome: 'ticket_not_found' 
 
 /** Interval at which a process reads the lines in use. A buyer is admitted at most this much too late. */
 const TICK_MS = 200;
-/** The same without a room: the longest delay of the first buyers of a room. */
+/** The interval while no room is in use. The first buyers of a room wait this long at most. */
 const IDLE_TICK_MS = 1000;
 /** A line that was read longer ago than this is read again before it is shown. */
 const FRESH_MS = 1000;
-/** If nobody polls a line for this long, its buyers will not poll again, or join anew. */
+/** If a line gets no poll for this long, its buyers have left. A buyer who returns joins anew. */
 const UNUSED_MS = 2 * INTERVAL_MAX_MS;
 
 /** The state of a room as this process last read it. The room itself is in the store. */
@@ -86,8 +86,8 @@ interface RoomParts {
 
 /**
  * The store holds one line per sale for all processes and admits buyers at the rate of the rules. A ticket contains the
- * number of a place, under our seal. A buyer whose number is above the last admitted one waits. Every process can tell
- * so without a call, from the line that it read last.
+ * number of a place, under our seal. A buyer whose number is above the last admitted number waits. Every process knows
+ * this without a call, from the line that it read last.
  */
 export class WaitingRooms {
   readonly #parts: RoomParts;
@@ -117,7 +117,7 @@ export class WaitingRooms {
     const closed = this.#closed(sale.saleId);
     if (closed !== null) return closed;
     const answer = await this.#take(sale, userId, classOf(roles), null);
-    if (answer.outcome === 'ticket_not_found') throw new Bug('a buyer without a ticket cannot lose it');
+    if (answer.outcome === 'ticket_not_found') throw new Bug('a buyer without a ticket cannot get `ticket_not_found`');
     return answer;
   }
 
@@ -135,7 +135,7 @@ export class WaitingRooms {
     return this.#take(sale, userId, place.priority, place);
   }
 
-  /** Forgets the room of a sale that has nothing left. */
+  /** Forgets the room of a sale that has no units left. */
   end(saleId: string): void {
     this.#rooms.delete(saleId);
   }

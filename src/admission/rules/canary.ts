@@ -30,7 +30,7 @@ export interface RulesInForce {
   readonly canary: Canary | null;
 }
 
-/** Secrets are checked only for the rules in force: no canary changes the parts that need them. */
+/** Secrets are checked only for the rules in force, because no canary changes the parts that need secrets. */
 export function parseCanary(json: unknown): Pick<RulesInForce, 'canary'> | { readonly reasons: readonly RuleReason[] } {
   const read = canary.nullable().safeParse(json, { error: plainError });
   if (read.success) return { canary: read.data };
@@ -86,7 +86,7 @@ function untriedParts({ lists, limits, breaker, degrade, sign, queue, orders }: 
     'limits.leaky': limit(limits.leaky),
     ...{ 'limits.replyTimeoutMs': replyTimeoutMs, 'limits.retryEveryMs': retryEveryMs, 'limits.processes': processes },
     breaker,
-    'degrade.mode': degrade.mode === 'off', // a request without a user asks first whether it is off
+    'degrade.mode': degrade.mode === 'off', // a request without a user first asks whether the layer is off
     'degrade.asked': degrade.asked,
     'degrade.cache': degrade.cache,
     sign,

@@ -20,7 +20,7 @@ import { DEFAULT_RULES, isAnyOn, parseRules, type Fitness, type RuleSet } from '
 const BROADCAST_POLL_MS = 500;
 /** Interval between two reads of MySQL, for rules that were stored but could not be announced. */
 const REPOSITORY_POLL_MS = 10_000;
-/** The same while Redis is down or has lost its data. */
+/** The interval while Redis is down or has lost its data. */
 const REPOSITORY_POLL_INSTEAD_MS = 1000;
 /** Pause between reports, which every change sends too. An api that misses three reports no longer counts. */
 const REPORT_EVERY_MS = 1000;
@@ -264,7 +264,7 @@ export class RulesLayer implements Layer {
   }
 }
 
-/** The check for `/readyz`. A process without rules is not ready; a process with older rules is, and says so. */
+/** The check for `/readyz`. A process without rules is not ready; a process with older rules is ready, and says so. */
 export function rulesReadiness({ version, refused }: RulesStanding): { readonly ok: boolean; readonly detail: string } {
   const kept = version === null ? 'no version is in force, and no buyer is admitted' : `version ${version} is in force`;
   if (refused === null) return { ok: version !== null, detail: kept };

@@ -113,7 +113,7 @@ type Flaw =
 export type SignatureHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 export const TIMESTAMP = /^[0-9]{1,12}$/;
-/** So long that two nonces are never equal by chance. */
+/** Long enough that two nonces are never equal by chance. */
 export const NONCE = /^[A-Za-z0-9_-]{16,64}$/;
 /** HMAC-SHA-256 in base64url. */
 export const SIGNATURE = /^[A-Za-z0-9_-]{43}$/;

@@ -52,7 +52,7 @@ export const isSilent = (asked: object): asked is Silent => 'down' in asked;
 export const answers = (server: string, looksAt: string): Check<Asked<object>> => ({
   id: `${server}.answers`,
   looksAt,
-  wrongIf: 'it does not answer, refuses the login, or its address is not set',
+  wrongIf: 'it does not, or its address is not set',
   judge: (asked) => (isSilent(asked) ? wrong(asked.down, asked.todo) : ok('yes')),
 });
 

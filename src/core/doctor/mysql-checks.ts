@@ -26,11 +26,11 @@ export interface MysqlStartFacts {
   readonly logBin: boolean;
   /** `ROW`, `MIXED` or `STATEMENT`. Empty if the server lacks the setting. */
   readonly binlogFormat: string;
-  /** Those of our columns that do not compare byte by byte, as `table.column collation`. */
+  /** Our columns that do not compare byte by byte, as `table.column collation`. */
   readonly looseCollations: readonly string[];
-  /** Those of our tables that have no transactions, as `table engine`. */
+  /** Our tables without transactions, as `table engine`. */
   readonly otherEngines: readonly string[];
-  /** Whether SKIP LOCKED skips a row locked by another session. Null without a row to try. */
+  /** Whether SKIP LOCKED skips a row locked by another session. Null if there was no row to try. */
   readonly skipsLocked: boolean | null;
 }
 
@@ -85,7 +85,9 @@ export interface MysqlFacts extends MysqlStartFacts {
   readonly disk: FreeShare;
 }
 
-/** A dead letter has up to 4 MiB (src/mysql/dead-letters.ts); escaping may double it. Servers use powers of two. */
+/**
+ * A dead letter has up to 4 MiB (src/mysql/dead-letters.ts); escaping may double it. Servers use powers of two.
+ */
 const PACKET_MIN = 16 * 1024 * 1024;
 /** Minimum number of programs: an api, a worker and a keeper. */
 const PROGRAMS_LEAST = 3;
@@ -266,7 +268,7 @@ const WITNESS_SETTINGS = {
 
 export type WitnessFacts = Pick<MysqlFacts, 'logBin' | 'binlog' | 'user' | 'globalRights'>;
 
-/** The witness asks too, before it follows the log. */
+/** Also asked by the witness before it follows the log. */
 export function judgeWitness({ logBin, binlog, user, globalRights }: WitnessFacts): Judged {
   if (!logBin) return wrong('The witness has no binary log to read.', 'Switch it on (log_bin), or set WITNESS to off.');
   const others = Object.entries(WITNESS_SETTINGS).filter(([name, value]) => (binlog[name] ?? value) !== value);
@@ -381,14 +383,14 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   },
   {
     id: 'mysql.witness',
-    looksAt: 'the settings and rights that the witness needs, unless `WITNESS` is `off`',
+    looksAt: 'settings and rights for the witness, unless `WITNESS` is `off`',
     wrongIf: 'it cannot read every change in the binary log',
     judge: (facts) => (facts.witness === 'off' ? null : judgeWitness(facts)),
   },
   {
     id: 'mysql.last-writes',
-    looksAt: 'the next event number, and the highest published number that Redis knows',
-    wrongIf: 'an event had it: MySQL has lost its last writes',
+    looksAt: 'the next event number, and the highest that Redis knows',
+    wrongIf: 'it is already used: MySQL has lost its last writes',
     judge: ({ nextEvent, published }) => {
       if (published === null) return null;
       const lost = lostTail(nextEvent, published);
@@ -399,15 +401,15 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   },
   {
     id: 'mysql.replica',
-    looksAt: 'the replicas, and whether a commit waits for one of them (semi-synchronous replication)',
+    looksAt: 'the replicas, and semi-synchronous replication',
     riskyIf: 'a replica that takes over may lack the last orders',
     judge: ({ replication }) => judgeReplication(replication),
   },
   {
     id: 'mysql.connections',
-    looksAt: '`MYSQL_POOL_MAX` of all running programs, against `max_connections` and `max_user_connections`',
-    wrongIf: 'their sum exceeds them',
-    riskyIf: 'it exceeds them while each program runs twice',
+    looksAt: 'the sum of `MYSQL_POOL_MAX` of all programs',
+    wrongIf: 'it exceeds `max_connections` or `max_user_connections`',
+    riskyIf: 'it does if each program runs twice',
     judge: ({ poolMax, programs, maxConnections, maxUserConnections }) => {
       const count = Math.max(programs ?? 0, PROGRAMS_LEAST);
       const needed = count * poolMax;

@@ -177,7 +177,7 @@ const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
   },
   {
     id: 'redis.memory',
-    looksAt: 'the share of `maxmemory`, or of the memory of its machine, that Redis uses',
+    looksAt: 'the used share of `maxmemory`, or of the memory of its machine',
     wrongIf: `more than ${percent(MEMORY_WRONG)}`,
     riskyIf: `more than ${percent(MEMORY_RISKY)}; or \`maxmemory\` is not set`,
     judge: ({ usedBytes, hasLimit, maxBytes }) => {
@@ -220,8 +220,8 @@ export const REDIS_CHECKS: readonly Check<RedisFacts>[] = [
   ...SERVER_CHECKS.map((check) => ({ ...check, judge: ofServers(check.judge) })),
   {
     id: 'redis.replicas',
-    looksAt: 'connected replicas, `REDIS_WAIT_REPLICAS` and `min-replicas-to-write`',
-    wrongIf: 'fewer replicas are connected than one of these settings needs',
+    looksAt: 'connected replicas',
+    wrongIf: 'there are fewer than `REDIS_WAIT_REPLICAS` or `min-replicas-to-write`',
     riskyIf: 'there is no replica',
     judge: ({ servers, waitReplicas }) =>
       perServer(servers, ({ replicas, replicasNeeded }) => {

@@ -79,9 +79,9 @@ export interface NonceStore {
 /** How many tokens a sale issues, and when. Times in Unix ms. */
 export interface TokenIssue {
   readonly saleId: string;
-  /** First moment to issue a token. */
+  /** The first moment to issue a token. */
   readonly fromMs: number;
-  /** First moment that is too late. */
+  /** The first moment that is too late to issue a token. */
   readonly untilMs: number;
   /** A token's lifetime begins at this time, or later with its issue. */
   readonly opensAtMs: number;
@@ -94,7 +94,7 @@ export interface TokenIssue {
   readonly perAddress: number | null;
 }
 
-/** A buyer and the address of the request, as the limits count addresses. A null address is unknown and not counted. */
+/** The buyer and the client address to count. A null address is unknown and not counted. */
 export interface TokenBuyer {
   readonly userId: string;
   readonly address: string | null;

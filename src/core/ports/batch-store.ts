@@ -3,10 +3,10 @@ import type { Order } from '../order.js';
 import type { BucketRef } from '../bucket.js';
 import type { OperationalError } from '../errors.js';
 
-/** A purchase of a batch, with the live order that came of it. */
+/** A purchase of a batch, with its live order. */
 export type LiveOrder = Pick<Order, 'userId' | 'requestId' | 'orderId' | 'state'>;
 
-/** A request whose row has ended, so its units may go back. `bucket`: when the release went into the outbox. */
+/** A request whose row has ended, so its units may go back. `bucket`: where it was when the release was stored. */
 export interface Release extends BucketRef {
   readonly userId: string;
   readonly requestId: string;
@@ -54,7 +54,7 @@ export interface PendingBuckets {
 /**
  * - `claimed`: every purchase without a row is held in the current epoch, except the `lost` keys and those that another
  *   batch holds (perhaps in another quantity) and will record
- * - `unavailable`: the bucket is in repair, needs it, or is in another epoch; nothing was changed, call again
+ * - `unavailable`: the bucket is in repair, needs repair, or is in another epoch; nothing was changed, call again
  * - `not_warmed`: the bucket is not loaded
  */
 export type Reacquired =
@@ -79,7 +79,7 @@ export interface BatchStore {
    * Takes units, and room under the limit, for a batch of an older epoch whose deduct may be lost. The batch then holds
    * each purchase that has neither a row nor an entry. A purchase without units or room is lost: it is closed, so its
    * key cannot be accepted again before its row says that it failed. The batch is then in `pending`, and its marker, if
-   * it had none, is `claimed`. If impossible now, asks for the repair of the sale. Source: lua/reacquire-6.lua;
+   * it had none, is `claimed`. If this is impossible now, asks for the repair of the sale. Source: lua/reacquire-6.lua;
    * protocol rule 13
    * @param epoch of the sale in MySQL now
    * @param recorded keys (`userId/requestId`) of the purchases that have a row
@@ -110,7 +110,7 @@ export interface BatchStore {
   /**
    * Leases batches, as in `stalePending`, for `leaseMs`. Skips batches that `leaveAlone` has paused. Source:
    * lua/take-due-2.lua
-   * @param fromMs deduct time at which the search for batches that were never leased starts; a call covers some hundred
+   * @param fromMs deduct time from which to search for batches that were never leased. A call covers some hundred
    * batches
    */
   takeDue(
@@ -123,7 +123,7 @@ export interface BatchStore {
     },
   ): Promise<DueBatches>;
 
-  /** `takeDue` skips each for `forMs`: it was published, or a consumer keeps trying. Source: lua/leave-alone-1.lua */
+  /** `takeDue` skips each batch for `forMs`: it was published or is being retried. Source: lua/leave-alone-1.lua */
   leaveAlone(ref: BucketRef, pauses: readonly { readonly batchId: string; readonly forMs: number }[]): Promise<void>;
 
   /** Lists buckets that have a batch deducted but not marked as recorded, in order. Never rejects with a fault. */

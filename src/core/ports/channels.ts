@@ -99,6 +99,9 @@ export interface WorkerProgress {
   ends(): Promise<QueueEnds>;
   /** Whether workers have received every message before these ends; the broker cannot tell whether they wrote it. */
   haveReceived(ends: QueueEnds): Promise<boolean>;
-  /** Returns sales of messages before these ends that no worker has received. Null if too many, or one names none. */
+  /**
+   * Returns sales of messages before these ends that no worker has received. Null if there are too many messages, or if
+   * a message names no sale.
+   */
   unreceivedSales(ends: QueueEnds): Promise<ReadonlySet<string> | null>;
 }

@@ -60,7 +60,7 @@ export type JobEnd = 'done' | 'not_pending' | 'not_found';
 /** `retried`: due now, with attempts from 0. `compensated`: nothing to do. */
 export type Retried = 'retried' | 'compensated' | 'not_found';
 
-/** How many jobs, and for how long. */
+/** The number of jobs to claim, and the length of the lease. */
 export interface Claim {
   readonly max: number;
   /** Length of the lease, ms. A job that is neither ended nor postponed by then is due again. */

@@ -45,7 +45,7 @@ export interface PlaceAsk {
   readonly priority: number;
   /** Random number for the draw, from 0 to below 1. */
   readonly lot: number;
-  /** Null without a ticket. */
+  /** Null if the buyer has no ticket. */
   readonly ticket: TicketPlace | null;
   readonly waitingMax: number;
   readonly passMs: number;

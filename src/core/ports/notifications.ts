@@ -13,7 +13,7 @@ interface StoredNotification {
 
 interface NotificationFilter {
   readonly onlyUnread: boolean;
-  /** Returns notifications older than this one. If absent, starts at the newest. */
+  /** The page starts after this notification. If absent, it starts at the newest. */
   readonly before?: string | undefined;
   readonly max: number;
 }

@@ -189,7 +189,7 @@ export interface OrderRefunds {
   refundedElsewhere(found: RefundedElsewhere): Promise<'known' | 'recorded' | 'does_not_fit'>;
 
   /**
-   * Records that money came back to the shop. False if not ours, or repeated.
+   * Records that money came back to the shop. False if not ours or known.
    * @param refundId as the provider got it
    */
   cameBack(paymentId: string, refundId: string, detail: string): Promise<boolean>;

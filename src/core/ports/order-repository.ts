@@ -9,7 +9,7 @@ export interface SaleTerms {
   readonly epoch: number;
   readonly priceCents: number;
   readonly limitPerBuyer: number;
-  /** How long a buyer of this sale has to pay. Null: as long as the plan says. */
+  /** How long a buyer of this sale has to pay. Null: the payment window of the plan. */
   readonly paymentWindowMs: number | null;
   /** Whether Redis may have forgotten the sale. */
   readonly retired: boolean;
@@ -27,7 +27,7 @@ export interface NewOrder {
 export interface WritePlan {
   readonly terms: ReadonlyMap<string, SaleTerms>;
   readonly orders: readonly NewOrder[];
-  /** Releases of requests whose row ended under another batch. `failed` rows in `orders` bring their own releases. */
+  /** Releases of requests whose row ended under another batch. Each `failed` row in `orders` has its own release. */
   readonly releases: readonly Release[];
   /** Sales that the guard has refused. Each of their purchases is tried alone, so that only the surplus fails. */
   readonly oneByOne: ReadonlySet<string>;
@@ -104,7 +104,7 @@ export interface WorkerSlotLease {
   readonly nowMs: number;
 }
 
-/** Hands out slots, so that no two processes mint the same ids. Methods throw OperationalError mysql. */
+/** Leases slots, so that no two processes mint the same ids. Methods throw OperationalError mysql. */
 export interface WorkerSlots {
   /** Takes a free slot, or keeps the owner's. Throws also when all slots are taken. @param owner unique per process */
   acquire(owner: string, leaseMs: number): Promise<WorkerSlotLease>;

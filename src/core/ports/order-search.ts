@@ -6,9 +6,9 @@ export interface OrderFilter {
   readonly saleId?: string;
   /** `paid` includes orders of which only a part was refunded. */
   readonly state?: OrderState;
-  /** Minted at this time or later, Unix ms. */
+  /** Orders whose id was minted at this time or later, Unix ms. */
   readonly fromMs?: number;
-  /** Minted before this time, Unix ms. */
+  /** Orders whose id was minted before this time, Unix ms. */
   readonly toMs?: number;
   /** Paid at this time or later, Unix ms. Sorts by payment. */
   readonly paidFromMs?: number;
@@ -27,7 +27,7 @@ export interface OrderDetails {
   readonly paymentId: string | null;
 }
 
-/** Even a short or empty page may have a next one: the search ends where `next` is null. */
+/** A short or empty page is not the last: the search ends when `next` is null. */
 export interface OrderPage {
   readonly orders: readonly ShownOrder[];
   /** Start of the next page, an opaque text. Of a user: the last order id, which has the same place in each cell. */

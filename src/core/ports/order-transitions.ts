@@ -10,8 +10,7 @@ export interface Payment {
 
 /**
  * - `paid`: this payment paid the order, now or at an earlier report
- * - `refund_due`: the order had ended, was paid before, or has another price or currency; a `refunds` row says that the
- *   money is owed back
+ * - `refund_due`: the order had ended, was paid before, or has another price or currency; a row of `refunds` is due
  * - `payment_conflict`: reported before with another order or amount; nothing was changed
  * - `coupon_missing`: less than the order costs, and no coupon explains it; nothing was changed
  */

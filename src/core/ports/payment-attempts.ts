@@ -19,7 +19,7 @@ export interface OpenAttempt {
 
 export type AttemptName = Pick<OpenAttempt, 'orderId' | 'key'>;
 
-/** Maximum number of declined charges, per order and per buyer within an hour. Then no further charge begins. */
+/** Maximum number of declined charges, per order and per buyer within an hour. After that, no further charge begins. */
 export interface DeclineBound {
   readonly perOrder: number;
   readonly perBuyerHour: number;

@@ -76,7 +76,8 @@ export interface PaymentProvider {
 
   /**
    * Asks for the result of a charge. Moves no money.
-   * @param giveUp no caller waits any more: an undecided charge is ended, if the provider can, and becomes `declined`
+   * @param giveUp nobody waits for this charge: the provider ends an undecided charge if it can, and it becomes
+   * `declined`
    */
   lookUp(orderId: string, price: Price, key: string, giveUp?: boolean): Promise<FoundCharge>;
 
@@ -111,7 +112,7 @@ export type PaymentReport =
       readonly type: 'refund_failed';
       /** Id of the refund, if it has its own. */
       readonly refundId?: string;
-      /** The id that we gave to the refund of an order. If absent, `refundId` is that id. */
+      /** The id that we gave to the refund of an order. If absent, `refundId` has it. */
       readonly ourId?: string;
       readonly paymentId: string;
       readonly detail: string;
@@ -141,6 +142,6 @@ export interface PaymentWebhook {
 /** A provider that is ready for calls, and its webhook. */
 export interface Payments {
   readonly provider: PaymentProvider;
-  /** Null if the provider, or a program that translates, reports in our own format (docs/api.md). */
+  /** Null if the reports arrive in our own format (docs/api.md). */
   readonly webhook: PaymentWebhook | null;
 }

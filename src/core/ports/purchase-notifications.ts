@@ -19,7 +19,7 @@ export interface PurchaseNotifications {
 
 /** Notifications without a listener are lost: the rows are the record. Methods throw OperationalError redis. */
 export interface PurchaseNotificationsSender {
-  /** Returns whether purchases of this sale may have a listener. Cheap. */
+  /** Returns whether a purchase of this sale may have a listener. Cheap. */
   hasListeners(saleId: string): Promise<boolean>;
 
   /** After an error, notifications may have been sent. @param notifications of one sale, at most a few hundred */

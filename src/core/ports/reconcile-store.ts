@@ -8,7 +8,7 @@ export type StoredRequest = readonly [key: string, entry: RequestEntry];
 export interface StoredBatch {
   /** Time since the deduct, ms. Null if not in `pending`: recorded, parked or never deducted. */
   readonly pendingMs: number | null;
-  /** Null without a marker. */
+  /** Null if there is no marker. */
   readonly marker: 'deducted' | 'claimed' | 'aborted' | null;
   /** The body that a re-drive sends. Null once the batch is recorded. */
   readonly body: string | null;

@@ -28,7 +28,7 @@ export interface RefundRepository {
 
   /**
    * Makes a refund due again in `delayMs`; `error` is for people. A paid refund stays `refunded`. Does nothing if
-   * another keeper has the lease, which may already be asking the provider.
+   * another keeper has the lease, because it may already be asking the provider.
    */
   postpone(lease: Pick<LeasedRefund, 'paymentId' | 'attempts'>, delayMs: number, error: string): Promise<void>;
 

@@ -15,7 +15,7 @@ export interface RepairRepository {
   /**
    * Begins a new epoch. After the commit, no batch is recorded under an older one. An epoch raised despite an error
    * does no harm.
-   * @param atLeast the new epoch is this or a later one that was never in use
+   * @param atLeast minimum of the new epoch, which was never in use
    * @param actor for the audit log
    * @param reshard gives the sale `to` buckets, if it still has `from`
    * @returns null if the sale does not exist, is retired, or has a different number of buckets by now
@@ -23,14 +23,15 @@ export interface RepairRepository {
   raiseEpoch(saleId: string, atLeast: number, actor: string, reshard?: Reshard): Promise<Sale | null>;
 
   /**
-   * Claims, in the audit log, the only reshard of a hot sale in its life. After an error, the claim may be used up.
+   * Claims the one automatic reshard that a hot sale may have, in the audit log. After an error, the claim may be used
+   * up.
    * @param perSecond purchase attempts, for the audit log
    * @returns whether the caller may reshard: the sale is open, has `from` buckets, and no other caller has claimed
    * before
    */
   claimReshard(saleId: string, reshard: Reshard, actor: string, perSecond: number): Promise<boolean>;
 
-  /** Returns Unix ms of the worker, off by a transaction's duration at most. Null if `orders` has none of the sale. */
+  /** Returns about when a worker last wrote an order of the sale, Unix ms. Null if `orders` has none of its orders. */
   lastOrderMs(saleId: string): Promise<number | null>;
 
   /** Returns the batches with a parked dead letter. Their units stay held. */
@@ -77,15 +78,15 @@ export interface RepairAsks {
 }
 
 /**
- * Rebuilds buckets that may have lost data. Calls after `lock` carry its token: a late one does nothing if another
- * repair has taken over, or the repair began on another server (protocol rule 12). Methods throw OperationalError
+ * Rebuilds buckets that may have lost data. Calls after `lock` carry its token: a late call does nothing if another
+ * repair has taken over, or if the repair began on another server (protocol rule 12). Methods throw OperationalError
  * redis; call again.
  */
 export interface RepairStore extends RepairAsks {
   /** Returns the status of each bucket, in order. Source: lua/bucket-status-1.lua */
   statusOf(refs: readonly BucketRef[]): Promise<BucketStatus[]>;
 
-  /** Reads buckets of many sales. A silent bucket has a fault instead. Never rejects with a fault. */
+  /** Reads buckets of many sales. For a silent bucket, returns its fault. Never rejects with a fault. */
   statusOrFault(refs: readonly BucketRef[]): Promise<(BucketStatus | OperationalError)[]>;
 
   /**
@@ -93,8 +94,8 @@ export interface RepairStore extends RepairAsks {
    * lua/lock-3.lua
    * @param token a random name for this repair
    * @param leaseMs until then no other repair may lock the bucket; every later call renews it
-   * @param seenEpoch when the need was seen; absent: any. Otherwise a keeper that was paused could lock a sale that
-   * another one has repaired
+   * @param seenEpoch when the need was seen, so that a keeper that was paused does not lock a sale that another keeper
+   * has repaired. Absent: any epoch
    * @returns `busy`: another repair has its lease; `moved`: the bucket is in another epoch
    */
   lock(ref: BucketRef, token: string, leaseMs: number, seenEpoch?: number): Promise<'locked' | 'busy' | 'moved'>;

@@ -31,7 +31,7 @@ export interface VersionParts {
 
 export type StoreOutcome =
   | { readonly outcome: 'stored'; readonly version: number }
-  /** Another publication came first and made this version. */
+  /** Another publication was faster, and has this version. */
   | { readonly outcome: 'version_conflict'; readonly version: number };
 
 /** Keeps every version of the rules. Methods throw OperationalError mysql. */
@@ -65,7 +65,7 @@ export type RuleUpdate =
   | { readonly is: 'newer'; readonly stored: StoredInForce }
   | { readonly is: 'behind' };
 
-/** Answers to purchases, as admission refused or accepted them. */
+/** Numbers of purchases that admission refused and accepted. */
 export interface AnswerCount {
   readonly accepted: number;
   readonly refused: number;
@@ -92,7 +92,7 @@ export interface RuleReport {
   readonly version: number | null;
   /** A newer version that the api cannot use, with a sentence per reason. */
   readonly refused: { readonly version: number; readonly reasons: readonly string[] } | null;
-  /** Null without a canary. */
+  /** Null if no canary runs. */
   readonly canary: CanaryCounts | null;
 }
 

@@ -20,7 +20,7 @@ export interface SaleEdit {
   /** Decimal; grows within a sale. */
   readonly editId: string;
   readonly saleId: string;
-  /** Units to add, or if negative to take: MySQL lowers the stock only after Redis has given them up. */
+  /** Units to add. If negative, units to take: MySQL lowers the stock only after Redis has given them up. */
   readonly units: number;
   /** The epoch of the sale when MySQL was changed. For units to take, the epoch when Redis was last asked for them. */
   readonly epoch: number;

@@ -80,15 +80,16 @@ export interface SaleSchedule {
   compareLater(saleId: string, afterMs: number): Promise<void>;
 
   /**
-   * Returns sales that are not closed and open within this time or earlier, whoever runs them. Sales whose window is
-   * over come first, but are left out first beyond `max`. Each group is sorted by opening.
+   * Returns sales that are not closed and open within this time or earlier, run by the keeper or by a person. Sales
+   * whose window is over come first. If there are more than `max`, they are also dropped first. Each group is sorted by
+   * opening.
    */
   coming(withinMs: number, max: number): Promise<Sale[]>;
 }
 
 /**
- * Retires sales that are long over and complete in MySQL. First all programs stop asking Redis for such a sale, then
- * Redis forgets it. Methods throw OperationalError mysql.
+ * Retires sales that are long over and complete in MySQL. All programs first stop asking Redis for such a sale, and
+ * Redis then forgets it. Methods throw OperationalError mysql.
  */
 export interface RetirementRepository {
   /** Returns closed sales that are not retired, `afterMs` after their closing or window's end, earliest end first. */

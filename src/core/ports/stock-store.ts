@@ -27,7 +27,7 @@ export type DeductVerdict =
   | { readonly outcome: 'refused'; readonly answers: readonly (PurchaseAnswer | null)[] }
   /** `resolve` came first: this batch will never be deducted. */
   | { readonly outcome: 'aborted' }
-  /** Nothing was taken: the batch is of another epoch, or the sale is not loaded, in repair or needs it. */
+  /** Nothing was taken: the batch is of another epoch, or the sale is not loaded, is in repair or needs repair. */
   | { readonly outcome: 'stale_epoch' | 'not_warmed' }
   /** The marker says that a later epoch took over the units: the orders will come, but no 202 was given. */
   | { readonly outcome: 'claimed' }
@@ -42,7 +42,7 @@ export type DeductVerdict =
  * - `outlived`: no marker, and the sale was rebuilt since the batch was formed, so its deduct and marker may be lost.
  *   Commit it; the worker takes its units again in the current epoch (protocol rule 13)
  * - `unreplicated`: `deducted`, but too few replicas have it
- * - `no_answer`: no marker, and none may be written (sale missing, in repair or needs it)
+ * - `no_answer`: no marker, and none may be written (sale missing, in repair or in need of repair)
  * - `outcome_unknown`: Redis did not answer
  */
 export type ResolveVerdict =
@@ -96,8 +96,8 @@ export interface Reservations {
 /** The stock of a sale by bucket, as buyers see it. Hides keys and connections. Reads throw OperationalError redis. */
 export interface StockStore extends Reservations, Pick<RepairAsks, 'askForRepair'> {
   /**
-   * Returns `unsure` if the bucket is missing, in repair or needs it, or the sale was resharded: then read MySQL.
-   * Source: lua/read-request-2.lua; protocol rule 11
+   * Returns `unsure` if the bucket is missing, is in repair or needs repair, or if the sale was resharded: then read
+   * MySQL. Source: lua/read-request-2.lua; protocol rule 11
    */
   findRequest(ref: AskedBucket, userId: string, requestId: string): Promise<FoundRequest>;
 

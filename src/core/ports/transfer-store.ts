@@ -9,7 +9,7 @@ export interface BucketState extends BucketTransfers {
 /**
  * - `transferred`: these units have left. While open, repeated calls return this transfer, and no other units leave
  * - `empty`: the bucket has no units
- * - `unavailable`: not loaded, in repair, needs it, or in another epoch; nothing was changed
+ * - `unavailable`: not loaded, in repair, in need of repair, or in another epoch; nothing was changed
  */
 export type TransferredOut =
   | { readonly outcome: 'transferred'; readonly seq: number; readonly units: number }
@@ -28,7 +28,7 @@ export type TransferredIn =
  */
 export interface TransferStore {
   /**
-   * Returns null if the bucket is not loaded, in repair or needs it. Source: lua/read-transfers-3.lua
+   * Returns null if the bucket is not loaded, is in repair or needs repair. Source: lua/read-transfers-3.lua
    * @param buckets of the sale
    */
   read(ref: BucketRef, buckets: number): Promise<BucketState | null>;

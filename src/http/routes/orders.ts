@@ -19,12 +19,9 @@ import { json, problem } from '../answer.js';
 import { defineRoute, optionalJsonBody, type Call, type RouteServices } from '../route.js';
 import { answerRead, readable } from './degraded-read.js';
 
-/**
- * Orders of the calling buyer. An order of another buyer gets the same answer as a missing order, so that clients
- * cannot probe ids.
- */
+/** Orders of the calling buyer. Orders of others look missing, so that clients cannot probe ids. */
 
-/** Where a page of orders starts. Operators use it too. */
+/** Start of a page of orders. Operators use it too. */
 export const after = queryText(140).optional();
 export const NO_PLACE = 'after is not a position in this list. Pass `next` of the previous page.';
 

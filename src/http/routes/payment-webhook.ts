@@ -148,8 +148,8 @@ async function recorded(report: ReportOf<'succeeded'>, body: string, { webhook, 
 }
 
 /**
- * Moves the order whose money went back or is disputed, and records a case if a person must look into it. Ignores
- * payments that other programs made with the provider's account.
+ * Moves the order whose money went back or is disputed. Records a case if a person must act. Ignores payments that
+ * other programs made with the provider's account.
  */
 async function noted(report: ReportOf<'refund_failed' | 'refunded' | 'disputed'>, { webhook, log }: Ports) {
   const { cases, money } = webhook;

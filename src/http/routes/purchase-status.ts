@@ -140,16 +140,14 @@ async function stream(
     for await (const step of following.steps()) events.send(eventOf(step, params));
   } catch (error) {
     log.error({ err: error, traceId: call.traceId }, 'unexpected error in a stream of events');
-    onBug(error); // the head has been sent already, so all that is left is to end the stream
+    onBug(error); // the head has been sent, so the stream can only end
   } finally {
     following.close();
     events.end();
   }
 }
 
-/**
- * The id of an event is its word. It says how far the buyer has been notified, no matter to which api they reconnect.
- */
+/** The id of an event is its word. It says how far the buyer has been notified, for any api. */
 const eventOf = ({ word, status }: PurchaseStep, ids: object) => ({
   id: word,
   event: word,

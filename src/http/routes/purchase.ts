@@ -115,10 +115,7 @@ export function saleIdOf(target: string): string | null {
   return saleId.includes('/') ? null : saleId;
 }
 
-/**
- * Returns the trace id to store with a purchase, so that the purchase can be found by it. Undefined if none is to be
- * stored.
- */
+/** Returns the trace id to store with a purchase, by which it can be found. Undefined if none is stored. */
 function storedTraceId({ parent, span }: Call, stored: RouteServices['traceIdsStored']): string | undefined {
   if (stored === 'none') return undefined;
   return parent !== null && (stored === 'all' || parent.isSampled) ? parent.traceId : span?.traceId;
@@ -179,10 +176,7 @@ const PREPARED = Object.fromEntries(
 
 /** Maximum random delay that is added to a retry after the opening, in ms, so that not all buyers return at once. */
 const OPENING_JITTER_MS = 2000;
-/**
- * Maximum number of cached answers: there is one per opening and per second of waiting time. The buyers of a few sales
- * need no more.
- */
+/** Maximum number of cached answers, one per opening and second of waiting time. A few sales need no more. */
 const BEFORE_OPENING_MAX = 64;
 const beforeOpening = new Map<string, PreparedProblem<'not_open'>>();
 
@@ -203,10 +197,7 @@ function notOpenAnswer(saleId: string, requestId: string, { snapshots, clock }: 
   return prepared.answer(requestId);
 }
 
-/**
- * Returns the answer to a purchase whose units are held. Until the order is written, a repeated key gets the same
- * answer.
- */
+/** Returns the answer to a purchase whose units are held. A repeated key gets it until the order is written. */
 export function pendingAnswer(
   saleId: string,
   requestId: string,

@@ -95,9 +95,7 @@ function bodyOf(view: SaleView, asksFor: readonly Proof[]): Body {
   return body;
 }
 
-/**
- * Returns the proofs that the current rules require, so that a buyer page does not have to learn them from a refusal.
- */
+/** Returns the proofs that the current rules require, so that a page need not learn them from a refusal. */
 function proofsOf(saleId: string, { signatures, tokens, rooms }: RouteServices): Proof[] {
   const proofs: Proof[] = [];
   if (signatures.areNeeded(saleId)) proofs.push('signature');

@@ -29,7 +29,7 @@ const LOOKS_MAX = 2;
 /** Maximum total length of the bodies in one answer, in characters. A single message may have 4 MiB. */
 const BODIES_MAX = 4 * 1024 * 1024;
 
-/** Operators share views without parameters for one to three seconds, so many open consoles cost no more than one. */
+/** Operators share views without parameters for one to three seconds, so many open consoles cost as little as one. */
 export class BrokerViews {
   /** Each of these throws OperationalError rocketmq if no name server answers. */
   readonly status: () => Promise<MqStatus>;
@@ -79,7 +79,7 @@ export class BrokerViews {
     return this.#list(async (inspection) => (await inspection.consumers(group)).map((one) => ({ group, ...one })));
   }
 
-  /** @param which the messages with a key or an id, or from a position on; null for the newest */
+  /** @param which messages with a key or an id, or after a position. Null for the newest */
   async messages(
     topic: string,
     which: { readonly key: string } | { readonly id: string } | BrowseFrom | null,

@@ -25,7 +25,7 @@ const MESSAGES_DEFAULT = 20;
 const MESSAGES_MAX = 1_000;
 /** Maximum total length of all bodies in one answer, in characters. */
 const BODIES_MAX = 64 * 1024 * 1024;
-/** Maximum number of discarded half messages, newest first, that a command shows and can resume. */
+/** Maximum number of discarded half messages, newest first, that a command shows or resumes. */
 const DISCARDED_MAX = 1_000;
 /** Number of characters of a body that a table shows. `--json` prints the whole body. */
 const BODY_SHOWN = 160;

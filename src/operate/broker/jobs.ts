@@ -23,7 +23,7 @@ export function brokerJobs({ config: { repair, brokerAccess }, ...keeper }: Keep
   return [[MESSAGES_EVERY_MS, watchMessages(keeper, () => inspection.figures(OWN_GROUPS))]];
 }
 
-/** One keeper asks on behalf of all, because the answers cost the broker some work. */
+/** One keeper asks for all keepers, because the answers cost the broker some work. */
 export const watchMessages = (
   { leases, owner, metrics }: Omit<Keeper, 'config'>,
   look: () => Promise<MessageFigures>,

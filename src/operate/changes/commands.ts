@@ -6,7 +6,7 @@ import { printAll } from '../../process/print.js';
 import { systemClock as clock } from '../../process/system-clock.js';
 import { changesIn } from './changes.js';
 
-/** Lines that wait for a slow reader. The stream pauses beyond. */
+/** Maximum number of lines that wait for a slow reader. With more, the stream pauses. */
 const LINES_MAX = 10_000;
 /** A line is printed within this time. */
 const PRINT_EVERY_MS = 100;
@@ -48,7 +48,7 @@ async function followChanges({ after, json }: { after?: string; json?: boolean }
   process.once('SIGINT', () => stopping.abort()).once('SIGTERM', () => stopping.abort());
   const lines: string[] = [];
   let unreadable: string | null = null;
-  /** Behind the last transaction that is printed as a whole. */
+  /** The position after the last transaction that was printed completely. */
   let position = after ?? null;
   const stream = followBinlog(loadConfig(['mysql'], process.env).mysql, after ?? null, (transaction) => {
     unreadable ??= transaction.unreadable;

@@ -8,7 +8,7 @@ import type { MysqlPool, Transaction } from '../../mysql/pool.js';
 import { retryConflicts } from '../../mysql/retry-conflicts.js';
 import type { CouponCodeRow } from '../../mysql/tables.js';
 
-/** `redeemed`: by this reference, now or before */
+/** `redeemed`: by this reference, in this call or an earlier one */
 export type DeskAnswer =
   | { readonly outcome: 'redeemed'; readonly coupon: Coupon }
   | { readonly outcome: 'refused'; readonly why: CouponRefusal };
@@ -35,7 +35,7 @@ export interface CouponDesk {
   revokeNext(wish: RevokeWish, after: string | null, actor: string): Promise<RevokeAnswer>;
 }
 
-/** Coupons per transaction: some tens of ms, so that nobody who pays waits longer. */
+/** Coupons per transaction, which takes some tens of ms. A payment may wait for it. */
 const PER_STEP = 500;
 export const CODES_MAX = 100;
 
@@ -94,7 +94,7 @@ type PageRow = Pick<CouponCodeRow, 'code' | 'order_id' | 'state' | 'used_order'>
 /** Reads the next coupons, and locks them unless it is a dry run. */
 function page({ saleId, codes }: Pick<RevokeWish, 'saleId' | 'codes'>, after: string | null, dryRun: boolean) {
   const columns = ['code', 'order_id', 'state', 'used_order', knex.raw('expires_at <= UTC_TIMESTAMP(3) AS is_over')];
-  // By the order alone, the server may read the coupons of all sales.
+  // Without the sale, MySQL may read the coupons of all sales.
   const index = codes === undefined ? 'sale' : 'PRIMARY';
   const coupons = knex
     .from(knex.raw('coupon_codes FORCE INDEX (??)', [index]))

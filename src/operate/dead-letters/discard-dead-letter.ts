@@ -19,9 +19,9 @@ const NOTHING: FailedPurchases = { failed: 0, kept: 0, live: [] };
 
 /**
  * Writes a `failed/discarded` row, with its release in the outbox, for each purchase without a row (protocol rule 7).
- * Leaves purchases that another batch now holds to that batch, because their buyers also have a 202. If a worker
- * records the batch at the same moment, the unique key decides per purchase. Writes rows even without units in Redis,
- * because a buyer may have got a 202 and must see the result. Safe to repeat.
+ * Skips purchases that another batch now holds, because their buyers also have a 202. If a worker records the batch at
+ * the same moment, the unique key decides per purchase. Writes rows even without units in Redis, because a buyer may
+ * have got a 202 and must see the result. Safe to repeat.
  * @throws OperationalError; the dead letter is still `parked`
  */
 export async function discardDeadLetter(

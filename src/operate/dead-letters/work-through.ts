@@ -12,7 +12,7 @@ export interface WorkOrder {
   readonly work: (deadLetterId: string, signal: AbortSignal) => Promise<ReplayAnswer | DiscardAnswer>;
 }
 
-/** The first Ctrl-C starts no more, the second ends the process. @returns whether all reached the requested state */
+/** The first Ctrl-C finishes work in progress, the second exits. @returns whether all reached the requested state */
 export async function workThroughDeadLetters(admin: DeadLetterAdmin, order: WorkOrder): Promise<boolean> {
   const { json, end, total } = order;
   const stopping = new AbortController();

@@ -51,7 +51,7 @@ export function doctorCommand(): Command {
 function parseIds(text: string): string[] {
   const ids = text.split(',').map((id) => id.trim());
   const other = ids.find((id) => !CHECK_IDS.includes(id));
-  if (other !== undefined) throw new InvalidArgumentError(`"${other}" is not a check of docs/doctor.md.`);
+  if (other !== undefined) throw new InvalidArgumentError(`"${other}" is not a check. docs/doctor.md lists them.`);
   return ids;
 }
 

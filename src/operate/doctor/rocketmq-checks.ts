@@ -99,7 +99,7 @@ export interface RocketmqFacts {
 }
 
 const HOUR_MS = 3_600_000;
-/** Minimum time before a half message is given up, because apis or Redis may be away for this long. */
+/** Minimum time before a half message is given up, because apis or Redis may be down for this long. */
 const ASKED_FOR_MS = HOUR_MS;
 /** How long a restart of all apis takes. */
 const ASKED_FOR_LEAST_MS = 60_000;
@@ -129,7 +129,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.answers',
     looksAt: 'whether each proxy answers, accepts the access key and knows the topics',
-    wrongIf: 'one of them does not',
+    wrongIf: 'one does not',
     judge: ({ endpoint: { place, refusal } }) =>
       refusal === null
         ? ok(place)
@@ -182,8 +182,8 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.access',
     looksAt: 'whether proxy and brokers serve clients without a key',
-    wrongIf: 'one of them does so on the network',
-    riskyIf: 'one of them does so on this machine',
+    wrongIf: 'one does so on the network',
+    riskyIf: 'one does so on this machine',
     judge: ({ strangers, brokers, endpoint: { place, reach } }) => {
       const open = [
         ...(strangers === 'served' ? [`the proxy at ${place}`] : []),
@@ -226,8 +226,8 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.groups',
     looksAt: 'the consumer groups and their retries',
-    wrongIf: 'a group is missing or switched off, or a writer has an unexpected number of retries',
-    riskyIf: 'another group has an unexpected number of retries',
+    wrongIf: 'a group is missing or off, or a writer has unexpected retries',
+    riskyIf: 'another group has unexpected retries',
     judge: byBroker(({ groups }) => {
       const broken: string[] = [];
       const other: string[] = [];
@@ -280,8 +280,8 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   },
   {
     id: 'rocketmq.kept',
-    looksAt: 'how long a broker keeps messages (`fileReservedTime`), against `MARKER_LIFE_MS`',
-    wrongIf: 'longer than Redis remembers the end of a batch',
+    looksAt: '`fileReservedTime`, for which a broker keeps messages',
+    wrongIf: 'longer than `MARKER_LIFE_MS`',
     riskyIf: `less than ${KEPT_MIN_HOURS} hours`,
     judge: bySettings(({ fileReservedTime }, { markerLifeMs }) => {
       if (fileReservedTime === null) return null;
@@ -299,7 +299,7 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
   {
     id: 'rocketmq.auto-create',
     looksAt: '`autoCreateTopicEnable` and `autoCreateSubscriptionGroup`',
-    riskyIf: 'one of them is on',
+    riskyIf: 'one is on',
     judge: bySettings(({ autoCreateTopicEnable, autoCreateSubscriptionGroup }) => {
       const on = [
         ...(autoCreateTopicEnable === true ? ['autoCreateTopicEnable'] : []),

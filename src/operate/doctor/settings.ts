@@ -61,7 +61,7 @@ function weaknessOf(text: string): { readonly why: string; readonly hopeless: bo
 export const SETTINGS_CHECKS: readonly Check<SettingsFacts>[] = [
   {
     id: 'settings.read',
-    looksAt: 'the environment variables of this shell',
+    looksAt: 'the environment variables',
     wrongIf: 'a program would not start with them',
     judge: ({ problems }) =>
       problems.length === 0
@@ -77,7 +77,7 @@ export const SETTINGS_CHECKS: readonly Check<SettingsFacts>[] = [
   },
   {
     id: 'settings.secrets',
-    looksAt: 'the strength of every secret and password',
+    looksAt: 'every secret and password',
     wrongIf: `a secret is empty, well known, or has fewer than ${LENGTH_LEAST} characters`,
     riskyIf: `it has fewer than ${LENGTH_MIN} characters, or fewer than ${DIFFERENT_MIN} different ones`,
     judge: ({ secrets }) => {
@@ -118,7 +118,7 @@ export const SETTINGS_CHECKS: readonly Check<SettingsFacts>[] = [
   {
     id: 'settings.listeners',
     looksAt: '`OPERATORS_HOST` and `METRICS_HOST`',
-    riskyIf: 'one of them is public, or all addresses of the machine',
+    riskyIf: 'one is public, or all addresses of the machine',
     judge: ({ listeners }) => {
       const open = listeners.filter(({ host }) => ['public', 'every'].includes(kindOfAddress(host)));
       if (open.length === 0) return ok('loopback or private addresses');

@@ -79,7 +79,7 @@ async function run(task: (connections: Connections<'mysql' | 'redis'>) => Promis
 
 const parseFindingId = parseRowNumber('witness list');
 const parseFindingIds = (text: string, before: readonly string[] = []): string[] => [...before, parseFindingId(text)];
-/** Findings that are read together. */
+/** Number of findings per read. */
 const PAGE = 100;
 const resolvedLine = tableLine(8, 13, 15, 22);
 

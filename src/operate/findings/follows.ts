@@ -37,7 +37,7 @@ interface Follows {
 
 const MANY = 'Compare all sales with `seckill reconcile`.';
 
-/** Money, and whatever is not named here, needs a person. */
+/** Changes of money, and all that is not listed here, need a person. */
 const FOLLOWS: Readonly<Record<WitnessKind, Follows>> = {
   order_without_outbox: {
     does: {
@@ -55,7 +55,7 @@ const FOLLOWS: Readonly<Record<WitnessKind, Follows>> = {
     does: {
       'a row of kind batch_recorded was deleted before it was done': 'announce_batch',
       'a row of kind batch_recorded with several orders was deleted before it was done': 'announce_batch',
-      // of several orders, the finding names only the first
+      // a finding of several orders names only the first
       'a row of kind orders_moved was deleted before it was done': 'announce_move',
       'a row of kind release was deleted before it was done': 'release_units',
     },
@@ -96,7 +96,7 @@ const FOLLOWS: Readonly<Record<WitnessKind, Follows>> = {
   not_seen: { does: {}, otherwise: 'person', todo: () => MANY },
 };
 
-/** A finding that counts others does not name them, so none of them is acted on through it. */
+/** A finding that only counts other findings does not name them, so a person decides. */
 export function actionOf({ kind, subject, detail }: WitnessFinding): Action {
   const { does, otherwise } = FOLLOWS[kind];
   if (/ \(and \d+ more\)$/.test(detail)) return 'person';

@@ -13,17 +13,15 @@ import { actionOf } from './follows.js';
 import { resolveFinding } from './resolve.js';
 
 export const RESOLVE_EVERY_MS = 5000;
-/** Longer than the counts of a run take: `resolve` bounds each one. */
+/** Longer than the counts of a run take. `resolve` bounds each count. */
 const LEASE_MS = 60_000;
 /** Findings per run. */
 const FINDINGS_MAX = 20;
-/** A person who mends an order by hand may need several transactions. */
+/** A person who repairs an order by hand may need several transactions. */
 const WAIT_MS = 60_000;
-/** Findings that were left are looked at again after this time. */
+/** Findings that stayed open are judged again after this time. */
 const AGAIN_MS = 600_000;
-/**
- * If the witness is further behind, it may not know yet what else was done to a sale. It stores its position every 10 s.
- */
+/** A witness that is further behind may not know yet what else was done. It stores its position every 10 s. */
 const BEHIND_MAX_MS = 30_000;
 
 interface Keeper {

@@ -46,14 +46,14 @@ export interface ResolveRequest {
 /** What would be done, or why a person has to decide. */
 type Plan = { readonly note: string; readonly run: (tx: Transaction) => Promise<void> } | { readonly person: string };
 
-/** Open findings of a sale that are looked at together. If there are more, a person has to decide. */
+/** Maximum number of open findings of a sale that are judged together. If there are more, a person has to decide. */
 const OPEN_MAX = 1000;
 const CLOSED = { outcome: 'closed', note: 'It was closed before.' } as const;
 
 /**
- * Acts on a finding and closes it, in one transaction with its audit entry. The rows are judged again under their locks,
- * so after a kill, or beside another keeper, nothing is done twice. A finding waits while another one of its sale needs a
- * person.
+ * Acts on a finding and closes it, in one transaction with its audit entry. The rows are judged again under their
+ * locks, so nothing is done twice, even after a kill or if another keeper acts too. A finding waits while another one
+ * of its sale needs a person.
  * @returns null if there is no such finding
  * @throws MysqlError if MySQL does not work for other findings either
  */

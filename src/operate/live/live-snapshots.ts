@@ -30,7 +30,7 @@ interface Seen extends Omit<Condition, 'key' | 'severity' | 'sinceMs'> {
 }
 
 const EVERY_MS = 1000;
-/** The time of three reports, because a single slow answer of a server is not an outage. */
+/** Three report intervals, because a single slow answer of a server is not an outage. */
 const NOT_READY_MS = 6_000;
 /** A restart takes less time. */
 const VANISHED_MS = 60_000;
@@ -181,7 +181,7 @@ function waitingIn(programs: readonly LiveProgram[], saleId: string): number | n
   return reported.length === 0 ? null : Math.max(...reported);
 }
 
-/** Alerts for kinds of programs of which none is running, and how long a restart may take. */
+/** Alerts for a kind of program that does not run at all, and how long a restart may take. */
 const ABSENT = [
   {
     kind: 'worker',

@@ -4,7 +4,7 @@ import type { OrderFilter, OrderSearch } from '../../core/ports/order-search.js'
 import { exportLine, headingOf, type ExportFormat } from '../../http/export-lines.js';
 import { orderBody } from '../../http/routes/orders.js';
 
-/** Number of orders per read, and therefore the maximum that waits for a slow reader. */
+/** Number of orders per read. At most this many wait for a slow reader. */
 const PAGE = 1000;
 
 /** A page is empty if none of its orders matches. A slow caller holds up the search. @throws OperationalError mysql */

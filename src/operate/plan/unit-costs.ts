@@ -24,7 +24,7 @@ export interface UnitCosts {
   readonly rowsPerSecond: number;
 }
 
-/** The figures of bench/README.md, which a test compares with these, and those of an order that comes alone. */
+/** The figures of bench/README.md (a test compares both), and the cost of an order that comes alone. */
 export const README_COSTS: UnitCosts = {
   source: 'bench/README.md',
   api: { full: 59, single: 342 },
@@ -58,7 +58,7 @@ const parts = z.object({
 });
 const benchReport = z.object({ startedAt: z.string(), results: z.array(z.looseObject({ scenario: z.string() })) });
 
-/** Takes costs from `npm run bench -- --json`, the rest from `README_COSTS`. @returns a sentence if it has no `win` */
+/** Takes costs from `npm run bench -- --json`, else from `README_COSTS`. @returns a sentence if `win` is missing */
 export function readBenchReport(text: string): UnitCosts | string {
   let json: unknown;
   try {

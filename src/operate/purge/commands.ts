@@ -61,7 +61,7 @@ function parseAge(text: string): number {
 function parseKinds(text: string): readonly PurgedKind[] {
   const wanted = text.split(',');
   if (!wanted.every((word) => (PURGED as readonly string[]).includes(word))) {
-    throw new InvalidArgumentError(`must be some of ${PURGED.join(',')}.`);
+    throw new InvalidArgumentError(`must be one or more of ${PURGED.join(',')}.`);
   }
   return wanted as readonly PurgedKind[];
 }

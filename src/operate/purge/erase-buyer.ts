@@ -161,7 +161,7 @@ async function reasonsToWait(pool: MysqlPool, userId: string): Promise<string[]>
   return why;
 }
 
-/** A buyer as a batch encodes it, as the first of three values. */
+/** The encoded user id of a purchase: the first of its three values in the body of a batch. */
 const inBatch = (userId: string): string => `[${JSON.stringify(userId)},"`;
 
 /** Replaces the id only where it means the buyer: in `userId` or `user`, in a batch, and before a request id. */

@@ -136,8 +136,8 @@ export class RequestJudge {
   }
 
   /**
-   * Reads one candidate alone: entry, row, entry again. Reads the batch and its dead letter first. Both disappear only
-   * after the rows are committed, so a row that is missing then is really missing.
+   * Reads one candidate again: first its batch and dead letter, then entry, row and entry. Batch and dead letter
+   * disappear only after the rows are committed, so a row that is missing then is really missing.
    */
   async #readAgain(ref: BucketRef, key: string): Promise<void> {
     const { store, repository } = this.#sides;

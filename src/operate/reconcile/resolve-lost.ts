@@ -230,7 +230,7 @@ function plan(
 ): Planned {
   const { userId, requestId, quantity, orderId, batchId } = lost;
   const purchase = { ...(metadata ? { metadata } : {}), ...(carried ?? { userId, requestId, quantity }) };
-  // A row needs the name of a batch. Nothing else has this name, so nothing else can be found by it.
+  // A row needs the name of a batch. No other batch has this name.
   const batch = sealBatch({
     batchId: carrier?.batchId ?? batchId ?? `lost-${orderId}`,
     saleId,

@@ -65,7 +65,7 @@ export const endCanary = ({ admin, ageMs, reports, log }: CanaryPorts): Job => (
       live.map((report) => report.canary),
     );
     const verdict = judgeCanary(canary, counts, age);
-    // A Redis that has just lost its data has no reports yet, or those of some apis.
+    // A Redis that has just lost its data has no reports yet, or reports of some apis only.
     const isWhole = live.length > 0 && live.every(({ version }) => version === newest.version);
     const judgedMs = canary.minutes * 60_000 + REPORTS_WITHIN_MS;
     if (verdict !== 'refused_more' && !isWhole && age < judgedMs) return;

@@ -23,7 +23,7 @@ interface RuleAdminParts {
   readonly repository: RuleRepository;
   readonly broadcast: Pick<RuleBroadcast, 'announce'>;
   readonly log: Log;
-  /** Checks whether an api can use rules. Omitted if this process cannot know that. */
+  /** Checks whether an api can use rules. Omitted if this process cannot know. */
   readonly unfit?: Fitness | undefined;
 }
 
@@ -117,7 +117,7 @@ export class RuleAdmin {
     });
   }
 
-  /** Keeps or replaces the canary. @throws OperationalError mysql; the rules may be stored, which `show` tells */
+  /** Publishes these rules and this canary as a new version. @throws OperationalError mysql; they may be stored */
   async replace(
     { rules: inForce, canary }: RulesInForce,
     before: NewestRules | { readonly version: number },

@@ -22,7 +22,7 @@ export interface RuleServices {
   readonly room: RoomAdmin;
 }
 
-/** Works while Redis is down, when a change may matter most. @param unfit absent in commands, which have no secrets */
+/** Works while Redis is down: a change may matter most then. @param unfit absent in commands, which have no secrets */
 export async function openRules(connections: Connections<'mysql' | 'redis'>, unfit?: Fitness): Promise<RuleServices> {
   const { announce, live } = await connections.redis().then(
     (redis) => ({ ...createRuleBroadcast(redis), ...createRuleReports(redis) }),

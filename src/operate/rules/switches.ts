@@ -36,7 +36,7 @@ export function readSwitchArguments(endpoint: string, level: string, percent?: s
   return readSwitchChange({ endpoint, level, percent: percent.trim() === '' ? NaN : Number(percent) });
 }
 
-/** Switches on an off layer without its old switches, because a switch is meant to be in force. Keeps a dry run. */
+/** Sets a switch. If the layer is off, switches it on and drops its old switches. Keeps a dry run. */
 export function withSwitch<R extends { readonly degrade: DegradeRules }>(rules: R, change: SwitchChange): R {
   const { mode, switches } = rules.degrade;
   const { endpoint, level, percent } = change;
@@ -61,7 +61,7 @@ export type SwitchAnswer =
   | { readonly outcome: 'version_conflict'; readonly version: number }
   | Unfit;
 
-/** Each change is a new version of the rules, and audited as such. */
+/** Each change is a new, audited version of the rules. */
 export class SwitchAdmin {
   readonly #admin: RuleAdmin;
 
@@ -77,7 +77,7 @@ export class SwitchAdmin {
     return { outcome: 'found', version, mode: rules.degrade.mode, switches: switchRows(rules.degrade) };
   }
 
-  /** @throws OperationalError mysql; the switch may be set all the same, which `show` tells */
+  /** @throws OperationalError mysql; the switch may be set: ask `show` */
   async set(change: SwitchChange, actor: string): Promise<SwitchAnswer> {
     const answer = await changeRules(this.#admin, (rules) => withSwitch(rules, change), actor);
     if (answer.outcome !== 'changed') return answer;

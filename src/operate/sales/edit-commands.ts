@@ -73,11 +73,11 @@ function editedSale(saleId: string, edited: SaleEdited): Sale {
       throw new CliError(`sale ${saleId} is ${edited.sale.state} and can no longer be changed.`);
     case 'not_enough':
       throw new CliError(
-        `sale ${saleId} has not enough free units; ${edited.sale.sold} are sold. Nothing was changed.`,
+        `sale ${saleId} does not have enough free units; ${edited.sale.sold} are sold. Nothing was changed.`,
       );
     case 'repairing':
       throw new CliError(
-        `sale ${saleId} is being rebuilt in Redis. The keeper finishes this change, or repeat it in a minute.`,
+        `sale ${saleId} is being rebuilt in Redis. The keeper will finish this change. You may also repeat it in a minute.`,
       );
     case 'busy':
       throw new CliError(

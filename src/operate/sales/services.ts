@@ -63,7 +63,7 @@ export async function planOfSales(
   return planSales({ schedule, readiness, nowMs: () => clock.nowMs() }, withinMs);
 }
 
-/** Without `force`, a sale is repaired only if it needs it. */
+/** Without `force`, only a sale that needs repair is repaired. */
 type ForcedOrder = RepairOrder & { readonly force: boolean };
 
 /** @throws OperationalError; the sale stays locked until the keeper has repaired it */

@@ -43,7 +43,7 @@ export interface StoreEvidence {
   readonly batch: (TracedBatch & { readonly batchId: string }) | null;
 }
 
-/** Redis is read first, then MySQL, then the rest, so a change in between may show up twice. */
+/** Redis is read first, then MySQL, then the others, so a change in between may appear twice. */
 export interface PurchaseEvidence {
   readonly request: RequestRef;
   /** Null if MySQL does not know the sale. */

@@ -41,10 +41,10 @@ export const NO_NAME_SERVER = 'NAMESRV_ADDR is not set';
 export const sentenceOf = ({ name, why }: SilentBroker): string => `${name}: ${why}`;
 
 /**
- * Finds every matching purchase, cheapest search first: indexes of MySQL and entries of a known buyer; much of Redis
- * (waiting batches, requests, markers); bodies and numbers of dead letters; the whole table of orders. For a known
- * buyer, reads only the home buckets, and stops after the first step if that finds a purchase. Searches a possible
- * trace id as such first, and as a request id if that is cheap or nothing else is found.
+ * Finds every matching purchase, cheapest search first: indexes of MySQL and entries of a known buyer, then much of
+ * Redis (waiting batches, requests, markers), then dead letters, then the whole table of orders. For a known buyer,
+ * reads only the home buckets, and stops after the first search if that finds a purchase. A text that may be a trace id
+ * is searched as a trace id first. It is searched as a request id only if that is cheap or nothing was found.
  * @param signal ends the search between two groups of queries
  * @throws OperationalError redis or mysql; the reason of `signal`
  */

@@ -145,7 +145,7 @@ function paymentOf({ order }: Facts): Outcome {
   }
 }
 
-/** Waiting buyers are told at once. Services are told by events, which the outbox keeps until sent. */
+/** Waiting buyers get a notification at once. Services get events, which the outbox keeps until sent. */
 function notificationOf({ order, outboxRows }: Facts): Outcome {
   if (order === null) return outcome('not_reached', 'There is no order to announce.');
   const events = outboxRows.filter(({ kind }) => kind !== 'release');

@@ -18,7 +18,7 @@ import { stepsOf, type TraceStep } from './steps-of.js';
 import { timelineOf, type TimelineStage } from './timeline-of.js';
 import type { OrderTrace } from './trace-repository.js';
 
-/** A refusal leaves only its batch's marker and the state of the sale. @param notAsked why a broker was not asked */
+/** A refusal leaves only its batch's marker and the state of the sale. @param notAsked why no broker was asked */
 async function whyNotFound(
   query: TraceQuery,
   ports: TracePorts,

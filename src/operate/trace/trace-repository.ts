@@ -161,7 +161,7 @@ const namedRequest = (row: RequestRow): [string, RequestRef] => {
 
 const distinct = (rows: readonly RequestRow[]): RequestRef[] => [...new Map(rows.map(namedRequest)).values()];
 
-/** Reads a sale, newest first: all its orders, and no others. */
+/** Reads all orders of a sale, newest first. */
 async function walkSale(
   pool: MysqlPool,
   saleId: string,

@@ -13,7 +13,7 @@ const PENDING_SEARCHED = 2_000;
 const MARKERS_PER_READ = 50;
 
 export interface TracedBatch {
-  /** The kind of the marker. Null if there is none, or none any more. */
+  /** The kind of the marker. Null if it was never written or has expired. */
   readonly marker: 'deducted' | 'aborted' | 'claimed' | null;
   /** The body of the batch, until it is recorded. */
   readonly body: string | null;
@@ -82,6 +82,6 @@ const MARKERS = ['deducted', 'aborted', 'claimed'] as const;
 function readMarker(text: string | null) {
   if (text === null) return { marker: null, body: null };
   const marker = MARKERS.find((word) => text.startsWith(word));
-  if (marker === undefined) throw new Bug(`a marker begins with ${text.slice(0, 20)}`);
+  if (marker === undefined) throw new Bug(`the marker ${text.slice(0, 20)} cannot be read`);
   return { marker, body: markerBody(text) };
 }

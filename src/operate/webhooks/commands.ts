@@ -75,7 +75,7 @@ function parseEvents(text: string): OrderEventType[] {
   const words = new Set(text.split(','));
   const types = ORDER_EVENT_TYPES.filter((type) => words.has(type));
   if (types.length === words.size) return types;
-  throw new InvalidArgumentError(`must be some of ${ORDER_EVENT_TYPES.join(',')}.`);
+  throw new InvalidArgumentError(`must be one or more of ${ORDER_EVENT_TYPES.join(',')}.`);
 }
 
 const run =

@@ -12,18 +12,18 @@ import { createEndpointStore } from './endpoint-store.js';
 import type { WebhookMetrics } from './metrics.js';
 import type { SendWebhook, Sent } from './send.js';
 
-/** Orders of one take, and how many of them are sent at the same time. */
+/** Maximum number of orders per take, and number of orders sent at the same time. */
 const ORDERS_PER_TAKE = 64;
 const LANES = 8;
-/** The most takes of one run. A backlog is worked off in one run, but no run is endless. */
+/** Maximum number of takes per run. A run works off a backlog, but it must end. */
 const TAKES_MAX = 50;
 const LEASE_MS = 15_000;
 /** A take begins no call after this time, so that its last call and its writes end before its lease. */
 const TAKE_MAX_MS = 8_000;
-/** An event is tried again after 1, 2, 4 … s, and every day at the latest. */
+/** A rejected event is sent again after 1, 2, 4 … s, at least every day. */
 const RETRY_FIRST_MS = 1_000;
 const RETRY_MAX_MS = 86_400_000;
-/** An endpoint in trouble gets one event after 1, 2, 4 … s, and every minute at the latest. */
+/** An endpoint that fails gets one event after 1, 2, 4 … s, at least every minute. */
 const REST_MAX_MS = 60_000;
 
 export interface Keeper {

@@ -11,7 +11,7 @@ import { entryOf } from './endpoint-store.js';
 /** The events of one order that can be sent now, in their order. */
 export type DueOrder = readonly [WebhookDelivery, ...WebhookDelivery[]];
 
-/** Deliveries in this state, before this one; absent: in any state, the newest. */
+/** Lists deliveries in this state, older than this one. If absent: in any state, from the newest on. */
 export interface DeliveryFilter {
   readonly state?: WebhookDelivery['state'] | undefined;
   readonly before?: string | undefined;
@@ -82,7 +82,7 @@ export function createDeliveryStore(pool: MysqlPool) {
         const rows = knex('webhook_deliveries').where({ endpoint_id: endpointId }).whereRaw(idIn(deliveryIds));
         const found = (await select(tx, rows.clone().select('id').forUpdate())).map(({ id }) => id);
         if (found.length === 0) return 0;
-        // With a new age, because an old event would be dropped at once.
+        // Resets the age, because an old event would be dropped at once.
         await execute(tx, rows.update({ state: 'due', attempts: 0, available_at: now(), created_at: now() }));
         const after = { deliveries: found };
         await insertAudit(tx, { ...entryOf(endpointId, actor, 'resent'), before: null, after });

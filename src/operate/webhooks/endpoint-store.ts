@@ -14,9 +14,9 @@ export const ENDPOINTS_MAX = 10;
 const TOO_MANY = `There are ${ENDPOINTS_MAX} endpoints already. Remove one first.`;
 /** An endpoint that has failed for this long is paused. */
 const FAILING_MAX_MS = 86_400_000;
-/** A replaced secret signs too for this long, so that the receiver can learn the new one without losing an event. */
+/** A replaced secret also signs for this long, so the receiver can switch to the new secret without losing an event. */
 const SECRET_BEFORE_MS = 86_400_000;
-/** Waiting deliveries that become due at once. The others come when their time has come. */
+/** Maximum number of waiting deliveries that become due at once. The others stay due at their own time. */
 const WOKEN_MAX = 10_000;
 
 const newSecret = (): string => `whsec_${randomBytes(32).toString('base64url')}`;
@@ -38,7 +38,7 @@ export function createEndpointStore(pool: MysqlPool) {
         return changed(tx, insertId, true);
       }),
 
-    /** What was wrong may be mended, so the next attempt is made at once. @returns null: there is no such endpoint */
+    /** The fault may be repaired, so the next attempt is made at once. @returns null: there is no such endpoint */
     edit: (endpointId: string, changes: WebhookChanges, actor: string): Promise<Webhook | string | null> =>
       pool.transaction(async (tx) => {
         const isRenewed = changes.newSecret === true;
@@ -76,7 +76,7 @@ export function createEndpointStore(pool: MysqlPool) {
       await execute(pool, endpoint(id).update(well));
     },
 
-    /** Notes an attempt in which the receiver failed, and lets it rest. @returns whether this has paused the endpoint */
+    /** Notes a failed attempt and pauses the endpoint for a while. @returns whether this has paused the endpoint */
     async noteTrouble(endpointId: string, lastError: string, restMs: number): Promise<boolean> {
       const since = knex.raw('COALESCE(failing_since, UTC_TIMESTAMP(3))');
       const failing = { failing_since: since, failures: knex.raw('failures + 1'), last_error: lastError };
@@ -103,7 +103,7 @@ async function forgetSecrets(on: Statements): Promise<void> {
   await execute(on, over.update({ secret_before: null, secret_before_until: null }));
 }
 
-/** A third secret would end the first, which the receiver may still know alone. */
+/** A third secret would end the first, which may be the only secret that the receiver knows. */
 const tooSoon = (until: Date): string =>
   `The previous secret still signs, so no other secret can be made before ${until.toISOString()}.`;
 

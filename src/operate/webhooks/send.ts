@@ -5,7 +5,7 @@ import { signatureOf } from '../../http/webhook-signature.js';
 import type { WebhookEndpointRow } from '../../mysql/tables.js';
 import { flawOfAddress, flawOfUrl } from './addresses.js';
 
-/** Refusals that say something about the receiver, not about the event. A later attempt may succeed. */
+/** Statuses that tell about the receiver, not about the event. A later attempt may succeed. */
 const NOT_ABOUT_THE_EVENT: ReadonlySet<number> = new Set([401, 403, 404, 408, 410, 425, 429]);
 
 type WebhookEvent = Readonly<Record<string, string | number>> & { readonly id: string };

@@ -43,7 +43,7 @@ export function openWebhooks(connections: Connections<'mysql' | 'redis' | 'keepe
 /** An endpoint gets all events from this time after its creation. */
 const ENDPOINTS_KEPT_MS = 1_000;
 
-/** Stores what each endpoint must get, before the events are published. A failure of either repeats both. */
+/** Stores the deliveries of each endpoint before the events are published. If either fails, both are repeated. */
 export function planningWebhooks(events: OrderEventChannel, mysql: MysqlPool): OrderEventChannel {
   const endpoints = recent(createEndpointStore(mysql).list, ENDPOINTS_KEPT_MS, clock);
   return {

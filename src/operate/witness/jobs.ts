@@ -11,22 +11,22 @@ import { binlogProblem, readMysqlClock } from '../../mysql/read-facts.js';
 import { createWitnessStore, type Found, type Judged, type WitnessPosition } from '../../mysql/witness-store.js';
 import { judge } from './judge.js';
 
-/** Pause between two looks. A finding is stored within this time. */
+/** Pause between two runs. A finding is stored within this time. */
 export const WITNESS_EVERY_MS = 1000;
-/** Longer than a live keeper pauses between two looks. */
+/** Longer than a live keeper pauses between two runs. */
 const LEASE_MS = 10_000;
-/** The position is stored at least this often, so that a keeper that takes over reads little again. */
+/** The position is stored at least this often, so that the next keeper rereads little. */
 const SAVE_EVERY_MS = 10_000;
-/** Findings that wait to be stored. The stream pauses beyond. */
+/** Maximum number of findings that wait to be stored. With more, the stream pauses. */
 const WAITING_MAX = 5000;
 /** The lease is renewed every second, so a stream that has no event for this long is dead. */
 const SILENT_MAX_MS = 30_000;
 /** Transactions of this time before the position are judged again after a gap: their times are not in the order of the log. */
 const TIMES_GO_BACK_MS = 10_000;
-/** Transactions that cannot be read for the same reason are a finding again after this time. */
+/** Transactions that cannot be read are reported again for the same reason after this time. */
 const SAME_REASON_MS = 3_600_000;
 const REASONS_MAX = 1000;
-/** A purge goes by order id. A worker makes the id before the row, at most this long. */
+/** A purge goes by order id. A worker mints an id at most this long before it writes the row. */
 const MADE_EARLIER_MS = 86_400_000;
 
 interface Keeper {
@@ -36,7 +36,7 @@ interface Keeper {
   readonly log: Log;
 }
 
-/** A name of its own, so that it is logged in the middle of an outage of MySQL. */
+/** A name of its own, so that it is logged even during an outage of MySQL. */
 class CannotFollow extends Error {
   override readonly name = 'CannotFollow';
 }
@@ -107,7 +107,7 @@ export class Witness implements Job {
       this.close(); // the next run continues from the stored position
       const { clock } = this.#keeper;
       this.#workedAtMs ??= clock.monotonicMs();
-      this.#publish({ open: this.#open, behindMs: clock.monotonicMs() - this.#workedAtMs }); // an alert sees that it stands
+      this.#publish({ open: this.#open, behindMs: clock.monotonicMs() - this.#workedAtMs }); // so that an alert notices the standstill
       throw error;
     }
   }

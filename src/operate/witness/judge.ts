@@ -5,7 +5,7 @@ import type { WitnessKind } from '../../core/ports/witness.js';
 import type { Row, RowChange, WatchedTable } from '../../mysql/follow-binlog.js';
 import type { Judged } from '../../mysql/witness-store.js';
 
-/** Columns that keep their value for the life of a row. The rows of `orders_archive` keep those of `orders`. */
+/** Columns that keep their value for the life of a row. Rows of `orders_archive` keep the values of `orders`. */
 const KEPT: Readonly<Record<WatchedTable, readonly string[]>> = {
   orders: ['id', 'sale_id', 'request_id', 'batch_id', 'quantity', 'amount_cents', 'created_at', 'expires_at', 'reason'],
   orders_archive: [],
@@ -30,7 +30,7 @@ export const ALLOWED_MOVES: Readonly<Record<string, readonly string[]>> = {
 };
 const GIVES_UNITS_BACK = ['cancelled', 'expired', 'returned'];
 
-/** Findings of one transaction and kind. The last one counts the rest. */
+/** Maximum number of findings per transaction and kind. The last finding counts the others. */
 const SHOWN_MAX = 20;
 
 /** Judges the rows of one transaction, in their order. */
@@ -42,19 +42,19 @@ export function judge(changes: readonly RowChange[]): Judged[] {
 
 class Transaction {
   readonly #found = new Map<WitnessKind, { readonly shown: Judged[]; all: number }>();
-  /** Orders by id: inserted, as they are at the end; gone from `orders`; arrived in the archive; gone from there. */
+  /** Orders by id: inserted (in their last state), removed from `orders`, added to and removed from the archive. */
   readonly #inserted = new Map<string, Row>();
   readonly #gone = new Map<string, Row>();
   readonly #arrived = new Map<string, Row>();
   readonly #purged = new Map<string, Row>();
   readonly #moves: { readonly row: Row; readonly from: string; readonly to: string }[] = [];
   readonly #refundSums: Row[] = [];
-  /** Orders that the other rows name: how often the outbox does, by kind, and the rows of money. */
+  /** Orders named by other rows: by outbox rows, counted by kind, and by rows of money. */
   readonly #outbox = { batch_recorded: new Map<string, number>(), orders_moved: new Map(), release: new Map() };
   readonly #paid = new Set<string>();
   readonly #unpaid: Row[] = [];
   readonly #refunded = new Set<string>();
-  /** By how much `sold`, and the live units of the orders, changed, by sale. */
+  /** The changes of `sold` and of the live units of the orders, by sale. */
   readonly #sold = new Map<string, number>();
   readonly #live = new Map<string, number>();
   /** Sales whose findings this transaction closed. */

@@ -8,10 +8,10 @@ import type { AgedOrder } from '../../core/ports/reconcile-repository.js';
 import type { StoredRequest } from '../../core/ports/reconcile-store.js';
 
 /**
- * The requests of a sale after its repair, and those still to be staged. Rows come first, because they were sold. A
- * request without a row keeps its units only if it fits into the stock, and the limit per buyer, that the rows leave.
- * If a held request does not fit, its batch has to reacquire units, and fails if there are not enough. If an order that
- * MySQL lost does not fit, only its log line remains.
+ * The requests of a sale after its repair, and the requests still to be staged. Rows come first, because they were
+ * sold. A request without a row keeps its units only if it fits into the stock, and the limit per buyer, that the rows
+ * leave. If a held request does not fit, its batch has to reacquire units, and fails if there are not enough. If an
+ * order that MySQL lost does not fit, only its log line remains.
  */
 export class RebuiltRequests {
   readonly #sale: Sale;
@@ -72,7 +72,7 @@ export class RebuiltRequests {
     return taken;
   }
 
-  /** Shares the rest equally, wherever the units were before. Never below 0, even after an oversell. */
+  /** Shares the remaining stock equally among the buckets. Never below 0, even after an oversell. */
   get unitsLeft(): readonly number[] {
     const rest = { stock: Math.max(0, this.#left), buckets: this.#sale.buckets };
     const shares = Array.from({ length: rest.buckets }, (_, bucket) => unitsOfBucket(rest, bucket));

@@ -106,7 +106,10 @@ export interface RepairJobPorts extends RepairPorts {
 }
 
 const ACTOR = 'keeper';
-/** A repair mostly waits for the workers. After a restart of Redis, a hundred sales must not wait for each other. */
+/**
+ * Maximum number of parallel repairs. A repair mostly waits for the workers, and after a restart of Redis a hundred
+ * sales must not wait for each other.
+ */
 const REPAIRS_AT_ONCE = 24;
 
 /** Interval between checks for further sales while repairs are under way. */

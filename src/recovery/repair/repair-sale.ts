@@ -31,7 +31,7 @@ export interface RepairOptions {
   /** The workers count as finished when they have written no order of the sale for this long, as in `awaitQuiet`. */
   readonly quietMs: number;
   readonly waitMaxMs: number;
-  /** Lease of a repair, ms, renewed by a timer and every command. Then another repair can take over. */
+  /** Lease of a repair, ms, renewed by a timer and every command. When it ends, another repair can take over. */
   readonly leaseMs: number;
 }
 

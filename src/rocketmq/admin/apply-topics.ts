@@ -20,8 +20,9 @@ export interface TopicsTarget extends BrokerAccess {
 export type ApplyOutcome = 'created' | 'unchanged';
 
 /**
- * Creates topics and groups on every master of a cluster and reads them back. Safe to repeat. Leaves others alone.
- * @throws OperationalError rocketmq, with a sentence for people, if a broker still lacks some in the end
+ * Creates topics and groups on every master of a cluster and reads them back. Safe to repeat. Leaves other topics and
+ * groups alone.
+ * @throws OperationalError rocketmq, with a sentence for people, if a broker still lacks topics or groups in the end
  */
 export async function applyTopics(
   target: TopicsTarget,

@@ -44,7 +44,8 @@ export function decodeMessages(bytes: Buffer): StoredMessage[] {
   return messages;
 }
 
-const notWhole = (cause?: unknown): RemotingError => new RemotingError('the answer holds no whole messages', { cause });
+const notWhole = (cause?: unknown): RemotingError =>
+  new RemotingError('the answer contains no complete messages', { cause });
 
 function decodeOne(record: Buffer): StoredMessage {
   try {

@@ -180,7 +180,7 @@ export async function readOffsetAt(
   return Number(answer.extFields?.offset);
 }
 
-/** Returns the connected producers, including those that can be asked for the outcome of a half message. */
+/** Returns the connected producers, including producers that can answer for a half message. */
 export async function readProducers(broker: RemotingAddress): Promise<ProducerClient[]> {
   const { data } = parseAnswer<{
     data?: Record<string, readonly { clientId: string; remoteIP?: string; language?: string }[]>;

@@ -35,8 +35,8 @@ export function readTopicLists(configDir = CONFIG_DIR): TopicLists {
 }
 
 /**
- * Checks that every topic has a type: without, it takes only NORMAL messages. RocketMQ's admin tool skips a whole list,
- * and reports success, if an entry equals the stored topic. An entry with `+message.type` never does.
+ * Checks that every topic has a type: a topic without a type takes only NORMAL messages. RocketMQ's admin tool skips a
+ * whole list, and reports success, if an entry equals the stored topic. An entry with `+message.type` never does.
  */
 export function assertTopicLists({ topics }: TopicLists): void {
   for (const { topicName, attributes } of topics) {
@@ -44,7 +44,7 @@ export function assertTopicLists({ topics }: TopicLists): void {
   }
 }
 
-/** The same number as for our own groups of order events. */
+/** Number of retries, as for our own groups of order events. */
 export const OWN_GROUP_RETRIES = 16;
 const QUEUES_OF_GROUP = {
   readQueueNums: 1,

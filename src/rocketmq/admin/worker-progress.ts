@@ -48,7 +48,10 @@ export function createWorkerProgress(
       return found;
     } catch (cause) {
       const why = cause instanceof OperationalError ? cause.message : `NAMESRV_ADDR ${namesrvAddr}: ${String(cause)}`;
-      throw new OperationalError('rocketmq', `no progress of the workers: ${why}`, { retryable: true, cause });
+      throw new OperationalError('rocketmq', `cannot read the progress of the workers: ${why}`, {
+        retryable: true,
+        cause,
+      });
     }
   };
   let last: { readonly atMs: number; readonly stats: Promise<QueueStats[]> } | null = null;

@@ -7,7 +7,7 @@ const ACTOR = 'keeper';
 
 /** Maximum number of sales per run. A comparison reads the whole sale. Openings do not wait for it. */
 const SALES_PER_RUN = 10;
-/** Pause after findings, which reconcile reports. */
+/** Pause after findings. Reconcile reports them. */
 const AGAIN_MS = 10 * 60_000;
 /**
  * Pause after a partial comparison: Redis may have lost data of the sale, which is no difference. This lasts until a

@@ -54,7 +54,7 @@ export async function readinessOf(
   return { missing, redisNowMs: stored.find((bucket) => bucket !== null)?.nowMs ?? null };
 }
 
-/** Returns only the first problem, because later ones follow from it, or null. */
+/** Returns the first problem, because later problems follow from it. Null if there is no problem. */
 function stockProblem(sale: Sale, stored: readonly (StoredSale | null)[]): string | null {
   const of = (bucket: number): string => (sale.buckets === 1 ? '' : ` (bucket ${bucket} of ${sale.buckets})`);
   let units = 0;

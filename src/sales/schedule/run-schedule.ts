@@ -32,14 +32,14 @@ export interface RunSchedulePorts {
 /**
  * Warms, checks, opens and closes each sale with a warm time (docs/decisions/0025). A step is taken only if the sale
  * has not changed since it was read, so keepers and operators never undo each other's work. Sales that open next come
- * first, sales whose step failed last. So a hanging Redis server delays only its own sales, and an opening does not
- * wait for a thousand later sales.
+ * first, and sales whose step failed come last. So a hanging Redis server delays only its own sales, and an opening
+ * does not wait for a thousand later sales.
  * @param everyMs the pause between two runs
  */
 export function runSchedule(ports: RunSchedulePorts, { everyMs }: { readonly everyMs: number }): Job {
   const { schedule, readiness, clock, metrics, log } = ports;
   const aheadMs = Math.max(AHEAD_MS, 3 * everyMs);
-  /** What each sale lacked at its last check. */
+  /** Missing parts of each sale at its last check. */
   let lacking = new Map<string, readonly Missing[]>();
   /** Sales whose last step failed. The sale that was tried longest ago comes first. */
   const failing = new Set<string>();

@@ -13,7 +13,7 @@ interface FinishTransfersPorts {
   readonly metrics: { overdue(state: 'units_in_transfer', count: number, oldestMs: number): void };
 }
 
-/** Maximum number of closed sales; those that closed last come first. */
+/** Maximum number of closed sales. The last closed come first. */
 const CLOSED_MAX = 100;
 
 /**

@@ -9,7 +9,7 @@ export interface WantedUnits {
   readonly all: number;
 }
 
-/** Other processes may be faster each time. Then the next precheck gives the answer. */
+/** Attempts, because other processes may be faster. After the last, the next precheck gives the answer. */
 const TRIES_MAX = 3;
 
 /**
@@ -91,8 +91,8 @@ export class UnitFetcher {
   }
 
   /**
-   * A call during a fetch waits for it, and returns if it gathered units. If it gathered none, that counts only if it
-   * began after the call.
+   * Shares a fetch that is under way, if it gathers units. If it gathers none, the result may be outdated, so the call
+   * waits for a fetch that began later.
    * @throws OperationalError redis
    */
   async fetch(home: HomeBucket, wanted: WantedUnits): Promise<Gathered> {

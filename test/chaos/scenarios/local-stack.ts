@@ -181,7 +181,7 @@ const SECOND_STACK: Scenario = {
     expectEqual(shared, [], 'ports of both');
     const others = userIds(random.whole(40, 80)); // the same names as in the first system
     const sold = await sellOnSecondStack(context, second, others);
-    await context.observed(`a second system sold ${sold} units beside the first`, () => sold === others.length);
+    await context.observed(`a second system sold ${sold} units while the first ran`, () => sold === others.length);
     await second.servers.down();
     context.faultEnded();
 

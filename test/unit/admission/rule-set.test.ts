@@ -58,7 +58,7 @@ describe('rule set', () => {
     expect(reasons.join()).to.contain('must be an IP address or a network such as 10.0.0.0/8');
   });
 
-  it("describes the expected value in the project's words, not in those of the library", () => {
+  it("describes the expected value in our words, not in the library's", () => {
     const rules = {
       lists: { mode: 'sometimes', users: 7 },
       limits: 'all',

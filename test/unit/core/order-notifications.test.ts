@@ -26,7 +26,7 @@ describe('order notifications', () => {
     expect(decodeOrderNotifications(encodeOrderNotifications([hostile]))).to.deep.include({ notifications: [hostile] });
   });
 
-  it('skips orders for which nobody waits, and checks the others', () => {
+  it('skips orders without waiting buyers, and checks the others', () => {
     const body = (state: string): string =>
       JSON.stringify({
         v: 2,

@@ -64,7 +64,7 @@ describe('orders and payments over HTTP', () => {
       expect(fake.counted).to.deep.equal(['order paid', 'order paid']);
     });
 
-    it('passes on a coupon in capital letters, and returns 409 with the reason of a refusal', async () => {
+    it('passes a coupon on in capital letters, and returns 409 with the reason of a refusal', async () => {
       const url = await paying({ outcome: 'coupon_refused', why: 'in_use' });
       const { body } = await pay(url, { coupon: '7kq2mzp4wx' }).expect(409);
       expect(body).to.include({ code: 'coupon_refused', detail: 'Another payment is using the coupon.' });

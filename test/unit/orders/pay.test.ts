@@ -174,7 +174,7 @@ describe('pay and cancel', () => {
   });
 
   for (const end of ['cancelled', 'expired'] as const) {
-    it(`finds the money and owes it back if the order is ${end} after MySQL failed`, async () => {
+    it(`finds the money and records its refund if the order is ${end} after MySQL failed`, async () => {
       transitions.breakNext('pay_fails');
       expect(await pay()).to.deep.equal({ outcome: 'outcome_unknown' });
       if (end === 'cancelled') await cancel();
@@ -294,7 +294,7 @@ describe('pay and cancel', () => {
     expect(charged).to.deep.equal([]);
   });
 
-  it('owes the money back and answers refund_due if the order ends during the payment', async () => {
+  it('records a refund and answers refund_due if the order ends during the payment', async () => {
     meanwhile = () => transitions.cancel('99');
     const answer = await pay();
     expect(answer).to.deep.equal({ outcome: 'refund_due', order: { ...order, state: 'cancelled' } });
@@ -355,7 +355,7 @@ describe('pay and cancel', () => {
     expect(await resolveAttempt({ ...attempt, ageMs: 600_000 }, ports)).to.equal('declined');
   });
 
-  it('pays a free order without a provider, and owes nothing back for an ended order', async () => {
+  it('pays a free order without a provider, and records no refund for an ended order', async () => {
     mysql.putOrder({ ...order, amountCents: 0 });
     const both = await Promise.all([pay('k1', 'ann', null), pay('k2')]);
     expect(both.map(({ outcome }) => outcome)).to.deep.equal(['paid', 'paid']);

@@ -128,7 +128,7 @@ describe('record-batches', () => {
     expect(mysql.outboxRows).to.have.length(1);
   });
 
-  it('throws a bug instead of retrying', async () => {
+  it('throws a `Bug` instead of retrying', async () => {
     const { repository } = scripted();
     repository.write = async () => {
       throw new Bug('a bug');

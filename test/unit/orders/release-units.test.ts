@@ -46,7 +46,7 @@ describe('keeper: release-units', () => {
     expect([unitsLeft(), world.counts.released]).to.deep.equal([99, 0]);
   });
 
-  it('runs again without a second release after a crash before the mark [C3]', async () => {
+  it('releases no unit twice if a run crashes before it marks the row, and runs again [C3]', async () => {
     await failedBatches(1);
     world.store.breakNext('release_reply_lost');
     expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');

@@ -303,7 +303,7 @@ describe('worker-loop', () => {
       expect([users(), world.aside, world.unfinished, world.worstAttempt]).to.deep.equal([['ann'], 0, 0, 1]);
     });
 
-    it('keep the re-drive away while they are set aside, and for at most a minute longer', async () => {
+    it('are skipped by the re-drive while they are set aside, and for at most a minute longer', async () => {
       await comeLate(3, { loops: 1, renewMs: 10_000 });
       const { redrives } = world.store.bucket({ saleId: sale.saleId, bucket: 0 });
       for (let minutes = 0; minutes < 10; minutes++) {
@@ -446,7 +446,7 @@ describe('worker-loop', () => {
     expect(world.store.bucket(poison).pending.size, 'out of pending').to.equal(0);
   });
 
-  it('keeps the re-drive away from a refused batch from its first to its last retry', async () => {
+  it('makes the re-drive skip a refused batch from its first to its last retry', async () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
     world.writeFails = mysqlDown('bad value', false);

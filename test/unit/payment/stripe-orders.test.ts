@@ -161,7 +161,7 @@ describe('orders paid by Stripe', () => {
     expect([await state(), attemptStates(), owed()]).to.deep.equal(['paid', ['declined', 'charged'], [null]]);
   });
 
-  it('owe and refund money that arrives after the order has ended', async () => {
+  it('refund money that arrives after the order has ended', async () => {
     expect(await pay('k1', CARD.good, deaf())).to.equal('outcome_unknown');
     await transitions.cancel(ORDER);
     expect((await report('payment_intent.succeeded').expect(200)).body).to.include({ outcome: 'refund_due' });

@@ -351,7 +351,7 @@ describe('batcher', () => {
       expect([answers.get('u0'), answers.get('u1')]).to.deep.equal([['accepted'], undefined]);
     });
 
-    it('are placed a limited number of times, then answered `overloaded` [G1]', async () => {
+    it('are placed a limited number of times, and are then answered `overloaded` [G1]', async () => {
       submit(['u1']);
       for (let round = 0; round < OPTIONS.roundsMax; round++) {
         await turn();

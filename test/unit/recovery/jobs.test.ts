@@ -49,7 +49,7 @@ describe('keeper: job loop', () => {
     expect(world.runs).to.deep.equal(Array(3).fill(['a-job', 'done']));
   });
 
-  it('pauses longer after each idle run, and normally again after work or a failure', async () => {
+  it('pauses longer after each idle run, and returns to the normal pause after work or a failure', async () => {
     const atMs: number[] = [];
     const startedMs = world.clock.nowMs();
     await run(9, async (number) => {
@@ -241,7 +241,7 @@ describe('keeper: watch-pending', () => {
   const watch = ({ mysql: sales, store, metrics }: KeeperWorld): Job =>
     watchPending({ sales, store, metrics }, { overdueAfterMs: OVERDUE_AFTER_MS });
 
-  it('publishes the number and oldest age of deducted, unmarked batches of all sales', async () => {
+  it('publishes the number and oldest age of deducted, unrecorded batches of all sales', async () => {
     const world = new KeeperWorld();
     const job = watch(world);
     expect(await job.runOnce()).to.equal('idle');
@@ -264,7 +264,7 @@ describe('keeper: watch-pending', () => {
     expect(world.overdue.batch_pending, 'all sales together').to.deep.equal([1, 500 - OVERDUE_AFTER_MS]);
   });
 
-  it('hides only the batches of a silent Redis server, and fails the run', async () => {
+  it('skips only the batches of a silent Redis server, and fails the run', async () => {
     const world = new KeeperWorld();
     const job = watch(world);
     const [one, two] = [await world.openSale(), await world.openSale()];

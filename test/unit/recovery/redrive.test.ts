@@ -33,7 +33,7 @@ describe('keeper: redrive', () => {
   };
   const published = (): readonly string[] => world.broker.published(TOPICS.redrive);
 
-  it('publishes an unmarked batch unchanged [M2]', async () => {
+  it('republishes a batch unchanged if it is not marked as recorded [M2]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2*2']);
     world.clock.advance(AFTER_MS);
     await job.runOnce();

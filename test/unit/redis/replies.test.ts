@@ -20,12 +20,12 @@ describe('redis: replies of scripts', () => {
 
   it('throws on an unknown word instead of treating it as a refusal', () => {
     for (const word of ['', 'nope', 'deducted', 'accepted', 'toString']) {
-      expect(() => readAnswers([0, word, ''], 0, 1), word).to.throw(Bug, 'a script returned the word');
+      expect(() => readAnswers([0, word, ''], 0, 1), word).to.throw(Bug, 'a script returned the unknown word');
     }
   });
 
   it('throws on an unreadable entry', () => {
-    expect(() => readAnswers([0, 'replayed', 'held'], 0, 1)).to.throw(Bug, 'a request entry reads held');
+    expect(() => readAnswers([0, 'replayed', 'held'], 0, 1)).to.throw(Bug, 'the request entry held cannot be read');
   });
 
   it('throws on a reply that is not a list', () => {

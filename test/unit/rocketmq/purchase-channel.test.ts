@@ -95,7 +95,7 @@ describe('purchase-channel', () => {
     expect(client.begin.callCount, 'each send has its own transaction').to.equal(3);
   });
 
-  it('never sends again what may be stored', async () => {
+  it('never resends a message that may be stored', async () => {
     withBrokers(2);
     const { client, channel } = await openChannel();
     client.send.onFirstCall().rejects(DEAD_BROKER);

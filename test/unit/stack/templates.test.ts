@@ -31,7 +31,7 @@ describe('files of the servers', () => {
     expect(lines.filter((line) => line === 'bindAddress=127.0.0.1')).to.have.length(2);
   });
 
-  it('flush before they answer if a lost host must lose no answer', async () => {
+  it('flush before they answer if answers must survive the loss of a host', async () => {
     const flushed = async (durability: Durability): Promise<string[]> => {
       await Promise.all([
         redisSpec(instance(durability)).prepare(TOOLS),

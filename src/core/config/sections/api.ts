@@ -22,7 +22,7 @@ export const http = {
   }),
   maxConnections: integer({
     env: 'HTTP_CONNECTIONS_MAX',
-    doc: 'Maximum number of open connections of buyers. The api closes further connections at once, and idle connections when 90 % are open.',
+    doc: 'Maximum number of open connections of buyers. The api closes others at once, and idle connections once 90 % are open.',
     unit: 'connections',
     fallback: 10000,
     min: 1,
@@ -34,7 +34,7 @@ export const http = {
   requestTimeoutMs: fixed('HTTP_REQUEST_TIMEOUT_MS', 10_000),
   keepAliveTimeoutMs: integer({
     env: 'HTTP_KEEP_ALIVE_TIMEOUT_MS',
-    doc: 'The api closes an idle connection after this time. A proxy must close it earlier.',
+    doc: 'Time after which the api closes an idle connection. A proxy must close it earlier.',
     unit: 'ms',
     fallback: 30000,
     min: 100,
@@ -42,7 +42,7 @@ export const http = {
   }),
   trustedProxies: networks({
     env: 'HTTP_TRUSTED_PROXIES',
-    doc: 'Networks of your own proxies, whose X-Forwarded-For the api believes. Not set: it ignores the header.',
+    doc: 'Networks of your proxies. The api ignores X-Forwarded-For from other addresses.',
     optional: true,
   }),
   connectionsPerAddressMax: integer({
@@ -63,12 +63,12 @@ export const http = {
   }),
   unlimitedNetworks: networks({
     env: 'HTTP_UNLIMITED_NETWORKS',
-    doc: 'Networks without limits per address. List a proxy here if HTTP_TRUSTED_PROXIES does not name it, because to the api it looks like a single client.',
+    doc: 'Networks without limits per address. List a proxy here if HTTP_TRUSTED_PROXIES does not name it, because it looks like a single client.',
     fallback: '127.0.0.0/8,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,169.254.0.0/16,::1,fc00::/7,fe80::/10',
   }),
   drainMs: integer({
     env: 'HTTP_DRAIN_MS',
-    doc: 'How long after SIGTERM the api still answers open requests. It then closes their connections.',
+    doc: 'How long after SIGTERM the api still answers open requests.',
     unit: 'ms',
     fallback: 8000,
     min: 0,
@@ -79,26 +79,26 @@ export const http = {
 export const shop = {
   name: text({
     env: 'SHOP_NAME',
-    doc: 'Shop name shown at the top of a sale page. Not set: the host name.',
+    doc: 'Shop name at the top of a sale page. Not set: the host name.',
     optional: true,
     minLength: 1,
     range: 'text',
   }),
   pictureUrl: url({
     env: 'SHOP_PICTURE_URL',
-    doc: 'Address of the picture on a sale page, which replaces `{sku}` and `{saleId}` in it. Not set: the page draws a picture.',
+    doc: 'Address of the picture on a sale page. It may contain `{sku}` and `{saleId}`. Not set: the page draws a picture.',
     protocols: ['https:', 'http:'],
     optional: true,
   }),
   signInUrl: url({
     env: 'SHOP_SIGN_IN_URL',
-    doc: 'Address to which a sale page sends buyers to sign in. The page replaces `{saleId}` in it. Not set: it tells buyers to sign in at the shop.',
+    doc: 'Address to which a sale page sends buyers to sign in. It may contain `{saleId}`. Not set: it tells buyers to sign in at the shop.',
     protocols: ['https:', 'http:'],
     optional: true,
   }),
   origins: origins({
     env: 'SHOP_ORIGINS',
-    doc: 'Origins whose pages may call the API of buyers (CORS) and show a [sale page](buying.md#the-sale-page) in a frame. Not set: no other origin may.',
+    doc: 'Origins whose pages may call the API of buyers (CORS) and show a [sale page](buying.md#the-sale-page) in a frame. Not set: none.',
     optional: true,
   }),
 } as const satisfies Keys;
@@ -129,7 +129,7 @@ export const operators = {
 export const accessLog = {
   kind: word({
     env: 'ACCESS_LOG',
-    doc: 'Answers that the access log records: none (`off`), those with 4xx or 5xx (`refusals`), one in ACCESS_LOG_SAMPLE_EVERY (`sampled`), or all.',
+    doc: 'Answers in the access log: none (`off`), those with 4xx or 5xx (`refusals`), one in ACCESS_LOG_SAMPLE_EVERY (`sampled`), or all.',
     words: ['off', 'refusals', 'sampled', 'all'],
     fallback: 'off',
   }),
@@ -142,7 +142,7 @@ export const accessLog = {
   }),
   sampleEvery: integer({
     env: 'ACCESS_LOG_SAMPLE_EVERY',
-    doc: 'With ACCESS_LOG=sampled, the access log records one answer out of this many.',
+    doc: 'With ACCESS_LOG=sampled, one answer in this many is logged.',
     unit: 'answers',
     fallback: 100,
     min: 1,
@@ -162,7 +162,7 @@ export const traceIds = {
 export const auth = {
   algorithm: word({
     env: 'JWT_ALGORITHM',
-    doc: 'The only algorithm that is accepted for tokens verified with JWT_SECRET.',
+    doc: 'The only accepted algorithm of tokens verified with JWT_SECRET.',
     words: ['HS256', ...PUBLIC_ALGORITHMS],
     fallback: 'HS256',
   }),
@@ -195,12 +195,12 @@ export const auth = {
   }),
   issuers: issuerList({
     env: 'JWT_ISSUERS',
-    doc: 'Identity providers whose tokens the api accepts, as JSON. [Identity](identity.md) describes the format. Not set: no provider.',
+    doc: 'Identity providers whose tokens the api accepts ([format](identity.md)). Not set: none.',
     optional: true,
   }),
   lifeMaxMs: integer({
     env: 'JWT_LIFE_MAX_MS',
-    doc: 'Maximum lifetime of a token, from `iat` to `exp`. The api refuses tokens that live longer.',
+    doc: 'Maximum lifetime of a token, from `iat` to `exp`.',
     unit: 'ms',
     fallback: 86400000,
     min: 60000,
@@ -213,12 +213,12 @@ export const auth = {
 export const admission = {
   signKeys: keyList({
     env: 'ADMISSION_SIGN_KEYS',
-    doc: 'Keys with which requests may be signed, if the rules name them. Not set: the api refuses rules that need a signing key.',
+    doc: 'Keys with which requests may be signed, if the rules name them. Not set: the api refuses rules that need one.',
     optional: true,
   }),
   sealKeys: keyList({
     env: 'ADMISSION_SEAL_KEYS',
-    doc: 'Keys that seal purchase tokens, tickets and passes, the same for every api. The first key seals, all are accepted. Not set: the api refuses rules that need a sealing key.',
+    doc: 'Keys that seal purchase tokens, tickets and passes, the same for every api. The first key seals, all are accepted. Not set: the api refuses rules that need one.',
     optional: true,
   }),
 } as const satisfies Keys;
@@ -255,7 +255,7 @@ export const batch = {
   gatherMs: fixed('BATCH_GATHER_MS', 25),
   queueMax: integer({
     env: 'BATCH_QUEUE_MAX',
-    doc: 'Maximum number of purchases that wait for a batch in one api. It refuses others with 503 `overloaded`.',
+    doc: 'Maximum number of purchases that wait for a batch in one api. Others get 503 `overloaded`.',
     unit: 'purchases',
     fallback: 8192,
     min: 1,

@@ -14,7 +14,7 @@ export const keeper = {
   outboxLeaseMs: fixed('OUTBOX_LEASE_MS', 20_000),
   outboxKeepMs: integer({
     env: 'OUTBOX_KEEP_MS',
-    doc: 'How long a finished row of the outbox is kept for investigations.',
+    doc: 'How long a finished row of the outbox is kept.',
     unit: 'ms',
     fallback: 86400000,
     min: 60000,
@@ -30,7 +30,7 @@ export const keeper = {
   }),
   archiveAfterMs: integer({
     env: 'ARCHIVE_AFTER_MS',
-    doc: 'How long the orders of a sale stay in the main tables after it has left Redis. They then move to the [archive](recovery.md#retired-sales). 0 disables it.',
+    doc: 'Time after a sale has left Redis until its orders move to the [archive](recovery.md#retired-sales). 0 disables the archive.',
     unit: 'ms',
     fallback: 604800000,
     min: 0,
@@ -46,7 +46,7 @@ export const keeper = {
   }),
   witness: word({
     env: 'WITNESS',
-    doc: 'Whether a keeper follows the binary log of MySQL and reports changes that no program made (`watch`), and also resolves what it can (`act`). [The witness](recovery.md#the-witness) needs settings and rights that `seckill doctor` checks.',
+    doc: 'Whether a keeper follows the binary log of MySQL and reports changes that no program made (`watch`), and also resolves some (`act`). [The witness](recovery.md#the-witness) needs settings and rights, which `seckill doctor` checks.',
     words: ['off', 'watch', 'act'],
     fallback: 'off',
   }),
@@ -60,7 +60,7 @@ export const keeper = {
 export const reconcile = {
   everyMs: integer({
     env: 'RECONCILE_EVERY_MS',
-    doc: 'Pause between two comparisons of Redis and MySQL by the keeper. 0 disables them.',
+    doc: 'Pause between two comparisons of Redis and MySQL. 0 disables them.',
     unit: 'ms',
     fallback: 300000,
     min: 0,
@@ -68,7 +68,7 @@ export const reconcile = {
   }),
   apply: word({
     env: 'RECONCILE_APPLY',
-    doc: 'Whether the keeper repairs the differences it finds. Otherwise it only counts and reports them.',
+    doc: 'Whether the keeper repairs the differences it finds. Otherwise it only reports them.',
     words: ['true', 'false'],
     fallback: 'false',
   }),

@@ -5,7 +5,7 @@ import { fixed, integer, text, url, word, type Keys } from '../key.js';
 export const worker = {
   loops: integer({
     env: 'WORKER_LOOPS',
-    doc: 'Number of parallel loops in which one worker consumes the messages of a topic.',
+    doc: 'Number of parallel loops in which one worker consumes a topic.',
     unit: 'loops',
     fallback: 2,
     min: 1,
@@ -15,7 +15,7 @@ export const worker = {
   receiveMax: fixed('WORKER_RECEIVE_MAX', 16),
   invisibleMs: integer({
     env: 'WORKER_INVISIBLE_MS',
-    doc: 'If a worker dies, the broker delivers its messages again after this time. Must be at least twice MYSQL_QUERY_TIMEOUT_MS, and no less than minInvisibleTimeMillsForRecv of the RocketMQ proxy (10,000 by default).',
+    doc: 'If a worker dies, the broker delivers its messages again after this time. Must be at least twice MYSQL_QUERY_TIMEOUT_MS, and at least minInvisibleTimeMillsForRecv of the RocketMQ proxy (10,000 by default).',
     unit: 'ms',
     fallback: 30000,
     min: 1000,
@@ -61,7 +61,7 @@ export const payment = {
   }),
   webhookSecret: text({
     env: 'PAYMENT_WEBHOOK_SECRET',
-    doc: 'Secret with which the payment provider signs its webhook calls. Not set: the api refuses every call.',
+    doc: 'Secret with which the payment provider signs webhook calls. Not set: the api refuses every call.',
     optional: true,
     minLength: 32,
     secret: true,
@@ -69,7 +69,7 @@ export const payment = {
   }),
   webhookSecretBefore: text({
     env: 'PAYMENT_WEBHOOK_SECRET_BEFORE',
-    doc: 'Previous webhook secret, which is accepted while you change the secret.',
+    doc: 'Previous webhook secret, also accepted while you change it.',
     optional: true,
     minLength: 32,
     secret: true,
@@ -88,7 +88,7 @@ export const notifications = {
   pollMaxMs: fixed('NOTIFICATIONS_POLL_MAX_MS', 5000),
   streamsMax: integer({
     env: 'EVENTS_STREAMS_MAX',
-    doc: 'Maximum number of open event streams at one api, below HTTP_CONNECTIONS_MAX. The api refuses others with 503 `overloaded`.',
+    doc: 'Maximum number of open event streams at one api, below HTTP_CONNECTIONS_MAX. Others get 503 `overloaded`.',
     unit: 'streams',
     fallback: 4000,
     min: 0,

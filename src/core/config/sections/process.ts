@@ -28,7 +28,7 @@ export const keeperMetrics = metricsOf(9102);
 export const metrics = {
   token: text({
     env: 'METRICS_TOKEN',
-    doc: 'Bearer token that a caller of /metrics must send. Not set: no token is needed.',
+    doc: 'Bearer token for /metrics. Not set: no token is needed.',
     optional: true,
     secret: true,
     minLength: 16,
@@ -42,7 +42,7 @@ export const metrics = {
 export const tracing = {
   endpoint: url({
     env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
-    doc: 'Address of the collector that receives spans, as OTLP over HTTP in JSON, at /v1/traces. Not set: no spans are recorded.',
+    doc: 'Address of the collector of spans (OTLP over HTTP in JSON, at /v1/traces). Not set: no spans are recorded.',
     protocols: ['http:', 'https:'],
     optional: true,
   }),
@@ -55,7 +55,7 @@ export const tracing = {
   sendEveryMs: fixed('OTEL_BSP_SCHEDULE_DELAY', 1000),
   queueMax: integer({
     env: 'OTEL_BSP_MAX_QUEUE_SIZE',
-    doc: 'Maximum number of spans that wait for the collector, about 2 kB each. Further spans are dropped and counted.',
+    doc: 'Maximum number of spans that wait for the collector, about 2 kB each. Others are dropped.',
     unit: 'spans',
     fallback: 2048,
     min: 16,
@@ -82,7 +82,7 @@ export const environment = {
 export const log = {
   level: word({
     env: 'LOG_LEVEL',
-    doc: 'Lowest level of log lines that are written.',
+    doc: 'Lowest level of log lines.',
     words: ['debug', 'info', 'warn', 'error', 'silent'],
     fallback: 'info',
   }),

@@ -27,18 +27,18 @@ const tlsKeys = (prefix: string, servers: string, address: string) =>
   ({
     tlsCa: pem({
       env: `${prefix}_CA`,
-      doc: `Certificates of the authorities that sign those of ${servers}. Not set: the authorities of Node.js and NODE_EXTRA_CA_CERTS.`,
+      doc: `Certificate authorities to trust for ${servers}. Not set: those of Node.js and NODE_EXTRA_CA_CERTS.`,
       holds: 'certificates',
     }),
     tlsCert: pem({
       env: `${prefix}_CERT`,
-      doc: 'Client certificate with its chain, for servers that ask for one.',
+      doc: 'Client certificate with its chain, if the server asks for one.',
       holds: 'chain',
     }),
     tlsKey: pem({ env: `${prefix}_KEY`, doc: `Private key of ${prefix}_CERT.`, holds: 'key', secret: true }),
     tlsServerName: text({
       env: `${prefix}_SERVER_NAME`,
-      doc: `Host name that the certificates of ${servers} must have. Not set: the host in ${address}.`,
+      doc: `Host name in the certificates of ${servers}. Not set: the host in ${address}.`,
       optional: true,
       minLength: 1,
       range: 'host name or IP address',
@@ -48,7 +48,7 @@ const tlsKeys = (prefix: string, servers: string, address: string) =>
 export const redis = {
   url: url({
     env: 'REDIS_URL',
-    doc: 'Redis that holds the stock: one server, a master that sentinels name, or a cluster (name some of its servers). `rediss` uses TLS for all connections. User and password are for Redis, not for the sentinels.',
+    doc: 'Redis that holds the stock: one server, a master that sentinels name, or a cluster (name some of its servers). `rediss` uses TLS. User and password are for Redis, not for the sentinels.',
     protocols: ['redis:', 'rediss:'],
     forms: [SENTINEL_URL, CLUSTER_URL],
     secret: true,
@@ -79,7 +79,7 @@ export const redis = {
   }),
   markerLifeMs: integer({
     env: 'MARKER_LIFE_MS',
-    doc: 'How long Redis remembers that a batch was recorded or took no units. Must exceed the time for which the broker keeps half messages (72 h by default).',
+    doc: 'How long Redis remembers that a batch was recorded or took no units. Must be longer than the broker keeps half messages (72 h by default).',
     unit: 'ms',
     fallback: 345600000,
     min: 1000,
@@ -87,7 +87,7 @@ export const redis = {
   }),
   waitReplicas: integer({
     env: 'REDIS_WAIT_REPLICAS',
-    doc: 'Number of Redis replicas that must store a purchase before its buyer gets 202 ([durability](durability.md)). 0 waits for no replica.',
+    doc: 'Number of Redis replicas that must store a purchase before its buyer gets 202 ([durability](durability.md)). 0: none.',
     unit: 'replicas',
     fallback: 0,
     min: 0,
@@ -95,7 +95,7 @@ export const redis = {
   }),
   waitReplicasMs: integer({
     env: 'REDIS_WAIT_REPLICAS_MS',
-    doc: 'Time limit for the replicas of REDIS_WAIT_REPLICAS. After that, the buyer gets `outcome_unknown`, but the order is still created.',
+    doc: 'How long to wait for these replicas. After that, the buyer gets `outcome_unknown`, but the order is still created.',
     unit: 'ms',
     fallback: 500,
     min: 10,
@@ -106,11 +106,11 @@ export const redis = {
 export const rocketmq = {
   endpoint: endpoints({
     env: 'ROCKETMQ_ENDPOINT',
-    doc: 'gRPC endpoints of the RocketMQ proxies. A client that cannot reach one proxy uses the next.',
+    doc: 'RocketMQ proxies (gRPC). A client that cannot reach one uses the next.',
   }),
   route: word({
     env: 'ROCKETMQ_ROUTE',
-    doc: 'Address that calls use: the address that the broker returns (`handed_out`), or always ROCKETMQ_ENDPOINT (`endpoint`), for a single broker behind a port mapping.',
+    doc: 'Address that calls use: the one that the broker returns (`handed_out`), or ROCKETMQ_ENDPOINT (`endpoint`), for a single broker behind a port mapping.',
     words: ['handed_out', 'endpoint'],
     fallback: 'handed_out',
   }),
@@ -138,11 +138,11 @@ export const brokerAccess = {
   }),
   sessionToken: password({
     env: 'ROCKETMQ_SESSION_TOKEN',
-    doc: 'Session token for temporary credentials, which some clouds issue. It is sent with each request.',
+    doc: 'Session token of temporary credentials, which some clouds issue.',
   }),
   tls: word({
     env: 'ROCKETMQ_TLS',
-    doc: 'Connections to RocketMQ that use TLS: none (`off`), those to the gRPC proxy (`grpc`), or also those to name servers and brokers (`on`).',
+    doc: 'Connections that use TLS: none (`off`), those to the gRPC proxy (`grpc`), or also those to name servers and brokers (`on`).',
     words: ['off', 'grpc', 'on'],
     fallback: 'off',
   }),
@@ -152,7 +152,7 @@ export const brokerAccess = {
 export const messages = {
   keys: keyList({
     env: 'MESSAGE_KEYS',
-    doc: 'Keys that sign messages in the broker, the same for every program. The first key signs, all are accepted.',
+    doc: 'Keys that sign messages, the same for every program. The first key signs, all are accepted.',
   }),
   unsigned: word({
     env: 'MESSAGE_UNSIGNED',
@@ -195,7 +195,7 @@ export const mysql = {
   }),
   cell: integer({
     env: 'CELL',
-    doc: 'Number of this cell, if sales are divided between several installations ([cells](servers.md#cells)). All programs of a cell need the same number. 0: sales are not divided.',
+    doc: 'Number of this installation if sales are divided between several ([cells](servers.md#cells)), the same for all its programs. 0: sales are not divided.',
     unit: '',
     fallback: 0,
     min: 0,

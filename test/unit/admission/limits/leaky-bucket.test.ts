@@ -82,7 +82,7 @@ describe('leaky bucket', () => {
     );
   });
 
-  it('tells when it will have room again', async () => {
+  it('says when it will have room again', async () => {
     const clock = new SteppedClock(0);
     const bucket = new LeakyBucket(clock);
     const of = { ratePerSecond: 10, waitMaxMs: 200 };

@@ -252,7 +252,7 @@ describe('limits with an unreliable Redis', () => {
     expect(counted).to.deep.equal({ redis: 1, local: 0 });
   });
 
-  it('report a bug instead of counting locally', async () => {
+  it('report a `Bug` instead of counting locally', async () => {
     shared.mood = 'wrong';
     expect(await store.take(CALL).catch((error: unknown) => error)).to.be.instanceOf(Bug);
   });

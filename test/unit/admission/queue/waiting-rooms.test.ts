@@ -378,7 +378,7 @@ describe('waiting rooms', () => {
     expect(await positions('d2', 'a')).to.deep.equal([2, 3]);
   });
 
-  it('admit nobody during a pause, not even to a free place', async () => {
+  it('admit no buyer during a pause, not even to a free place', async () => {
     set({ admitPerSecond: 5 });
     sale.opensAtMs = clock.nowMs();
     await positions('a');

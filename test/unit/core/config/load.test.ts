@@ -49,7 +49,7 @@ describe('config', () => {
     expect(problems).to.have.members([
       'PORT must be a whole number from 0 to 65535, but is "99999"',
       'BATCH_SIZE_MAX must be a whole number from 1 to 512 (purchases), but is "many"',
-      'ROCKETMQ_ENDPOINT is not set: gRPC endpoints of the RocketMQ proxies. A client that cannot reach one proxy uses the next.',
+      'ROCKETMQ_ENDPOINT is not set: RocketMQ proxies (gRPC). A client that cannot reach one uses the next.',
       'MYSQL_URL must be a URL mysql://…, but is not',
       'LOG_LEVEL must be one of debug, info, warn, error, silent, but is "loud"',
     ]);

@@ -85,7 +85,7 @@ describe('inspection of RocketMQ with a faulty broker', () => {
     tooLong.writeInt32BE(128 * 1024 * 1024, 0);
     for (const [said, fault] of [
       [{ code: 0, body: 'no JSON' }, 'the answer is not JSON'],
-      [{ code: 0, body: Buffer.alloc(200, 1) }, 'the answer holds no whole messages'],
+      [{ code: 0, body: Buffer.alloc(200, 1) }, 'the answer contains no complete messages'],
       [{ bytes: tooLong }, 'the answer is not RocketMQ remoting, or is longer than 64 MiB'],
       [
         { bytes: Buffer.from('HTTP/1.1 400 Bad Request') },

@@ -121,7 +121,7 @@ describe('replay-message', () => {
     expect(world.deadLetter(deadLetterId).note).to.contain('2 of 2 orders are unpaid and past their deadline');
   });
 
-  it('publishes a future deadline for its own time', async () => {
+  it('publishes a future deadline for its original time', async () => {
     const { body, deadlineAtMs } = await deadlineOf('u1');
     expect((await replay(await park(GROUPS.expirer, body))).outcome).to.equal('replayed');
     const expirer = world.broker.source(TOPICS.paymentDeadline, GROUPS.expirer);

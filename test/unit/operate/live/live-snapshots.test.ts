@@ -80,7 +80,7 @@ describe('live snapshots', () => {
     return got.at(-1) as Snapshot;
   };
 
-  it('are made once for all listeners, and not at all without a listener', async () => {
+  it('are made once for all listeners, and only while there are listeners', async () => {
     expect(looks).to.equal(0);
     const [one, other] = [listen(), listen()];
     await next(one);

@@ -57,7 +57,7 @@ describe('reconcile: units between two buckets', () => {
     expect(drift?.difference === 0 || drift?.moving).to.equal(true);
   });
 
-  it('keep the sale from counting as at rest, and are named by the check', async () => {
+  it('stop the sale from counting as at rest, and are named by the check', async () => {
     const audit = memoryCheckPorts(world.store, world.mysql);
     expect(await waitUntilAtRest(sale.saleId, { ...audit, clock: world.clock }, 200)).to.equal(false);
     const { figures, findings } = await checkSale(sale.saleId, audit);

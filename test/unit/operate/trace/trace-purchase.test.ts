@@ -424,7 +424,7 @@ describe('trace: purchases with an id', () => {
     expect(await trace({ id: 'k1' })).to.include({ more: false });
   });
 
-  it('says for an unknown purchase what the marker or the sale still shows', async () => {
+  it('reports what the marker or the sale still shows about an unknown purchase', async () => {
     walked = [];
     const sale = await world.openSale({ stock: 1 });
     const { saleId } = sale;
