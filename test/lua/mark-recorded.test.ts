@@ -28,15 +28,6 @@ describe('lua/mark-recorded-4.lua', () => {
     expect(await life()).to.be.within(RECORDED_LIFE_MS - 10_000, RECORDED_LIFE_MS);
   });
 
-  it('returns `repairing` and moves nothing while the sale is rebuilt [R10]', async () => {
-    const { batchId } = await sale.deducted('u1');
-    await sale.redis.hset(sale.keys.sale, 'state', 'repair');
-    const before = await sale.snapshot([batchId]);
-    expect(await sale.markRecorded(batchId, [order('u1', '101')])).to.equal('repairing');
-    expect(await sale.markRecorded(batchId, []), 'nothing to move').to.equal('repairing');
-    expect(await sale.snapshot([batchId])).to.deep.equal(before);
-  });
-
   it('moves nothing if the batch id is only a prefix of another batch id', async () => {
     const batch = batchOf(sale.sale, purchasesOf('u1'), 'batch-12');
     await sale.deduct(batch);
