@@ -107,19 +107,6 @@ describe('seckill doctor on real servers', () => {
     ]);
     expect(JSON.stringify(lines.all)).not.to.include('hunter22');
   });
-
-  it('prints a red line for a server if its TLS setting is wrong', async () => {
-    const none = {
-      MYSQL_TLS_CA_FILE: '/nowhere/ca.pem',
-      MYSQL_TLS: 'on',
-      ROCKETMQ_TLS: 'on',
-      ROCKETMQ_TLS_CA: 'no certificate',
-    };
-    const lines = await look(none);
-    expect(lines.line('mysql.answers')).to.match(/MYSQL_TLS_CA_FILE names .*ENOENT/);
-    expect(lines.line('rocketmq.answers')).to.match(/ROCKETMQ_TLS_CA must contain certificates/);
-    expect(lines.of('wrong')).to.include.members(['settings.read', 'mysql.answers', 'rocketmq.answers']);
-  });
 });
 
 describe('seckill doctor: broken Redis', () => {
