@@ -255,17 +255,6 @@ describe('CurrentRules', () => {
     expect(world.logged.at(-1)).to.equal('info Redis announces new rules again');
   });
 
-  it('logs one line while Redis announces rules but stores no reports', async () => {
-    world.reports.down = true;
-    for (let polls = 0; polls < 20; polls++) {
-      world.clock.advance(250);
-      await world.poll();
-    }
-    expect(world.warnings()).to.deep.equal([
-      'warn Redis stores no admission rules or reports about them, but can be read',
-    ]);
-  });
-
   it('keeps its rules while both servers are down, and logs each outage once', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.poll();

@@ -57,15 +57,6 @@ describe('degraded reads', () => {
     expect(page.cache.ttlMs, 'one failure was seen by the layer').to.equal(42_000);
   });
 
-  it('return the essential fields at L2', async () => {
-    const { saleId, title, priceCents, state, opensAt, closesAt } = SALE;
-    const essential = { saleId, title, priceCents, state, opensAt, closesAt, degraded: 'L2' };
-    expect(await page.serve('L2')).to.deep.equal({ served: 'essential', body: essential });
-    page.clock.advance(10);
-    expect(await page.serve('L2')).to.deep.equal({ served: 'essential', body: { ...essential, ageMs: 10 } });
-    expect(page.reading).to.equal(1);
-  });
-
   it('return the empty answer below L0 if a source fails, but throw a bug', async () => {
     page.error = OUT;
     expect((await page.serve('L1')).served).to.equal('empty');

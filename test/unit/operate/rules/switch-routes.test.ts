@@ -68,16 +68,6 @@ describe('admin switches', () => {
     expect(await repository.current()).to.include({ version: 0 });
   });
 
-  it('reports rules that this program cannot read, and does not overwrite them', async () => {
-    await repository.store({ tomorrow: {} }, 0, 'newer');
-    for (const answer of [ask('get'), ask('put', '/sale').send({ level: 'L4' })]) {
-      const { body } = await answer.expect(409);
-      expect(body).to.include({ code: 'rules_unfit', retryable: false });
-      expect(body.errors[0].field).to.equal('tomorrow');
-    }
-    expect(await repository.current()).to.include({ version: 1 });
-  });
-
   it('returns 503 with Retry-After when MySQL is down', async () => {
     repository.down = true;
     await ask('get').expect(503).expect('retry-after', '1');
