@@ -161,27 +161,6 @@ describe('orders paid by Stripe', () => {
     expect([await state(), attemptStates(), owed()]).to.deep.equal(['paid', ['declined', 'charged'], [null]]);
   });
 
-  it('owe and refund money that arrives after the order has ended', async () => {
-    expect(await pay('k1', CARD.good, deaf())).to.equal('outcome_unknown');
-    await transitions.cancel(ORDER);
-    expect((await report('payment_intent.succeeded').expect(200)).body).to.include({ outcome: 'refund_due' });
-    expect(await pay('k1')).to.equal('refund_due');
-    await keep();
-    expect([owed(), stripe.taken]).to.deep.equal([['order_cancelled'], 0]);
-    expect(refunds.tries(intent().id).state).to.equal('refunded');
-    const [refund] = stripe.refunds.values();
-    const charge = { payment_intent: intent().id, amount_refunded: 1999, currency: 'eur' };
-    for (const [type, object] of [
-      ['refund.updated', refund],
-      ['charge.refunded', charge],
-    ] as const) {
-      expect((await report(type, object).expect(200)).body).to.deep.equal({ outcome: 'ignored' });
-    }
-    const failed = { ...refund, status: 'failed', failure_reason: 'expired_or_canceled_card' };
-    expect((await report('refund.failed', failed).expect(200)).body).to.include({ outcome: 'noted' });
-    expect(cases.rows[0]).to.include({ kind: 'refund_failed', orderId: ORDER, detail: 'expired_or_canceled_card' });
-  });
-
   describe('a bank that asks its customer', () => {
     it('lets the webhook pay the order, and the same key report the payment', async () => {
       expect(await pay('k1', CARD.asks)).to.equal('action_needed');
@@ -222,13 +201,6 @@ describe('orders paid by Stripe', () => {
       await keep();
       expect([intent(1).status, attemptStates()]).to.deep.equal(['canceled', ['declined', 'declined']]);
     });
-
-    it('ends the charge on the next request if the order ends first', async () => {
-      expect(await pay('k1', CARD.asks)).to.equal('action_needed');
-      await transitions.cancel(ORDER);
-      expect(await pay('k1', CARD.asks)).to.equal('wrong_state');
-      expect(intent().status).to.equal('canceled');
-    });
   });
 
   it('take no money if the order ends before Stripe knows the charge', async () => {
@@ -240,23 +212,5 @@ describe('orders paid by Stripe', () => {
       'declined',
     );
     expect(stripe.taken).to.equal(0);
-  });
-
-  it('start no charge without a card', async () => {
-    const asked = { orderId: ORDER, userId: 'ann', key: 'k1', method: null };
-    const answer = await payOrder(asked, { repository: mysql, transitions, attempts, refunds, provider, clock, log });
-    expect([answer, attemptStates()]).to.deep.equal([{ outcome: 'payment_method_needed' }, []]);
-  });
-
-  it('record nothing for a report in the other mode or with a wrong signature', async () => {
-    expect(await pay('k1', CARD.good, deaf())).to.equal('outcome_unknown');
-    expect((await report('payment_intent.succeeded', intent(), { live: true }).expect(422)).body).to.include({
-      code: 'wrong_payment_mode',
-    });
-    await report('payment_intent.succeeded')
-      .set('stripe-signature', `t=${AT_MS / 1000},v1=${'0'.repeat(64)}`)
-      .expect(401);
-    expect((await report('invoice.paid', { id: 'in_1' }).expect(200)).body).to.deep.equal({ outcome: 'ignored' });
-    expect([await state(), owed()]).to.deep.equal(['pending_payment', []]);
   });
 });
