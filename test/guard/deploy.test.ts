@@ -269,13 +269,6 @@ describe('guard: deploy/compose.yaml', () => {
     }
   });
 
-  it('prepare.sh creates every secret that the file needs', () => {
-    const asked = new Set([...text.matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name as string));
-    const script = read('deploy/compose/prepare.sh');
-    expect([...asked].filter((name) => !new RegExp(`\\b${name}\\b`).test(script))).to.deep.equal([]);
-    expect(asked.size).to.be.above(8);
-  });
-
   it('gives the broker the settings of the local stack, except addresses, sizes and threads', () => {
     const entries = (conf: string): Map<string, string> =>
       new Map([...conf.matchAll(/^(\w+)=(.*)$/gm)].map(([, key, value]) => [key as string, value as string]));
@@ -324,9 +317,5 @@ describe('guard: the Helm chart', () => {
 
   it('has the version of the package', () => {
     expect(parse(chart('Chart.yaml'))).to.include({ version, appVersion: version });
-  });
-
-  it('gives a pod more time than its program needs to stop', () => {
-    expect(chart('templates/deployments.yaml')).to.include(`add $sleep ${STOP_TIMEOUT_MS / 1000 + 1} }}`);
   });
 });
