@@ -42,11 +42,6 @@ describe('admin switches', () => {
     expect(shown.switches).to.deep.include({ endpoint: 'purchase', level: 'L0', percent: 100, inForce: true });
   });
 
-  it('sets a switch for all users when the share is missing', async () => {
-    const { body } = await ask('put', '/purchase').send({ level: 'L4' }).expect(200);
-    expect(body).to.include({ endpoint: 'purchase', level: 'L4', percent: 100 });
-  });
-
   it('returns 400 with every mistake, and changes nothing, when a change is invalid [S6]', async () => {
     const fields = async (path: string, body: object): Promise<string[]> => {
       const { body: problem } = await ask('put', path).send(body).expect(400);
