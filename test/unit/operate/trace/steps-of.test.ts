@@ -50,48 +50,6 @@ describe('trace: steps', () => {
     );
   });
 
-  it('show the payment, outbox rows and coupon of a paid order in order of time', () => {
-    const outboxRow = (
-      outboxId: string,
-      atMs: number,
-      doneAtMs: number | null,
-      kind: 'batch_recorded' | 'orders_moved',
-    ) => ({
-      outboxId,
-      kind,
-      attempts: 1,
-      atMs,
-      availableAtMs: atMs,
-      doneAtMs,
-    });
-    const evidence = recordedEvidence('paid', {
-      order: { paidAtMs: START_MS + 5000 },
-      repository: {
-        payments: [{ paymentId: 'p1', amountCents: 1999, atMs: START_MS + 4990 }],
-        couponAtMs: START_MS + 6000,
-        outboxRows: [
-          outboxRow('1', START_MS + 100, START_MS + 600, 'batch_recorded'),
-          outboxRow('2', START_MS + 5000, null, 'orders_moved'),
-        ],
-      },
-    });
-    expect(lines(evidence)).to.deep.equal([
-      '0.1 mysql recorded',
-      '0.1 mysql outbox_written',
-      '0.6 mysql outbox_done',
-      '4.99 mysql payment',
-      '5 mysql paid',
-      '5 mysql outbox_written',
-      '6 mysql coupon',
-      'now redis marker',
-      'now redis marked_recorded',
-      'now redis request',
-      'now redis sale',
-      'now mysql outbox_waiting',
-      'now broker not_asked',
-    ]);
-  });
-
   it('show when an order expired, or why it failed', () => {
     expect(lines(recordedEvidence('expired', {}))).to.include('5 mysql expired');
     expect(lines(recordedEvidence('pending_payment', {}))).to.include('900.1 mysql payment_deadline');
