@@ -161,6 +161,18 @@ describe('follow-purchase', () => {
     expect([first.ended(), follow.following, notifications.listening]).to.deep.equal([true, 0, 0]);
   });
 
+  it('keeps one buyer from taking all places [S7]', async () => {
+    const [first, second] = [await open(), await open()];
+    expect((await open()).outcome, 'the third of this buyer').to.equal('overloaded');
+    expect((await open(null, 'u2')).outcome).to.equal('following');
+    if (first.outcome !== 'following' || second.outcome !== 'following') throw new Error('not following');
+    first.close();
+    first.close();
+    expect((await open()).outcome).to.equal('following');
+    expect((await open()).outcome, 'one place was given back, once').to.equal('overloaded');
+    expect(follow.following).to.equal(3);
+  });
+
   it('sends a step after the shortest pause if its notification precedes the order [D1]', async () => {
     const { words } = await followed();
     for (let waitedMs = 0; waitedMs < 20_000; waitedMs += 1000) {

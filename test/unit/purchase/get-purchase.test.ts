@@ -379,6 +379,25 @@ describe('get-purchase', () => {
       await again;
     });
 
+    it('limits a buyer to ten places while the polls of other buyers continue [S9]', async () => {
+      await hold();
+      const stop = new AbortController();
+      const get = create({ clock: sleeping });
+      await get.get(query());
+      store
+        .bucket({ saleId: sale.saleId, bucket: 0 })
+        .requests.set('u2/k1', { state: 'held', batchId: 'b', quantity: 1 });
+      let ended = 0;
+      const asked = Array.from({ length: 25 }, () =>
+        get.get(query({ waitMs: 10_000, signal: stop.signal })).then(() => ended++),
+      );
+      const other = get.get(query({ userId: 'u2', waitMs: 10_000, signal: stop.signal })).then(() => ended++);
+      for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
+      expect(ended, 'answered at once').to.equal(15);
+      stop.abort();
+      await Promise.all([...asked, other]);
+    });
+
     it('ends on a fault and frees its place [R8]', async () => {
       await hold();
       const get = create();

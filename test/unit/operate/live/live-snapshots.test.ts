@@ -375,6 +375,22 @@ describe('GET /admin/v1/live', () => {
     await (await listen()).received('snapshot');
   });
 
+  it('returns the headers of the stream for HEAD without taking a place', async () => {
+    await serve();
+    const { headers } = await request(server.operatorsUrl)
+      .head('/admin/v1/live')
+      .set('authorization', bearer('ann', ['viewer']))
+      .expect(200);
+    expect(headers).to.include({
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-store, no-transform',
+      'x-accel-buffering': 'no',
+      'x-content-type-options': 'nosniff',
+    });
+    expect(headers).to.have.property('trace-id');
+    expect(live.listening).to.equal(0);
+  });
+
   it('ends at the next heartbeat when the role or token is withdrawn', async () => {
     for (const later of ['revoked', { userId: 'ann', roles: [], expiresAtMs: Infinity }] as const) {
       let answer: Principal | Denial = { userId: 'ann', roles: ['viewer'], expiresAtMs: Infinity };
@@ -387,5 +403,17 @@ describe('GET /admin/v1/live', () => {
       expect(live.listening).to.equal(0);
       await server.stop();
     }
+  });
+
+  it('ends after its maximum time, and when the API drains', async () => {
+    await serve({ heartbeatMs: 15_000, streamMaxMs: 50, retryMs: 10 });
+    await (await listen()).end();
+    await until(() => live.listening === 0);
+    await server.stop();
+    await serve();
+    const client = await listen();
+    await client.received('snapshot');
+    await Promise.all([server.drain(5000), client.end()]);
+    expect(live.listening).to.equal(0);
   });
 });

@@ -121,6 +121,13 @@ describe('admin trace', () => {
       await get('k1', 'ann').expect(200);
     });
 
+    it('allows four searches in total', async () => {
+      const sent = await begin('ann', 'ann', 'bob', 'bob');
+      expect((await get('k1', 'cid').expect(503)).body.code).to.equal('overloaded');
+      for (const done of release) done();
+      for (const { status } of await Promise.all(sent)) expect(status).to.equal(200);
+    });
+
     it('ends the search and frees the place when the client leaves', async () => {
       for (let nth = 1; nth <= 3; nth++) {
         const gone = new AbortController();
