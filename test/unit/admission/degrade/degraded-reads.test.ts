@@ -73,19 +73,6 @@ describe('degraded reads', () => {
       'a bug is never replaced by an older answer',
     ).to.equal(page.error);
   });
-
-  it('return "not found" in full at every level that reads, and do not cache it', async () => {
-    page.error = OUT;
-    await page.serve('L1');
-    page.error = null;
-    page.body = null;
-    for (const level of ['L0', 'L1', 'L2'] as const) {
-      expect(await page.serve(level)).to.deep.equal({ served: 'full', body: null });
-    }
-    expect(page.cache.ttlMs, 'the source works').to.equal(60_000);
-    page.body = SALE;
-    expect(await page.serve('L1')).to.deep.equal({ served: 'full', body: SALE });
-  });
 });
 
 const { cache: rules } = rulesOf();

@@ -62,10 +62,4 @@ describe('admin switches', () => {
     await ask('post', '/sale').expect(405).expect('allow', 'PUT');
     expect(await repository.current()).to.include({ version: 0 });
   });
-
-  it('returns 503 with Retry-After when MySQL is down', async () => {
-    repository.down = true;
-    await ask('get').expect(503).expect('retry-after', '1');
-    await ask('put', '/sale').send({ level: 'L4' }).expect(503);
-  });
 });
