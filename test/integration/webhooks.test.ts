@@ -46,15 +46,14 @@ describe('webhooks and stored notifications', () => {
 
   it('are listed for the buyer of an order, who marks them as read', async () => {
     const { saleId } = await draftSale(system.stack);
-    const orderId = String(BigInt(Date.now()) << 22n);
+    const [orderId, userId] = [String(BigInt(Date.now()) << 22n), `ann-${saleId}`];
     await system.stack.mysql.execute(
       `INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer, state)
-        VALUES (?, ?, 'ann', 'k1', 'b', 1, 5, 0, 'refunded')`,
-      [orderId, saleId],
+        VALUES (?, ?, ?, 'k1', 'b', 1, 5, 0, 'refunded')`,
+      [orderId, saleId, userId],
     );
-    for (const move of ['refunding', 'refunded', 'refunded'])
-      await happened('orders_moved', { move, saleId, orders: [orderId] });
-    const token = new Buyers(saleId, system.stack.env.JWT_SECRET, () => []).token('ann');
+    for (const move of ['refunding', 'refunded']) await happened('orders_moved', { move, saleId, orders: [orderId] });
+    const token = new Buyers(saleId, system.stack.env.JWT_SECRET, () => []).token(userId);
     const url = `${api.url}/v1/me/notifications`;
     const list = async (query: string) => {
       const { json } = await ask(`${url}?unread=true${query}`, { token });
