@@ -244,6 +244,15 @@ describe('Stripe', () => {
   });
 
   describe('a refund', () => {
+    it('refunds the whole payment, and accepts a refund that already exists', async () => {
+      await charge();
+      const { id } = onlyIntent();
+      expect(await provider.refund(id, 1998, id)).to.deep.equal({ outcome: 'refunded' });
+      stripe.forgetKeys();
+      expect(await provider.refund(id, 1998, id), 'a day later').to.deep.equal({ outcome: 'refunded' });
+      expect(stripe.taken).to.equal(0);
+    });
+
     it('refunds a part once, even after Stripe has forgotten its key a day later', async () => {
       await charge();
       const { id } = onlyIntent();
