@@ -48,8 +48,8 @@ describe('webhooks and stored notifications', () => {
     const { saleId } = await draftSale(system.stack);
     const [orderId, userId] = [String(BigInt(Date.now()) << 22n), `ann-${saleId}`];
     await system.stack.mysql.execute(
-      `INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer, state)
-        VALUES (?, ?, ?, 'k1', 'b', 1, 5, 0, 'refunded')`,
+      `INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer)
+        VALUES (?, ?, ?, 'k1', 'b', 1, 5, 0)`,
       [orderId, saleId, userId],
     );
     for (const move of ['refunding', 'refunded']) await happened('orders_moved', { move, saleId, orders: [orderId] });

@@ -8,8 +8,6 @@ describe('lua/release-4.lua', () => {
     sale = await runner.sale({ stock: 10, limitPerBuyer: 5 });
   });
 
-  const wordOf = async (reply: Promise<unknown>): Promise<unknown> => ((await reply) as unknown[])[0];
-
   it('closes a held request, returns its units, and reports the units left and Redis time', async () => {
     const { batchId } = await sale.deducted('u1*3', 'u2');
     const before = await runner.nowMs();
@@ -21,10 +19,20 @@ describe('lua/release-4.lua', () => {
     expect({ buyers, unitsLeft }).to.deep.equal({ buyers: { u2: 1 }, unitsLeft: 9 });
   });
 
+  it('returns `repairing` and releases nothing while the sale is rebuilt [R10]', async () => {
+    await sale.deducted('u1*3');
+    await sale.redis.hset(sale.keys.sale, 'state', 'repair');
+    const before = await sale.snapshot();
+    for (const release of [sale.release('u1', '101'), sale.release('unknown', '1')]) {
+      expect(((await release) as unknown[]).slice(0, 2)).to.deep.equal(['repairing', 7]);
+    }
+    expect(await sale.snapshot()).to.deep.equal(before);
+  });
+
   it('returns the units once when fifty releases of one request run at once [C1]', async () => {
     await sale.deducted('u1*3');
-    const words = await Promise.all(Array.from({ length: 50 }, () => wordOf(sale.release('u1', '101'))));
-    expect(words.filter((word) => word === 'released')).to.have.length(1);
+    const replies = await Promise.all(Array.from({ length: 50 }, () => sale.release('u1', '101')));
+    expect(replies.filter((reply) => (reply as unknown[])[0] === 'released')).to.have.length(1);
     expect((await sale.snapshot()).unitsLeft).to.equal(10);
   });
 });

@@ -14,6 +14,4 @@ describe('lua: places of keys in a Redis cluster', () => {
     const tags = Array.from({ length: 16 }, (_, bucket) => tagOf(stockKey(bucket)));
     expect(new Set(tags).add(undefined).size).to.equal(17);
   });
-
-  it('puts the keys of breakers on one server', () => {});
 });
