@@ -13,7 +13,8 @@ import type { Seam } from '../../src/process/seams.js';
 /**
  * Places between two steps where a test may stop a program. `FAILPOINT=<name>[:n]` kills the process at the n-th pass.
  * `FAILPOINT=<name>[:n]=throw` throws an error there. A point named `drop_…` does not stop the process: it skips the
- * call, or loses the reply.
+ * call, or loses the reply. `poison_deduct` does not stop the process either, and acts at every pass: if the key of a
+ * purchase begins with `poison`, the script gets a body for its batch that it cannot decode.
  */
 const POINTS = [
   'after_precheck',
@@ -23,6 +24,7 @@ const POINTS = [
   'before_resubmit',
   'drop_half_reply',
   'drop_commit',
+  'poison_deduct',
   'check_before_resolve',
   'check_after_resolve',
   'after_transfer_out',
@@ -35,11 +37,15 @@ const POINTS = [
   'outbox_after_publish',
   'release_before_done',
   'expire_after_commit',
+  'compensate_after_row',
   'repair_after_lock',
   'repair_after_epoch',
   'repair_after_stock',
 ] as const;
 type Point = (typeof POINTS)[number];
+
+/** A body that Redis can never decode: half a surrogate pair. */
+const POISON = String.raw`,"poison":"\ud800"}`;
 
 /**
  * Returns a wrapper for each port of a program.
@@ -72,8 +78,14 @@ export function failPoints(text: string) {
       await markDone(outboxIds);
     });
   return {
-    'stock store': (store: StockStore) =>
-      at.after(at.after(store, 'precheck', 'after_precheck'), 'deduct', 'after_deduct'),
+    'stock store': (store: StockStore) => {
+      const poisoned = at.around(store, 'deduct', (deduct, batch) => {
+        const isPoisoned =
+          at.isArmed('poison_deduct') && batch.purchases.some(({ requestId }) => requestId.startsWith('poison'));
+        return deduct(isPoisoned ? { ...batch, body: batch.body.slice(0, -1) + POISON } : batch);
+      });
+      return at.after(at.after(poisoned, 'precheck', 'after_precheck'), 'deduct', 'after_deduct');
+    },
     'stock store of check-backs': (store: StockStore) =>
       at.after(at.before(store, 'resolve', 'check_before_resolve'), 'resolve', 'check_after_resolve'),
     'purchase channel': (channel: PurchaseChannel) =>
@@ -99,9 +111,16 @@ export function failPoints(text: string) {
           return worked;
         }),
       ),
-    /** An existing row does not count. */
+    /** The worker writes orders, and reconcile writes rows of abandoned purchases. An existing row does not count. */
     'order repository': (repository: OrderRepository) =>
-      at.after(repository, 'write', 'worker_after_commit', ({ outcome }) => outcome === 'written'),
+      at.around(repository, 'write', async (write, ...plan) => {
+        const written = await write(...plan);
+        if (written.outcome === 'written') {
+          await at.pass('worker_after_commit');
+          await at.pass('compensate_after_row');
+        }
+        return written;
+      }),
     'batch store': (store: BatchStore) => at.after(store, 'markRecorded', 'worker_after_mark_recorded'),
     'delivery source': (source: DeliverySource) =>
       at.after(source, 'receive', 'worker_after_receive', (deliveries) => deliveries.length > 0),
@@ -136,6 +155,11 @@ class FailPoint {
     this.#armed = armed;
     this.#throws = act !== undefined;
     this.#passesLeft = Number(count);
+  }
+
+  /** Returns whether a point that acts at every pass is armed. */
+  isArmed(point: Point): boolean {
+    return point === this.#armed;
   }
 
   /** Stops the program here if the point is due. The caller awaits it. */

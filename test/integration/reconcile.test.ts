@@ -23,6 +23,7 @@ const TIMES = {
   COMPENSATE_LEASE_MS: '1000',
   REDRIVE_AFTER_MS: '3600000',
 };
+const KEEPER_TIMES = { ...TIMES, KEEPER_EVERY_MS: '100', OUTBOX_EVERY_MS: '100' };
 
 interface Found {
   readonly kind: string;
@@ -37,11 +38,12 @@ interface Ran extends Answer {
 
 describe('reconcile and compensation', () => {
   let api: Program;
+  let keeper: Program;
   let admin: string;
   const system = useSystem(async ({ programs }) => {
-    [api] = await Promise.all([
+    [api, keeper] = await Promise.all([
       programs.start('api', { env: TIMES }),
-      programs.start('keeper', { env: { ...TIMES, KEEPER_EVERY_MS: '100', OUTBOX_EVERY_MS: '100' } }),
+      programs.start('keeper', { env: { ...KEEPER_TIMES, FAILPOINT: 'compensate_after_row' } }),
       programs.start('worker'),
     ]);
     admin = buyersOf('1').token('root', ['admin']);
@@ -75,6 +77,30 @@ describe('reconcile and compensation', () => {
     await sql("UPDATE orders SET state = 'cancelled' WHERE id = ?", orderId);
     await sql('UPDATE sales SET sold = sold - 1 WHERE id = ?', saleId);
   }
+
+  it('ends a job whose keeper died between the failed row and its mark, and returns the units once [C3]', async () => {
+    const saleId = await newSale();
+    const { batchId } = await leakBatch(system.stack, saleId, ['ida']);
+    const repository = createCompensationRepository(system.stack.mysql);
+    const subject = `${saleId}/ida/k1`;
+    const job = { kind: 'leak', saleId, subject, batchId, userId: 'ida', requestId: 'k1', detail: 'planted' } as const;
+    await sql(
+      'INSERT INTO compensation_jobs (kind, subject, sale_id, batch_id, user_id, request_id, detail, attempts)' +
+        " VALUES ('leak', ?, ?, ?, 'ida', 'k1', 'planted', 5)",
+      subject,
+      saleId,
+      batchId,
+    );
+    expect((await keeper.ended()).signal, 'the fault happened').to.equal('SIGKILL');
+    expect((await repository.byRequest(saleId, 'ida', 'k1'))[0]).to.include({ ...job, state: 'pending', attempts: 5 });
+    keeper = await system.programs.start('keeper', { env: KEEPER_TIMES });
+    await until('the job has its end', async () => {
+      return (await repository.byRequest(saleId, 'ida', 'k1'))[0]?.state === 'failed_final';
+    });
+    const figures = await expectInvariants(system.stack, saleId);
+    expect(figures).to.include({ rows: 1, failedRows: 1, sold: 0, unitsLeft: 100 });
+    expect((await reconcile(saleId)).json.outcome).to.equal('match');
+  });
 
   it('turns leaks, even without a marker, into orders until Redis and MySQL match', async () => {
     const saleId = await newSale();

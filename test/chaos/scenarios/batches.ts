@@ -4,7 +4,7 @@ import { createStockStore } from '../../../src/redis/stock-store.js';
 import type { ScenarioContext } from '../context.js';
 import { batchOf } from '../harness/batches.js';
 import { disconnectingBuyers, outcomeOf, userIds } from '../harness/buyers.js';
-import { expectBelow, expectEqual, expectOneOf } from '../harness/expect.js';
+import { expectAtLeast, expectBelow, expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
 import {
   batchesInFlight,
   expectRowPerAccepted,
@@ -21,7 +21,7 @@ import { atScriptCall } from '../harness/traffic.js';
 import { until } from '../harness/wait.js';
 import type { Scenario } from '../scenario.js';
 
-// G1 to G7: many purchases in one batch, many concurrent batches, and refusals after precheck.
+// G1 to G7, G10: many purchases in one batch, many concurrent batches, and refusals after precheck.
 
 const sum = (sizes: readonly number[]): number => sizes.reduce((total, size) => total + size, 0);
 
@@ -268,6 +268,110 @@ const DISCONNECTED: Scenario = {
   },
 };
 
+const REFUSED_BY_MYSQL: Scenario = {
+  name: 'G10',
+  title: 'MySQL refuses one purchase of a batch: it fails alone, and the other 63 become orders in one COMMIT',
+  fast: true,
+  mayFail: ['refused_by_database'],
+  async run(context) {
+    const { mysql } = context.stack;
+    const [{ saleId }, held] = await Promise.all([
+      context.openSale({ stock: 100 }),
+      HeldApis.start(context, 1, { BATCH_SIZE_MAX: '64' }),
+      context.healthyPrograms(),
+    ]);
+    const refused = `poison-${saleId}`;
+    const trigger = `refuse_${saleId}`;
+    await mysql.execute(
+      `CREATE TRIGGER ${trigger} BEFORE INSERT ON orders FOR EACH ROW IF NEW.user_id = '${refused}'
+         AND NEW.state <> 'failed' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'poison'; END IF`,
+    );
+    try {
+      const buyers = context.buyers(saleId, held.apis);
+      await held.hold(buyers);
+      const users = context.random.shuffled([...userIds(63), refused]);
+      const rush = buyers.rush(users, users.length, TRIES);
+      await held.untilQueued(users.length);
+      await held.proceed();
+      for (const answer of await rush) expectEqual(outcomeOf(answer), 'accepted', 'the answer');
+      const rowOf = () =>
+        mysql.query<{ batch_id: string; state: string; reason: string }>(
+          'SELECT batch_id, state, reason FROM orders WHERE sale_id = ? AND user_id = ?',
+          [saleId, refused],
+        );
+      const isRefused = async (): Promise<boolean> => (await rowOf())[0]?.reason === 'refused_by_database';
+      await context.observed('MySQL refused the purchase', isRefused);
+      context.faultEnded();
+      const [row] = await rowOf();
+      const outbox = await mysql.query<{ payload: string }>(
+        "SELECT payload FROM outbox WHERE kind = 'batch_recorded' AND `key` = ?",
+        [row?.batch_id ?? ''],
+      );
+      const counts = outbox.map(({ payload }) => {
+        const { orders, failed } = JSON.parse(payload) as { orders: readonly string[]; failed: readonly string[] };
+        return [orders.length, failed.length];
+      });
+      expectEqual(counts, [[63, 1]], 'orders and failed rows of the one transaction of the batch');
+      const reason = async (): Promise<unknown> => (await buyers.status(refused)).json.reason;
+      await context.until('its buyer sees why', async () => (await reason()) === 'refused_by_database');
+      const figures = await context.expectInvariants(saleId);
+      expectFields(figures, { rows: 65, failedRows: 1, sold: 64, unitsLeft: 36 }, 'its unit went back');
+      expectAtLeast(await sumMetric(held.apis, 'seckill_batch_size_sum'), 65, 'purchases in batches');
+    } finally {
+      await mysql.execute(`DROP TRIGGER IF EXISTS ${trigger}`);
+    }
+  },
+};
+
+const REFUSED_BY_REDIS: Scenario = {
+  name: 'G14',
+  title: 'the script always fails with some purchases of a batch: only these purchases are refused',
+  fast: true,
+  async run(context) {
+    const { random } = context;
+    const SIZE = 64;
+    const [{ saleId }, held] = await Promise.all([
+      context.openSale({ stock: 300, limitPerBuyer: 9 }),
+      HeldApis.start(context, 1, { BATCH_SIZE_MAX: String(SIZE), FAILPOINT: 'poison_deduct' }),
+      context.healthyPrograms(),
+    ]);
+    const [api] = held.apis as [Program];
+    const buyers = context.buyers(saleId, held.apis);
+    await held.hold(buyers);
+    const bad = random.whole(1, 4);
+    const users = random.shuffled([...userIds(SIZE - bad), ...userIds(bad, 'bad')]);
+    const sent = users.map(async (user) => {
+      const isBad = user.startsWith('bad');
+      const answer = await buyers.buy(user, { requestId: isBad ? 'poison' : 'k1', ...TRIES });
+      expectEqual(outcomeOf(answer), isBad ? 'refused_by_store' : 'accepted', `the answer to ${user}`);
+    });
+    await held.untilQueued(SIZE);
+    await held.proceed();
+    await Promise.all(sent);
+    const refusedBatches = (): Promise<number> => readMetric(api, 'seckill_batches_total{verdict="refused_by_store"}');
+    await context.observed('the script failed with the whole batch', async () => (await refusedBatches()) === 1);
+    const halves = await readMetric(api, 'seckill_batch_step_seconds_count{step="half"}');
+    expectBelow(
+      halves,
+      3 + 2 * bad * Math.log2(SIZE),
+      'half messages: of the batch ahead, of the whole one, of its parts',
+    );
+
+    // One account sends many requests beside honest buyers.
+    const BESIDE = 100;
+    const attack = Array.from({ length: 4 }, async (_, lane) => {
+      for (let nth = 0; nth < BESIDE / 4; nth++) await buyers.buy('mallory', { requestId: `poison-${lane}-${nth}` });
+    });
+    const beside = await buyers.rush(userIds(BESIDE, 'beside'), 8);
+    await Promise.all(attack);
+    context.faultEnded();
+    for (const answer of beside) expectEqual(outcomeOf(answer), 'accepted', 'an honest buyer beside the attack');
+    const lines = api.log.split('Redis refuses a purchase').length - 1;
+    expectBelow(lines, bad + BESIDE + 1, 'lines of log: at most one for each purchase that was refused');
+    await context.expectFigures(saleId, { rows: 1 + SIZE - bad + BESIDE, failedRows: 0 }, 'one order each');
+  },
+};
+
 export const BATCHES_SCENARIOS: readonly Scenario[] = [
   COMPETING,
   REFUSED_LATE,
@@ -275,4 +379,6 @@ export const BATCHES_SCENARIOS: readonly Scenario[] = [
   LOST_REFUSAL,
   ALL_PROGRAMS_KILLED,
   DISCONNECTED,
+  REFUSED_BY_MYSQL,
+  REFUSED_BY_REDIS,
 ];

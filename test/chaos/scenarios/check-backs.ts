@@ -87,6 +87,26 @@ export async function abortBeforeDeduct(
   expectEqual(both, [], 'aborted batches with rows');
 }
 
+const DEATHS: Scenario = {
+  name: 'T10/deaths',
+  title: 'the api that answers a check-back dies before and after resolve: another api is asked and commits',
+  alone: true,
+  drainFirst: true,
+  async run(context) {
+    const buyers = await leaveOneOpen(context);
+    const haveRows = (): Promise<boolean> => isRecorded(context.stack, buyers.saleId);
+    for (const point of context.random.shuffled(['check_before_resolve', 'check_after_resolve'])) {
+      const asked = await context.start('api', { failPoint: point });
+      await context.diedAt(asked, point);
+      expectEqual(await haveRows(), false, `an answer after ${point}`);
+    }
+    await context.start('api');
+    context.faultEnded();
+    await context.until('another api is asked and commits', haveRows);
+    await expectOrders(context, buyers);
+  },
+};
+
 const THROWS: Scenario = {
   name: 'T10/throws',
   title: 'a check-back throws: the broker asks the same api again, and the batch becomes orders',
@@ -226,4 +246,4 @@ const STALL: Scenario = {
   },
 };
 
-export const CHECK_BACKS_SCENARIOS: readonly Scenario[] = [THROWS, NO_API, TERM, STALL];
+export const CHECK_BACKS_SCENARIOS: readonly Scenario[] = [DEATHS, THROWS, NO_API, TERM, STALL];

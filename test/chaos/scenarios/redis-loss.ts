@@ -1,7 +1,7 @@
 import { silentLog } from '../../helpers/silent-log.js';
 import { createStockStore } from '../../../src/redis/stock-store.js';
 import type { ScenarioContext } from '../context.js';
-import { type Buyers } from '../harness/buyers.js';
+import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectEqual } from '../harness/expect.js';
 import { expectRowPerAccepted, startSystem } from '../harness/load.js';
 import { SHORT_TIMES } from '../harness/programs.js';
@@ -66,6 +66,39 @@ const TAIL: Scenario = {
   },
 };
 
+const LATE_BATCHES: Scenario = {
+  name: 'R3',
+  title: 'Redis loses purchases that no worker has seen: their late batches claim free units or fail with a reason',
+  alone: true,
+  mayFail: ['units_lost'],
+  async run(context) {
+    const { stack, random } = context;
+    const [api] = await Promise.all([context.start('api'), context.start('keeper', { env: FAST_REPAIR })]);
+    const { saleId } = await context.openSale({ stock: 20 });
+    const buyers = context.buyers(saleId, [api]);
+    const early = userIds(random.whole(8, 14), 'early-');
+    const end = await endOfAof(stack);
+    await expectAllAccepted(buyers, early);
+    expectEqual(await unitsLeftOf(stack, saleId), 20 - early.length, 'units left before');
+
+    const areFree = async (): Promise<boolean> => (await unitsLeftOf(stack, saleId)) === 20;
+    await observeLostWrites(context, end, 'the units of accepted purchases are free again', areFree);
+    context.faultEnded();
+    await untilRebuilt(stack, saleId);
+    await expectAllAccepted(buyers, early.slice(0, 2)); // a retry with the same key gets no second order
+    await expectAllAccepted(buyers, userIds(14, 'late-'));
+    await context.start('worker');
+    const rows = early.length + 14;
+    await context.until('each has a row', async () => (await rowsOf(stack, saleId)) === rows);
+    const lost = early.length - 6; // 14 late buyers and two buyers who retried hold units in the new epoch
+    await context.expectFigures(
+      saleId,
+      { liveRows: 20, unitsLeft: 0, failedRows: lost },
+      'a unit for each other purchase',
+    );
+  },
+};
+
 /** Sells the last unit with a 202, loses its commit, and then everything that Redis knew about it. */
 async function loseAnswered(context: ScenarioContext): Promise<{ readonly saleId: string; readonly buyers: Buyers }> {
   const { stack } = context;
@@ -86,6 +119,19 @@ async function loseAnswered(context: ScenarioContext): Promise<{ readonly saleId
   await untilRebuilt(stack, saleId);
   return { saleId, buyers };
 }
+
+const ANSWERED_RECORDED: Scenario = {
+  name: 'R4/recorded',
+  title: 'the commit and the marker of a 202 are lost: the check-back commits, and the worker claims the unit',
+  alone: true,
+  async run(context) {
+    const { stack } = context;
+    const { saleId } = await loseAnswered(context);
+    await context.until('the order comes', async () => (await rowsOf(stack, saleId)) === 1);
+    await context.expectFigures(saleId, { liveRows: 1, unitsLeft: 0, failedRows: 0 }, 'recorded');
+    expectEqual([...(await markersOf(stack, saleId)).values()], ['claimed'], 'its marker');
+  },
+};
 
 const ANSWERED_LOST: Scenario = {
   name: 'R4/units_lost',
@@ -202,6 +248,8 @@ const FAILOVER: Scenario = {
 
 export const REDIS_LOSS_SCENARIOS: readonly Scenario[] = [
   TAIL,
+  LATE_BATCHES,
+  ANSWERED_RECORDED,
   ANSWERED_LOST,
   emptied('flushall', 'FLUSHALL', ({ stack }) => stack.redis.redis.flushall()),
   emptied('empty_restart', 'Redis is killed and comes back empty', ({ stack }) => loseWritesAfter(stack, 0)),

@@ -130,4 +130,23 @@ const SILENT = SILENCES.map(({ variant, what, start, end }): Scenario => ({
   },
 }));
 
-export const REDIS_SCENARIOS: readonly Scenario[] = [KILLED, ...SILENT];
+const RESETS: Scenario = {
+  name: 'R8/reset',
+  title: 'every connection to Redis is reset five times: the same programs continue and take no unit twice',
+  alone: true,
+  async run(context) {
+    const loaded = await startUnderLoad(context);
+    const { proxy } = loaded;
+    const connectionsBefore = proxy.connections;
+    for (let time = 0; time < 5; time++) {
+      const { connections } = proxy;
+      proxy.reset();
+      await context.until('they connect again', () => proxy.connections >= connections + 3);
+    }
+    await context.observed('connections were made anew', () => proxy.connections >= connectionsBefore + 15);
+    context.faultEnded();
+    await expectServedAgain(context, loaded);
+  },
+};
+
+export const REDIS_SCENARIOS: readonly Scenario[] = [KILLED, ...SILENT, RESETS];

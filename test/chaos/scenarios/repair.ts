@@ -1,4 +1,5 @@
 import type { Batch } from '../../../src/core/batch.js';
+import { homeBucket } from '../../../src/core/bucket.js';
 import { createDeadLetterParking } from '../../../src/mysql/dead-letters.js';
 import { bucketKeys } from '../../../src/redis/keys.js';
 import type { SaleFigures } from '../../invariants/check-sale.js';
@@ -6,13 +7,14 @@ import type { ScenarioContext } from '../context.js';
 import { deductBatch } from '../harness/batches.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { runCommand } from '../harness/commands.js';
-import { expectEqual } from '../harness/expect.js';
+import { expectAtMost, expectEqual } from '../harness/expect.js';
 import { bucketStatusOf, endOfAof, observeLostWrites, restartRedis, untilRebuilt } from '../harness/redis.js';
 import { rowsOf, unitsLeftOf } from '../harness/sale-state.js';
 import { found } from '../harness/wait.js';
+import { startSystem } from '../harness/load.js';
 import type { Scenario } from '../scenario.js';
 
-// R6, R10: repairs that die, and data that a repair must keep.
+// R6, R10, R12: repairs that die, and data that a repair must keep.
 
 /** Another keeper takes over after two seconds. A lease must be longer than one statement of MySQL. */
 const REPAIR = {
@@ -143,4 +145,63 @@ const KEEPS_HELD: Scenario = {
   },
 };
 
-export const REPAIR_SCENARIOS: readonly Scenario[] = [KEEPS_HELD, ...DEATHS];
+const BUCKETS = 3;
+const PER_BUCKET = 4;
+
+const SEVERAL_BUCKETS: Scenario = {
+  name: 'R12',
+  title: 'three buckets lose their last writes: limits and keys hold, and the units are shared out anew',
+  alone: true,
+  async run(context) {
+    const { stack, random } = context;
+    const { saleId, buyers } = await startSystem(
+      context,
+      { stock: BUCKETS * PER_BUCKET, buckets: BUCKETS },
+      { keeper: { REPAIR_QUIET_MS: '1000' } },
+    );
+    const buyersOf = (bucket: number): string[] =>
+      userIds(200, `b${random.whole(0, 1_000)}-`).filter((user) => homeBucket(user, BUCKETS) === bucket);
+    const [home, ...others] = [buyersOf(0), buyersOf(1), buyersOf(2)] as [string[], string[], string[]];
+    const winners = home.slice(0, PER_BUCKET);
+    await buyers.rush(winners, 2, { tries: 20 });
+    expectEqual(await unitsLeftOf(stack, saleId), 0, 'units left in the first bucket');
+    const late = await buyers.buy(home[PER_BUCKET] as string, { tries: 20 });
+    expectEqual(late?.status, 202, 'the next buyer there: a unit of another bucket');
+    const haveRows = async (rows: number): Promise<boolean> => (await rowsOf(stack, saleId)) === rows;
+    await context.until('they have rows', () => haveRows(PER_BUCKET + 1));
+    const end = await endOfAof(stack);
+    for (const users of others) await buyers.rush(users.slice(0, 2), 2, { tries: 20 });
+    await context.until('the others too', () => haveRows(PER_BUCKET + 5));
+    const unitsPerBucket = (): Promise<number[]> =>
+      Promise.all([0, 1, 2].map((bucket) => unitsLeftOf(stack, saleId, bucket)));
+    const unitsLeft = async (): Promise<number> => (await unitsPerBucket()).reduce((sum, units) => sum + units, 0);
+    const leftBefore = await unitsLeft();
+    expectEqual(leftBefore, BUCKETS * PER_BUCKET - PER_BUCKET - 5, 'units left');
+
+    const areFree = async (): Promise<boolean> => (await unitsLeft()) > leftBefore;
+    await observeLostWrites(context, end, 'units that were sold are free again', areFree);
+    context.faultEnded();
+    await untilRebuilt(stack, saleId);
+    const perBucket = await unitsPerBucket();
+    expectEqual(await unitsLeft(), leftBefore, 'units left after the repair');
+    const spread = Math.max(...perBucket) - Math.min(...perBucket);
+    expectAtMost(spread, 1, 'units between the fullest bucket and the emptiest');
+
+    const winner = winners[0] as string;
+    const again = await buyers.buy(winner, { tries: 20 });
+    expectEqual([again?.status, again?.json.status], [200, 'ordered'], 'the same key');
+    const more = await buyers.buy(winner, { requestId: 'k2' });
+    expectEqual(more?.json.code, 'limit_reached', 'a second key');
+    const { json } = await buyers.status(winner);
+    await buyers.move('cancel', winner, String(json.orderId));
+    await context.until('the unit is back', async () => (await unitsLeft()) === leftBefore + 1);
+    // buyers of one bucket, so that the last purchases need units of other buckets
+    await buyers.rush(home.slice(PER_BUCKET + 1, PER_BUCKET + 2 + leftBefore), 2, { tries: 20 });
+    const last = await buyers.buy(home[PER_BUCKET + 2 + leftBefore] as string);
+    expectEqual(last?.json.code, 'sold_out', 'the answer when all buckets are empty');
+    const figures = { sold: BUCKETS * PER_BUCKET, unitsLeft: 0, failedRows: 0 };
+    await context.expectFigures(saleId, figures, 'sold out, each unit once');
+  },
+};
+
+export const REPAIR_SCENARIOS: readonly Scenario[] = [KEEPS_HELD, ...DEATHS, SEVERAL_BUCKETS];
