@@ -66,6 +66,12 @@ export class PrivateCluster {
     await this.#untilReady();
   }
 
+  /** Adds a broker to the running cluster. */
+  async addBroker(name: string): Promise<void> {
+    await this.#startBroker(name);
+    await this.#untilReady();
+  }
+
   /**
    * Starts proxies in cluster mode, each of which serves every broker.
    * @param settings in addition to the addresses

@@ -20,18 +20,20 @@ const PROXY_SETTINGS = { sendLatencyEnable: true, transactionDataExpireMillis: 1
 /** The protocol requires these settings. */
 const BROKER_SETTINGS = { transactionTimeOut: 10_000, transactionCheckInterval: 5_000, transactionCheckMax: 720 };
 
-async function startCluster(context: ScenarioContext) {
-  const cluster = await PrivateCluster.start(BROKERS, BROKER_SETTINGS);
+async function startCluster(context: ScenarioContext, brokers = BROKERS) {
+  const cluster = await PrivateCluster.start(brokers, BROKER_SETTINGS);
   context.atEnd(() => cluster.close());
   const proxies = await cluster.startProxies(PROXIES, PROXY_SETTINGS);
-  await applyTopics({ namesrvAddr: cluster.namesrvAddr, cluster: null, credentials: null }, readTopicLists());
+  const createTopics = () =>
+    applyTopics({ namesrvAddr: cluster.namesrvAddr, cluster: null, credentials: null }, readTopicLists());
+  await createTopics();
   const env = {
     ROCKETMQ_ENDPOINT: [...proxies.values()].join(),
     NAMESRV_ADDR: cluster.namesrvAddr,
     ROCKETMQ_ACCESS_KEY: '',
     ROCKETMQ_ACCESS_SECRET: '',
   };
-  return { cluster, env };
+  return { cluster, env, createTopics };
 }
 
 /** The promise: this long after a broker dies, this share of the purchases is accepted. */
@@ -130,6 +132,35 @@ const BROKER_REDRIVEN: Scenario = {
   },
 };
 
+/** Clients renew their routes every 30 s, the proxies every 20 s. */
+const ROUTES_RENEWED_MS = 35_000;
+
+const BROKER_JOINS: Scenario = {
+  name: 'M14/joined',
+  title: 'a second broker joins and the first is killed: the same programs sell and record at the new broker',
+  alone: true,
+  timeoutMs: 400_000,
+  healMaxMs: 120_000, // as above
+  async run(context) {
+    const { stack } = context;
+    const { cluster, env, createTopics } = await startCluster(context, ['broker-a']);
+    const { saleId, buyers } = await startSystem(context, { stock: 100_000 }, { all: env });
+    const load = await buyers.startLoadUntil({ ...LOAD, pauseMs: 30 }, 100);
+    await cluster.addBroker('broker-b');
+    await createTopics();
+    const joinedMs = performance.now();
+    await context.until('every route was due for renewal', () => performance.now() - joinedMs > ROUTES_RENEWED_MS);
+    await cluster.signal('broker-a', 'SIGKILL');
+    await expectSoldAgain(context, buyers, 'broker-a was killed after broker-b had joined');
+    await load.stop();
+    await cluster.restart('broker-a');
+    context.faultEnded();
+    await context.until('every batch is recorded', () => isRecorded(stack, saleId), { grantedMs: 180_000 });
+    await expectRowPerAccepted(context, buyers);
+    context.expectRunning('api', 'worker', 'keeper');
+  },
+};
+
 const PROXY_KILLED: Scenario = {
   name: 'M14/proxy',
   title: 'one of two proxies is killed under load: its clients use the other proxy, and every batch is recorded',
@@ -155,4 +186,9 @@ const PROXY_KILLED: Scenario = {
   },
 };
 
-export const BROKER_CLUSTER_SCENARIOS: readonly Scenario[] = [BROKER_KILLED, BROKER_REDRIVEN, PROXY_KILLED];
+export const BROKER_CLUSTER_SCENARIOS: readonly Scenario[] = [
+  BROKER_KILLED,
+  BROKER_REDRIVEN,
+  BROKER_JOINS,
+  PROXY_KILLED,
+];

@@ -1,4 +1,5 @@
 import { silentLog } from '../../helpers/silent-log.js';
+import { bucketKeys } from '../../../src/redis/keys.js';
 import { createStockStore } from '../../../src/redis/stock-store.js';
 import type { ScenarioContext } from '../context.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
@@ -193,6 +194,13 @@ function emptied(
   };
 }
 
+/** Every key of a bucket, including its markers. */
+async function deleteKeys({ stack }: ScenarioContext, saleId: string): Promise<void> {
+  const { stock, sale, buyers, requests, pending, tx } = bucketKeys({ saleId, bucket: 0 });
+  const markers = [...(await markersOf(stack, saleId)).keys()].map((batchId) => tx + batchId);
+  await stack.redis.redis.del(stock, sale, buyers, requests, pending, ...markers);
+}
+
 const FAILOVER: Scenario = {
   name: 'R7',
   title: 'a replica that fell behind is promoted: the sale is rebuilt before any deduct',
@@ -251,6 +259,7 @@ export const REDIS_LOSS_SCENARIOS: readonly Scenario[] = [
   LATE_BATCHES,
   ANSWERED_RECORDED,
   ANSWERED_LOST,
+  emptied('keys_deleted', 'the keys of one sale are deleted', deleteKeys),
   emptied('flushall', 'FLUSHALL', ({ stack }) => stack.redis.redis.flushall()),
   emptied('empty_restart', 'Redis is killed and comes back empty', ({ stack }) => loseWritesAfter(stack, 0)),
   FAILOVER,
