@@ -41,6 +41,7 @@ interface Part {
 }
 
 const options = readOptionsOrExit();
+if (options.webhooks !== null) process.env.WEBHOOK_DELIVERIES = String(options.webhooks);
 const startedMs = Date.now();
 const stopping = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { connect as connectTls, type SecureVersion } from 'node:tls';
 import { pickFreePort } from '../../deploy/local/stack/ports.js';
 import { createTokenSigner } from '../../src/http/token.js';
+import { roomKeys } from '../../src/redis/keys.js';
 import { Buyers } from '../chaos/harness/buyers.js';
 import { ask } from '../chaos/harness/http.js';
 import { sumMetric, type Program } from '../chaos/harness/programs.js';
@@ -25,8 +26,13 @@ const COUNTED_MAX = 5;
 const API_ENV = { HTTP_TRUSTED_PROXIES: '127.0.0.1/32', EVENTS_HEARTBEAT_MS: '300' };
 /** Maximum wait for an answer, except for a long poll, a stream and the bank. */
 const ANSWER_MAX_MS = 5000;
+/** Buyers that a waiting room admits per second. */
+const ROOM_RATE = 40;
+const LOOK_EVERY_MS = 200;
 /** Patient, because a busy machine starts an API during the load. */
 const PATIENCE_MS = 30_000;
+/** An answer that takes longer is being held back. */
+const QUIET_MS = 3000;
 
 describe('deploy/nginx in front of two APIs', () => {
   let found: FoundNginx;
@@ -75,6 +81,21 @@ describe('deploy/nginx in front of two APIs', () => {
 
   const buyersOf = (saleId: string, url = nginx.url): Buyers =>
     new Buyers(saleId, system.stack.env.JWT_SECRET, () => [url]);
+  /** Publishes the rules of waiting rooms, and waits until these APIs follow them. */
+  const publishQueue = async (queue: object, among: readonly Program[]): Promise<void> => {
+    const url = `${(apis[0] as Program).operatorsUrl}/admin/v1/rules`;
+    const token = createTokenSigner(system.stack.env.JWT_SECRET)({ userId: 'root', roles: ['admin'], ttlMs: 600_000 });
+    const { version } = (await ask(url, { token })).json;
+    const answer = await ask(url, { method: 'PUT', token, body: { version, rules: { queue } } });
+    expect(answer.status, answer.text).to.equal(200);
+    await until('the rules are in force', async () => {
+      const versions = await Promise.all(among.map((api) => sumMetric([api], 'seckill_admission_rules_version')));
+      return versions.every((one) => one === answer.json.version);
+    });
+  };
+  /** Returns how many requests about waiting rooms each API has answered. */
+  const answersOfRooms = (among: readonly Program[]): Promise<number[]> =>
+    Promise.all(among.map((api) => sumMetric([api], 'seckill_http_answers_total{route="queue"}')));
   const unknownOf = ({ opLog }: Buyers): string[] =>
     [...opLog.entries].filter(([, outcome]) => outcome !== 'ok').map(([key, outcome]) => `${key} ${outcome}`);
 
@@ -121,6 +142,155 @@ describe('deploy/nginx in front of two APIs', () => {
     expect(isRefused(neighbour), 'another network').to.equal(false);
 
     expect(await flood('127.0.0.43'), 'a network of our own').to.equal(null);
+  });
+
+  it('admits at the set rate and keeps every place while an API is killed and another is added', async () => {
+    const own: Program[] = [];
+    const start = async (): Promise<Program> => {
+      const api = await system.programs.start('api', { env: API_ENV });
+      own.push(api);
+      return api;
+    };
+    const [dying, staying] = (await Promise.all([start(), start()])) as [Program, Program];
+    const proxy = await Nginx.start(found, {
+      upstreams: [dying, staying].map(upstreamOf),
+      unlimitedNetworks: '127.0.0.1/32 1;\n',
+    });
+    started.push(proxy);
+    const { saleId } = await openSale(system.stack);
+    const publishRate = (admitPerSecond: number): Promise<void> =>
+      publishQueue({ mode: 'on', sales: [saleId], admitPerSecond }, [dying, staying]);
+    await publishRate(0);
+    const room = `${proxy.url}/v1/sales/${saleId}/queue`;
+    const buyers = buyersOf(saleId);
+    const tokenOf = (userId: string): string => buyers.token(userId);
+    const closing = { headers: { Connection: 'close' } }; // a reload of nginx closes idle connections
+    /** Repeats a request like a client, because a busy api may take longer than nginx waits. */
+    const answered = async (...[url, options]: Parameters<typeof ask>): ReturnType<typeof ask> => {
+      for (let tries = 1; ; tries++) {
+        const answer = await ask(url, { ...closing, ...options });
+        if (answer.status !== 503 || tries === 10) return answer;
+        await pause(200 * tries);
+      }
+    };
+    let joined = 0;
+    const join = async (count: number): Promise<void> => {
+      const lane = async (end: number): Promise<void> => {
+        while (joined < end) {
+          const answer = await answered(room, { method: 'POST', token: tokenOf(`b${joined++}`) });
+          expect(answer.status, answer.text).to.be.oneOf([200, 202]);
+        }
+      };
+      const end = joined + count;
+      await Promise.all(Array.from({ length: 16 }, () => lane(end)));
+    };
+
+    /** The line, and when it was last moved, on the clock of Redis. */
+    interface Look {
+      readonly admitted: number;
+      readonly waiting: number;
+      readonly atMs: number;
+      readonly nowMs: number;
+    }
+    const { redis } = system.stack.redis;
+    const [lineKey, placesKey] = roomKeys(saleId);
+    const look = async (): Promise<Look> => {
+      const [[, text], [, time]] = (await redis.multi().get(lineKey).time().exec()) as [
+        [null, string],
+        [null, string[]],
+      ];
+      const line = JSON.parse(text) as Record<'admitted' | 'joined', number[]> & { atMs: number };
+      const [seconds, micros] = time.map(Number) as [number, number];
+      const [, , admitted] = line.admitted as [number, number, number];
+      const [, , last] = line.joined as [number, number, number];
+      return { admitted, waiting: last - admitted, atMs: line.atMs, nowMs: seconds * 1000 + micros / 1000 };
+    };
+
+    const looks: Look[] = [];
+    let ended = false;
+    const watcher = async (userId: string): Promise<void> => {
+      const token = tokenOf(userId);
+      let { json } = await answered(room, { method: 'POST', token });
+      while (json.status === 'waiting' && !ended) {
+        await pause(100);
+        const next = await answered(`${room}/${String(json.ticket)}`, { token });
+        expect(next.status, next.text).to.be.oneOf([200, 202]);
+        if (next.json.status === 'waiting') expect(next.json.position).to.be.at.most(Number(json.position));
+        ({ json } = next);
+      }
+    };
+    /** Watches the line for four seconds and until the step is done, with enough waiting buyers. */
+    const observe = async <T>(step: Promise<T>): Promise<T> => {
+      const first = await look();
+      let isDone = false;
+      step.finally(() => (isDone = true)).catch(() => undefined); // awaited below
+      const joining: Promise<void>[] = [];
+      let isJoining = false;
+      for (let now = first; !isDone || now.atMs - first.atMs < 4000; now = await look()) {
+        looks.push(now);
+        if (now.waiting < 500 && !isJoining) {
+          isJoining = true;
+          joining.push(join(300).finally(() => (isJoining = false)));
+          joining.at(-1)?.catch(() => undefined); // awaited below
+        }
+        await pause(LOOK_EVERY_MS);
+      }
+      await Promise.all(joining);
+      return step;
+    };
+    try {
+      await join(1000);
+      const watching = Promise.all(
+        Array.from({ length: 12 }, async (_, nth) => {
+          await pause(nth * 300);
+          await watcher(`watcher-${nth}`);
+        }),
+      );
+      watching.catch(() => undefined); // awaited below
+      await publishRate(ROOM_RATE);
+      await observe(Promise.resolve());
+      await observe(dying.crash());
+      const added = await observe(start());
+      await observe(proxy.serve([staying, added].map(upstreamOf)));
+      ended = true;
+      await watching;
+      expect((await answersOfRooms([added]))[0], 'the added api was used').to.be.above(10);
+      let judged = 0;
+      for (const [nth, from] of looks.entries()) {
+        const window = looks.slice(nth, looks.findIndex(({ atMs }) => atMs - from.atMs >= 2000) + 1);
+        // A line saves up only one second of turns, and may stand still for longer on a busy machine.
+        const isSteady = window.every(
+          ({ atMs, waiting }, at) => waiting > 0 && (at === 0 || atMs - (window[at - 1] as Look).atMs < 900),
+        );
+        const to = window.at(-1);
+        if (to === undefined || !isSteady) continue;
+        judged++;
+        const due = ((to.atMs - from.atMs) * ROOM_RATE) / 1000;
+        expect((to.admitted - from.admitted) / due, `window ${nth} of ${looks.length}`).to.be.within(0.97, 1.03);
+      }
+      expect(judged, `windows of ${looks.length} looks`).to.be.at.least(5);
+      const places = Object.values(await redis.hgetall(placesKey)).map((place) => place.split(' ')[2]);
+      expect(places.length).to.be.at.least(1000);
+      expect(new Set(places).size, 'one number each').to.equal(places.length);
+    } finally {
+      ended = true;
+      await publishQueue({ mode: 'off' }, apis);
+      await Promise.all(own.map((program) => program.stop())); // so that the machine has time for the next test
+    }
+  });
+
+  it('holds a long poll until the order exists', async () => {
+    const { saleId } = await openSale(system.stack);
+    const buyers = buyersOf(saleId);
+    worker.signal('SIGSTOP');
+    expect((await buyers.buy('ann'))?.status).to.equal(202);
+    let answered = false;
+    const poll = buyers.status('ann', 'k1', 25).finally(() => (answered = true));
+    await pause(QUIET_MS);
+    expect(answered, 'it waits').to.equal(false);
+    worker.signal('SIGCONT');
+    expect((await poll).json.status).to.equal('ordered');
+    expect((await buyers.status('ann', 'k1', 1)).json.status).to.equal('ordered');
   });
 
   it('passes on events of a stream at once, over HTTP/1.1 and over HTTP/2 with TLS', async () => {

@@ -7,6 +7,8 @@ import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
+const HOUR_MS = 3_600_000;
+
 describe('sales run by operators and by schedule', () => {
   let api: Program;
   let keepers: Program[];
@@ -26,6 +28,61 @@ describe('sales run by operators and by schedule', () => {
   const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
   const call = (method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, body?: unknown): Promise<Answer> =>
     ask(`${api.operatorsUrl}/admin/v1${path}`, { method, token: admin, body });
+  const iso = (fromNowMs: number): string => new Date(Date.now() + fromNowMs).toISOString();
+  const newSale = (sku: string, opensMs: number, closesMs: number) => ({
+    sku,
+    title: 'A thing',
+    priceCents: 500,
+    currency: 'USD',
+    stock: 5,
+    limitPerBuyer: 1,
+    opensAt: iso(opensMs),
+    closesAt: iso(closesMs),
+  });
+  const stateOf = async (saleId: string): Promise<unknown> => (await call('GET', `/sales/${saleId}`)).json.state;
+  const actions = async (saleId: string): Promise<string[]> => {
+    const { json } = await call('GET', `/audit?subject=sale:${saleId}`);
+    return (json.entries as { actor: string; action: string }[])
+      .map(({ actor, action }) => `${actor} ${action}`)
+      .reverse();
+  };
+
+  it('takes a sale from draft to compared, each step once, although two keepers run', async () => {
+    const sku = `by-itself-${Date.now()}`;
+    const sale = { ...newSale(sku, 10_000, HOUR_MS), warmBefore: '1h' };
+    const created = await call('POST', '/sales', sale);
+    expect(created.json).to.include({ state: 'draft', warmBefore: '1h', currency: 'USD' });
+    const saleId = String(created.json.saleId);
+    const again = await call('POST', '/sales', { ...sale, closesAt: iso(2 * HOUR_MS) });
+    expect([again.status, again.json.code]).to.deep.equal([409, 'sale_overlaps']);
+
+    const buyers = buyersOf(saleId);
+    await until('it is opened ahead', async () => (await stateOf(saleId)) === 'open');
+    expect((await buyers.buy('early'))?.json.code, 'by the clock of Redis it is not open').to.equal('not_open');
+    const planned = async (): Promise<unknown> => {
+      const { json } = await call('GET', '/sale-plan');
+      return (json.sales as { sale: { saleId: string } }[]).find((one) => one.sale.saleId === saleId);
+    };
+    // Redis opens the sale a moment before MySQL and the APIs
+    const isReady = async (): Promise<boolean> => {
+      const found = (await planned()) as { status: string; missing: string[] } | undefined;
+      return found?.status === 'ready' && found.missing.length === 0;
+    };
+    await until('the plan has it as ready', isReady);
+    await until('buyers get in', async () => (await buyers.buy('ann', { tries: 1 }))?.status === 202);
+    expect((await call('PATCH', `/sales/${saleId}`, { closesAt: iso(2_000) })).status).to.equal(200);
+    await until('it is closed', async () => (await stateOf(saleId)) === 'closed');
+    await until('it is compared', async () => (await actions(saleId)).includes('keeper sale.compared'));
+    const byKeepers = (await actions(saleId)).filter((action) => action.startsWith('keeper '));
+    expect(byKeepers).to.deep.equal([
+      'keeper sale.warmed',
+      'keeper sale.opened',
+      'keeper sale.closed',
+      'keeper sale.compared',
+    ]);
+    const figures = await expectInvariants(system.stack, saleId, buyers.opLog);
+    expect(figures).to.include({ stock: 5, sold: 1, unitsLeft: 4 });
+  });
 
   it('sells each unit once and strands none when stock rises and falls under load', async () => {
     for (const buckets of [1, 3]) {

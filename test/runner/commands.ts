@@ -44,7 +44,7 @@ interface TestCommand {
 
 const CORE_INTEGRATION = [
   ...['one-purchase', 'order-life', 'purchase-events', 'sale-admin', 'keeper', 'after-the-order'],
-  ...['repair', 'reconcile', 'dead-letters', 'admission-rules', 'drain'],
+  ...['repair', 'reconcile', 'dead-letters', 'proofs', 'admission-rules', 'drain'],
 ];
 const filesIn = (folder: string, names: readonly string[]): string[] =>
   names.map((name) => `${folder}/${name}.test.ts`);
@@ -63,7 +63,7 @@ export const COMMANDS = {
     has: [
       'integration',
       ...filesIn('contract', ['doctor', 'several-brokers', 'redis-topologies', 'replica-barrier', 'query-plans']),
-      ...filesIn('contract', ['local-stack', 'redis-probe', 'resharded-sale', 'witness', 'coupons']),
+      ...filesIn('contract', ['local-stack', 'redis-probe', 'resharded-sale', 'witness', 'coupons', 'bulk-refunds']),
     ],
     stacks: 2,
   },

@@ -1,4 +1,4 @@
-import { Argument, Command } from 'commander';
+import { Argument, Command, InvalidArgumentError } from 'commander';
 import { COMMAND_NAMES, COMMANDS, FOLDER_NAMES, isCommand, type CommandName, type Folder } from './commands.js';
 
 export interface TestOptions {
@@ -13,6 +13,16 @@ export interface TestOptions {
   readonly changedSince: string | null;
   /** Folder for the coverage of unit and contract tests, for `npm run test:all`, or null. */
   readonly coverageInto: string | null;
+  /** Size of integration/webhooks.test.ts. Null: its default. */
+  readonly webhooks: number | null;
+}
+
+const WEBHOOKS_MAX = 1_000_000;
+
+function parseWebhooks(text: string): number {
+  const deliveries = /^[1-9][0-9]{0,6}$/.test(text) ? Number(text) : Infinity;
+  if (deliveries > WEBHOOKS_MAX) throw new InvalidArgumentError(`must be a whole number from 1 to ${WEBHOOKS_MAX}.`);
+  return deliveries;
 }
 
 const isFolder = (name: string): name is Folder => (FOLDER_NAMES as readonly string[]).includes(name);
@@ -33,6 +43,7 @@ export function readOptions(args: readonly string[], write?: (text: string) => v
     .option('-b, --bail', 'end a process of mocha at its first failure')
     .option('-c, --changed [ref]', 'only test files that the changes since <ref> (default: main) can affect')
     .option('--coverage-into <folder>', 'write the raw coverage of unit and contract tests there')
+    .option('--webhooks <deliveries>', 'deliveries of integration/webhooks (default: 4000)', parseWebhooks)
     .addHelpText(
       'after',
       `\nCommands:\n${list}\n\n` +
@@ -52,6 +63,7 @@ export function readOptions(args: readonly string[], write?: (text: string) => v
     changed?: string | true;
     files?: string[];
     coverageInto?: string;
+    webhooks?: number;
   }>();
   const names = command.args;
   const mayHaveMore = names.length === 0 && (flags.changed !== undefined || flags.files !== undefined);
@@ -62,5 +74,6 @@ export function readOptions(args: readonly string[], write?: (text: string) => v
     fileParts: flags.files ?? [],
     changedSince: flags.changed === true ? 'main' : (flags.changed ?? null),
     coverageInto: flags.coverageInto ?? null,
+    webhooks: flags.webhooks ?? null,
   };
 }
