@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { REPO_DIR } from '../deploy/local/stack/paths.js';
 import { buildIfOlder } from './chaos/harness/commands.js';
-import { ALL_COMMANDS } from './runner/commands.js';
+import { COMMAND_NAMES } from './runner/commands.js';
 import { commandLine, commandLinesIn, countsIn, shown, sumOf, type Counts } from './runner/counts.js';
 import { coverageByRoom } from './runner/coverage.js';
 
@@ -29,7 +29,7 @@ const testStep = (name: string, commands: readonly string[]): Step => ({
 const ALONE = 'time';
 const TESTS = testStep(
   'tests',
-  ALL_COMMANDS.filter((name) => name !== ALONE),
+  COMMAND_NAMES.filter((name) => name !== ALONE),
 );
 const MATRIX = { name: 'matrix', args: [script('./matrix/main.mjs'), '--mysql', '8.0', '--short'] };
 /** Commands that run beside the tests, which wait half of their time. */

@@ -439,13 +439,6 @@ onEachWorld<StoreWorld>('contract BatchStore', STORE_WORLDS, (world) => {
       expect(await taken()).to.deep.equal([]);
     });
 
-    it('gives each batch to exactly one of two concurrent callers', async () => {
-      const batchIds = await three();
-      const both = await Promise.all([taken(2), taken(2)]);
-      expect(both.flat()).to.have.length(3);
-      expect(both.flat()).to.have.members(batchIds);
-    });
-
     it('returns every new batch when a caller continues after its last call', async () => {
       const batchIds = await three();
       const first = await takeAll(2);

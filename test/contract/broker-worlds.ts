@@ -151,7 +151,6 @@ export const REDRIVES = { topic: TOPICS.redrive, group: GROUPS.redriveWriter } a
 export const REDRIVES_HELD = { topic: TOPICS.redrive, group: GROUPS.coupon } as const;
 export const REDRIVES_COUNTED = { topic: TOPICS.redrive, group: GROUPS.expirer } as const;
 export const REDRIVES_INSPECTED = { topic: TOPICS.redrive, group: DEAD_LETTERS[GROUPS.coupon].collector } as const;
-export const REDRIVES_COMPARED = { topic: TOPICS.redrive, group: DEAD_LETTERS[GROUPS.expirer].collector } as const;
 export const REDRIVES_SEEN = { topic: TOPICS.redrive, group: GROUPS.notifier } as const;
 
 export const BROKER_WORLDS = [

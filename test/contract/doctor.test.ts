@@ -107,19 +107,6 @@ describe('seckill doctor on real servers', () => {
     ]);
     expect(JSON.stringify(lines.all)).not.to.include('hunter22');
   });
-
-  it('prints a red line for a server if its TLS setting is wrong', async () => {
-    const none = {
-      MYSQL_TLS_CA_FILE: '/nowhere/ca.pem',
-      MYSQL_TLS: 'on',
-      ROCKETMQ_TLS: 'on',
-      ROCKETMQ_TLS_CA: 'no certificate',
-    };
-    const lines = await look(none);
-    expect(lines.line('mysql.answers')).to.match(/MYSQL_TLS_CA_FILE names .*ENOENT/);
-    expect(lines.line('rocketmq.answers')).to.match(/ROCKETMQ_TLS_CA must contain certificates/);
-    expect(lines.of('wrong')).to.include.members(['settings.read', 'mysql.answers', 'rocketmq.answers']);
-  });
 });
 
 describe('seckill doctor: broken Redis', () => {
@@ -181,15 +168,6 @@ describe('seckill doctor: broken Redis', () => {
       expect((await look({ REDIS_URL: server.url })).line('redis.memory')).to.match(/^wrong: Redis uses \d+ %/);
     } finally {
       await admin.config('SET', 'maxmemory', '0');
-    }
-  });
-
-  it('reports a replica', async () => {
-    await admin.replicaof('127.0.0.1', 1);
-    try {
-      expect((await look({ REDIS_URL: server.url })).of('wrong')).to.include('redis.role');
-    } finally {
-      await admin.replicaof('NO', 'ONE');
     }
   });
 
@@ -378,11 +356,6 @@ describe('seckill doctor: broken MySQL', () => {
     } finally {
       await pool.close();
     }
-  });
-
-  it('reports pools that are too large', async () => {
-    const lines = await look({ MYSQL_POOL_MAX: '100' });
-    expect(lines.of('wrong')).to.deep.equal(['mysql.connections']);
   });
 });
 

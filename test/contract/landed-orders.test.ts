@@ -111,22 +111,6 @@ describe('LandedOrders on mysql', () => {
     return archive;
   }
 
-  it('counts archived orders at their original time', async () => {
-    const saleId = await soldOut(0, 1, 3000);
-    const landed = createLandedOrders(world.pool);
-    const before = await landed.bySecond(saleId, START_MS, START_MS + 60_000);
-    const archive = await begunArchive(saleId);
-    let step = await archive.move(saleId, null, 2);
-    while (step.next !== null) step = await archive.move(saleId, step.next, 2);
-    expect(await archive.finish(saleId)).to.equal(true);
-    const [left] = await world.pool.query<{ n: string }>('SELECT COUNT(*) AS n FROM order_ranges WHERE sale_id = ?', [
-      saleId,
-    ]);
-    expect(Number(left?.n), 'they have left the tables that sell').to.equal(0);
-    expect(await landed.bySecond(saleId, START_MS, START_MS + 60_000)).to.deep.equal(before);
-    expect([...before.seconds.values()]).to.deep.equal([2, 1]);
-  });
-
   it('counts each order once while its sale moves to the archive, even next to an order that stays', async () => {
     const sale = await world.sales.create(newSale({ stock: 100, limitPerBuyer: 10, opensAtMs: START_MS }));
     const { saleId } = sale;

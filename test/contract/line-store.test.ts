@@ -38,12 +38,6 @@ onEachWorld<StoreWorld>('contract LineStore', STORE_WORLDS, (world) => {
     expect(line).to.deep.include({ epoch: 1, byLot: false, opened: true, joined: [1, 0, 2], admitted: [0, 0, 0] });
   });
 
-  it('gives concurrent buyers different numbers, and a repeated call of one buyer the same number', async () => {
-    const taken = await Promise.all(Array.from({ length: 60 }, (_, nth) => take(`u${nth % 20}`)));
-    expect(new Set(taken.map(({ number }) => number)).size).to.equal(20);
-    expect((await world.lines.read(terms, null)).joined).to.deep.equal([0, 0, 20]);
-  });
-
   it('admits buyers from the opening on at the set rate, higher classes first', async () => {
     opens(3000);
     terms = { ...terms, perSecond: 100 };

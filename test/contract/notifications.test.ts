@@ -41,15 +41,6 @@ describe('contract: StoredNotifications on MySQL', () => {
     expect(newest).to.deep.include({ orderId: '3', saleId: '7', atMs: 1_764_000_000_126, isRead: false });
   });
 
-  it('stores an event of an archived order', async () => {
-    await world.pool.execute(
-      `INSERT INTO orders_archive (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer)
-        VALUES (9, 7, 'cat', 'k9', 'b', 1, 5, 0)`,
-    );
-    for (let copies = 1; copies <= 2; copies++) await stored().store([event(4, 'order.refunded', '1', '9')]);
-    expect(await types('cat')).to.deep.equal(['9 order.refunded']);
-  });
-
   it('lists all or only unread notifications, page by page, newest first', async () => {
     for (const number of [1, 2, 3]) await stored().store([event(number, 'order.refunded', '1', '3')]);
     const [, second] = await list('ann', { max: 2 });

@@ -2,14 +2,12 @@ import { expect } from 'chai';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { PROBLEMS, type ProblemCode } from '../../src/contract/problem.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { SCHEMA, type SectionName } from '../../src/core/config/schema.js';
 import { kindOfAddress } from '../../src/core/doctor/reach.js';
 import { CHECK_IDS } from '../../src/operate/doctor/report.js';
 import { PROVIDER_CALL_MAX_MS } from '../../src/core/ports/payment-provider.js';
 import { judgeVersion } from '../../src/core/doctor/versions.js';
-import { problemOf } from '../../src/http/problem.js';
 import { routesOf } from '../../src/http/route.js';
 import { ROUTES } from '../../src/programs/routes.js';
 import { STOP_TIMEOUT_MS } from '../../src/programs/run-program.js';
@@ -131,20 +129,6 @@ describe('guard: deploy/nginx', () => {
     }
     for (const { path, body } of routesOf(ROUTES, 'operators'))
       if (body !== undefined) expect(bytes(conf.operators), `body of ${path}`).to.be.at.least(body.bytesMax);
-  });
-
-  it('answers with the same problems as an API', () => {
-    const bodies = [...`${conf.http}${conf.problems}`.matchAll(/'(\{"type":.*?\})'/g)].map(
-      ([, body]) => body as string,
-    );
-    expect(bodies.length).to.equal(5);
-    for (const body of bodies) {
-      const { code } = JSON.parse(body) as { code: ProblemCode };
-      expect(Object.keys(PROBLEMS)).to.include(code);
-      expect(body).to.equal(JSON.stringify(problemOf(code)));
-      const status = PROBLEMS[code].status;
-      if (conf.problems.includes(body)) expect(conf.problems).to.include(`return ${status} '${body}'`);
-    }
   });
 
   it('never redirects to a host from the request', () => {
@@ -285,13 +269,6 @@ describe('guard: deploy/compose.yaml', () => {
     }
   });
 
-  it('prepare.sh creates every secret that the file needs', () => {
-    const asked = new Set([...text.matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name as string));
-    const script = read('deploy/compose/prepare.sh');
-    expect([...asked].filter((name) => !new RegExp(`\\b${name}\\b`).test(script))).to.deep.equal([]);
-    expect(asked.size).to.be.above(8);
-  });
-
   it('gives the broker the settings of the local stack, except addresses, sizes and threads', () => {
     const entries = (conf: string): Map<string, string> =>
       new Map([...conf.matchAll(/^(\w+)=(.*)$/gm)].map(([, key, value]) => [key as string, value as string]));
@@ -340,9 +317,5 @@ describe('guard: the Helm chart', () => {
 
   it('has the version of the package', () => {
     expect(parse(chart('Chart.yaml'))).to.include({ version, appVersion: version });
-  });
-
-  it('gives a pod more time than its program needs to stop', () => {
-    expect(chart('templates/deployments.yaml')).to.include(`add $sleep ${STOP_TIMEOUT_MS / 1000 + 1} }}`);
   });
 });

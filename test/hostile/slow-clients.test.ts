@@ -28,12 +28,13 @@ describe('slow HTTP clients', () => {
 
   const soon = { headersTimeoutMs: 400, requestTimeoutMs: 800 };
 
-  it('answers 408 and closes the connection if headers are too slow, and serves others meanwhile [S7]', async () => {
+  it('answers 408 and closes the connection if headers come too slowly, and serves others meanwhile [S7]', async () => {
     await start({ ...soon, requestTimeoutMs: 60_000 });
     const client = await RawClient.to(server.port);
-    client.say('POST /v1/sales/7/purchases HTTP/1.1', 'Host: localhost', 'X-A');
+    client.say('POST /v1/sales/7/purchases HTTP/1.1', 'Host: localhost', 'X-A: ');
+    const trickle = setInterval(() => !client.closed && client.say('x'), 50); // which must not extend the wait
     expect((await purchase()).status).to.equal(202);
-    const answer = await client.answer();
+    const answer = await client.answer().finally(() => clearInterval(trickle));
     expect(answer?.status).to.equal(408);
     expect(JSON.parse(answer?.body ?? '')).to.include({ code: 'request_timeout' });
     await client.end();
@@ -89,13 +90,6 @@ describe('slow HTTP clients', () => {
     await pause(1000);
     client.socket.resume();
     expect(await client.answer(), 'cut before its end').to.equal(null);
-  });
-
-  it('answers 413 if the announced body is too large, before any of it arrives [S6]', async () => {
-    await start();
-    const client = await RawClient.to(server.port);
-    expect((await client.say(rawPurchase('', KEY, 'Content-Length: 4097')).answer())?.status).to.equal(413);
-    await client.end();
   });
 
   it('delivers its 413 to a client that keeps sending before it reads [S6]', async () => {

@@ -38,26 +38,6 @@ describe('admission rules at two APIs', () => {
     await inForce(Number(answer.json.version));
   }
 
-  it('apply to purchases, status and sale page of every API once published at one API', async () => {
-    const { saleId } = await openSale(system.stack, { stock: 5 });
-    const buyers = buyersOf(saleId);
-    const [ann = '', bob = ''] = userIds(2);
-    expect(brief(await buyers.buy(ann, { url: apis[1].url }))).to.equal('202 pending');
-    await publish({ lists: { mode: 'on', users: { deny: [ann] }, agents: { deny: ['some-bot/'] } } });
-
-    const { url } = apis[1];
-    const page = `${url}/v1/sales/${saleId}`;
-    const token = buyers.token(ann);
-    expect(brief(await buyers.buy(ann, { url, requestId: 'k2' }))).to.equal('403 denied');
-    expect(brief(await ask(`${page}/purchases/k1`, { token }))).to.equal('403 denied');
-    expect((await ask(page)).status).to.equal(200);
-    expect(brief(await ask(page, { headers: { 'User-Agent': 'Some-Bot/1.0' } }))).to.equal('403 denied');
-    expect(brief(await buyers.buy(bob, { url }))).to.equal('202 pending');
-    await publish({});
-    expect((await ask(`${page}/purchases/k1?wait=10`, { token })).json.status).to.equal('ordered');
-    expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 2, unitsLeft: 3 });
-  });
-
   it('are reported and apply nowhere if no API can use them, and a starting API refuses requests [S11]', async () => {
     const { env, servers } = system.stack;
     const { saleId } = await openSale(system.stack, { stock: 5 });

@@ -1,9 +1,8 @@
 import { expect } from 'chai';
 import { until } from '../chaos/harness/wait.js';
 import { runCommand, type CommandEnd } from '../helpers/command.js';
-import { stackEnv, type StackEnv } from '../helpers/stack-env.js';
+import { type StackEnv } from '../helpers/stack-env.js';
 import { useSystem } from '../helpers/system.js';
-import { ownMysqlWorld } from '../contract/repository-worlds.js';
 
 interface Body {
   readonly verdict: string;
@@ -49,24 +48,5 @@ describe('seckill doctor', () => {
   it('ignores settings that a worker does not read with --program worker', async () => {
     const { code, stdout } = await doctor(['--program', 'worker'], { JWT_SECRET: 'too-short' });
     expect(code, stdout).to.equal(0);
-  });
-
-  it('explains problem and remedy if a program refuses to start on wrong tables', async () => {
-    const own = await ownMysqlWorld();
-    try {
-      await own.pool.execute(
-        'ALTER TABLE orders MODIFY user_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_general_ci NOT NULL',
-      );
-      for (const program of ['api', 'worker', 'keeper']) {
-        const ports = program === 'api' ? ['--port', '0', '--operators-port', '0'] : ['--metrics-port', '0'];
-        const { code, stderr } = await runCommand([program, ...ports], { ...stackEnv(), MYSQL_URL: own.url });
-        expect(code, stderr).to.equal(1);
-        expect(stderr).to.match(
-          /^seckill: this MySQL cannot hold orders: .*orders\.user_id ascii_general_ci\. Give these/m,
-        );
-      }
-    } finally {
-      await own.close();
-    }
   });
 });

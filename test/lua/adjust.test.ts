@@ -19,12 +19,6 @@ describe('lua/adjust-2.lua', () => {
     });
   }
 
-  it('returns `moved` if the sale was rebuilt or resharded after the read, whatever the stock is', async () => {
-    const sale = await runner.sale({ stock: 10 }, 'paused');
-    for (const epoch of [0, 2]) expect(await adjust(sale, 10, 12, epoch)).to.equal('moved');
-    expect((await sale.snapshot()).unitsLeft).to.equal(10);
-  });
-
   for (const state of ['open', 'repair'] satisfies StoredSaleState[]) {
     it(`refuses to adjust a sale that is ${state}, even if its stock is unchanged [C5]`, async () => {
       const sale = await runner.sale({ stock: 10 }, state);

@@ -95,28 +95,6 @@ describe('lua/deduct-6.lua', () => {
     expect(after.requests).to.deep.equal({ 'u1/a': `held:${batch.batchId}:2`, 'u2/a': `held:${batch.batchId}:1` });
   });
 
-  it('returns `already_deducted` for a retry of the batch that took the last unit [T8]', async () => {
-    const sale = await runner.sale({ stock: 1, limitPerBuyer: 1 });
-    const batch = batchOf(sale.sale, purchasesOf('u1'));
-    expect(((await sale.deduct(batch)) as unknown[])[0]).to.equal('deducted');
-    for (const state of ['open', 'paused', 'closed', 'repair']) {
-      await sale.redis.hset(sale.keys.sale, 'state', state);
-      expect(await sale.deduct(batch), state).to.deep.equal(['already_deducted']);
-    }
-    await sale.redis.hset(sale.keys.sale, 'epoch', 7);
-    expect(await sale.deduct(batch), 'after a repair').to.deep.equal(['already_deducted']);
-    expect((await sale.snapshot()).unitsLeft).to.equal(0);
-  });
-
-  it('takes nothing, names refused purchases and leaves an aborted marker if a batch does not fit [G1]', async () => {
-    const sale = await runner.sale({ stock: 3 });
-    const batch = batchOf(sale.sale, purchasesOf('u1*2', 'u2*2', 'u3', 'u4'));
-    const before = await sale.snapshot();
-    expect(await sale.deduct(batch)).to.deep.equal(['refused', 1, 'sold_out', '', 3, 'sold_out', '']);
-    expect(await sale.snapshot([batch.batchId])).to.deep.equal({ ...before, markers: { [batch.batchId]: 'aborted' } });
-    expect(await sale.deduct(batch), 'for ever').to.deep.equal(['aborted']);
-  });
-
   it('treats equal request ids of two buyers, and keys that look alike, as different requests', async () => {
     const sale = await runner.sale({ limitPerBuyer: 1 });
     const batch = batchOf(sale.sale, purchasesOf('u1/k', 'u2/k', 'u/1-k', 'u_1/k', 'u-1/k'));
@@ -148,17 +126,5 @@ describe('lua/deduct-6.lua', () => {
     const [word, left] = (await sale.deduct(batchOf(sale.sale, crowd))) as unknown[];
     expect([word, left]).to.deep.equal(['deducted', 0]);
     expect(await sale.redis.hlen(sale.keys.requests)).to.equal(BATCH_SIZE_CEILING);
-  });
-
-  it('judges the window by Redis time: `not_open` before it, `closed` from its end [S8]', async () => {
-    const sale = await runner.sale();
-    const set = (field: string, atMs: number) => sale.redis.hset(sale.keys.sale, field, atMs);
-    const word = async (): Promise<unknown> =>
-      ((await sale.deduct(batchOf(sale.sale, purchasesOf('u1')))) as unknown[])[2];
-    await set('opens_at', (await runner.nowMs()) + 60_000);
-    expect(await word()).to.equal('not_open');
-    await set('opens_at', await runner.nowMs());
-    await set('closes_at', await runner.nowMs());
-    expect(await word()).to.equal('closed');
   });
 });

@@ -10,18 +10,16 @@ describe('lua/mark-recorded-4.lua', () => {
     sale = await runner.sale({ limitPerBuyer: 5 });
   });
 
-  const order = liveOrderOf;
-
   it('removes the body of the marker, and sets an expiry unless the marker has one', async () => {
     const { batchId } = await sale.deducted('u1');
     const marker = sale.marker(batchId);
     const life = (): Promise<number> => sale.redis.pttl(marker);
     expect(await life(), 'it must outlive everything until the batch is recorded').to.equal(-1);
-    await sale.markRecorded(batchId, [order('u1', '101')]);
+    await sale.markRecorded(batchId, [liveOrderOf('u1', '101')]);
     expect(await sale.redis.get(marker)).to.equal('deducted');
     expect(await life()).to.be.within(RECORDED_LIFE_MS - 10_000, RECORDED_LIFE_MS);
     await sale.redis.pexpire(marker, 50_000);
-    await sale.markRecorded(batchId, [order('u1', '101')]);
+    await sale.markRecorded(batchId, [liveOrderOf('u1', '101')]);
     expect(await life()).to.be.within(40_000, 50_000);
     await sale.redis.persist(marker); // as an earlier version left the marker
     await sale.markRecorded(batchId, []);
@@ -32,7 +30,7 @@ describe('lua/mark-recorded-4.lua', () => {
     const { batchId } = await sale.deducted('u1');
     await sale.redis.hset(sale.keys.sale, 'state', 'repair');
     const before = await sale.snapshot([batchId]);
-    expect(await sale.markRecorded(batchId, [order('u1', '101')])).to.equal('repairing');
+    expect(await sale.markRecorded(batchId, [liveOrderOf('u1', '101')])).to.equal('repairing');
     expect(await sale.markRecorded(batchId, []), 'nothing to move').to.equal('repairing');
     expect(await sale.snapshot([batchId])).to.deep.equal(before);
   });
@@ -40,7 +38,7 @@ describe('lua/mark-recorded-4.lua', () => {
   it('moves nothing if the batch id is only a prefix of another batch id', async () => {
     const batch = batchOf(sale.sale, purchasesOf('u1'), 'batch-12');
     await sale.deduct(batch);
-    expect(await sale.markRecorded('batch-1', [order('u1', '101')])).to.equal(0);
+    expect(await sale.markRecorded('batch-1', [liveOrderOf('u1', '101')])).to.equal(0);
     expect((await sale.snapshot()).requests).to.deep.equal({ 'u1/k1': 'held:batch-12:1' });
   });
 
@@ -60,7 +58,7 @@ describe('lua/mark-recorded-4.lua', () => {
   it('creates no marker when the batch has no marker [C7]', async () => {
     const { batchId } = await sale.deducted('u1');
     await sale.redis.del(sale.marker(batchId));
-    expect(await sale.markRecorded(batchId, [order('u1', '101')])).to.equal(1);
+    expect(await sale.markRecorded(batchId, [liveOrderOf('u1', '101')])).to.equal(1);
     expect((await sale.snapshot([batchId])).markers).to.deep.equal({});
   });
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { BATCH_SIZE_CEILING } from '../../src/core/batch.js';
 import { ScriptRunner } from './script-runner.js';
-import { batchOf, liveOrderOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
+import { purchaseOf, purchasesOf } from '../helpers/sales.js';
 import {
   BATCH_EPOCH,
   PURCHASE_CONDITIONS,
@@ -51,18 +51,6 @@ describe('lua/precheck-4.lua', () => {
     });
   });
 
-  it('names only refused purchases, by their index', async () => {
-    const sale = await runner.sale({ stock: 3 });
-    const reply = await sale.precheck(purchasesOf('u1*2', 'u2*2', 'u3', 'u4'));
-    expect(reply).to.deep.equal([1, 3, 1, 1, 'sold_out', '', 3, 'sold_out', '']);
-  });
-
-  it('counts the limit within the call, without refused purchases [G5]', async () => {
-    const sale = await runner.sale({ stock: 5, limitPerBuyer: 3 });
-    const reply = await sale.precheck(purchasesOf('u1/a*2', 'u1/b*2', 'u1/c', 'u2*3', 'u2/k2'));
-    expect(reply).to.deep.equal([1, 5, 1, 1, 'limit_reached', '', 3, 'sold_out', '']);
-  });
-
   it('returns the number of buckets, and accepts any number if the sale was loaded without a number', async () => {
     const sale = await runner.sale({ stock: 5 });
     await sale.redis.hset(sale.keys.sale, 'buckets', 8);
@@ -70,25 +58,6 @@ describe('lua/precheck-4.lua', () => {
     expect(await sale.precheck(purchasesOf('u1'), 1)).to.deep.equal([1, -1, 8, 0, 'loading', '']);
     await sale.redis.hdel(sale.keys.sale, 'buckets');
     expect(await sale.precheck(purchasesOf('u1'), 1)).to.deep.equal([1, 5, 0]);
-  });
-
-  it('returns the stored entry with `replayed`', async () => {
-    const sale = await runner.sale();
-    const batch = batchOf(sale.sale, purchasesOf('u1', 'u2', 'u3'));
-    await sale.deduct(batch);
-    await sale.markRecorded(batch.batchId, [liveOrderOf('u2', '77')]);
-    await sale.release('u3', '78', { batchId: batch.batchId });
-    expect(((await sale.precheck(purchasesOf('u1', 'u2', 'u3'))) as unknown[]).slice(3)).to.deep.equal([
-      0,
-      'replayed',
-      `held:${batch.batchId}:1`,
-      1,
-      'replayed',
-      'ordered:77:1',
-      2,
-      'replayed',
-      'released:78:1',
-    ]);
   });
 
   it('accepts a batch of the maximum size', async () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { newBatchId, type Batch } from '../../src/core/batch.js';
+import { newBatchId } from '../../src/core/batch.js';
 import { ScriptRunner, type SaleScripts } from './script-runner.js';
 
 describe('lua/unpark-2.lua', () => {
@@ -7,21 +7,6 @@ describe('lua/unpark-2.lua', () => {
   let sale: SaleScripts;
   beforeEach(async () => {
     sale = await runner.sale({ limitPerBuyer: 5 });
-  });
-
-  const park = ({ batchId }: Batch) => sale.redis.zrem(sale.keys.pending, batchId);
-
-  it('returns `unparked` and only puts a parked batch into `pending` with the current time [M8]', async () => {
-    const batch = await sale.deducted('u1*2', 'u2');
-    const before = await sale.snapshot([batch.batchId]);
-    await park(batch);
-    await sale.redis.zadd(sale.keys.pending, 1, 'older-batch');
-    const beforeMs = await runner.nowMs();
-    expect(await sale.unpark(batch.batchId)).to.equal('unparked');
-    const score = Number(await sale.redis.zscore(sale.keys.pending, batch.batchId));
-    expect(score).to.be.within(beforeMs, await runner.nowMs());
-    await sale.redis.zrem(sale.keys.pending, 'older-batch');
-    expect(await sale.snapshot([batch.batchId])).to.deep.equal(before);
   });
 
   it('returns `unknown` and creates no marker for a batch in `pending` without a marker [C7]', async () => {

@@ -32,10 +32,4 @@ describe('lua/warm-2.lua', () => {
       expect(await sale.redis.exists(sale.keys[half])).to.equal(0);
     }
   });
-
-  it('warms once when twenty calls run at once', async () => {
-    const sale = new SaleScripts(runner, saleOf({ stock: 7 }));
-    const words = await Promise.all(Array.from({ length: 20 }, (_, index) => sale.warm({ stock: index + 1 })));
-    expect(words.filter((word) => word === 'warmed')).to.have.length(1);
-  });
 });

@@ -210,7 +210,7 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
     'npm ci',
     'npm ci --omit=dev',
   ],
-  'downloads programs that nothing else needs': ['npm test -- schemathesis', 'npm test -- deploy', 'npm test -- image'],
+  'downloads programs that nothing else needs': ['npm test -- deploy', 'npm test -- image'],
   'needs a daemon of containers or a cluster; test/deploy checks its files, test/image runs what the image has': [
     'docker build …',
     'docker run …',

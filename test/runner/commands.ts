@@ -25,7 +25,6 @@ const FOLDERS = {
   lua: { servers: 'plain' },
   browser: { servers: 'plain', partFiles: 2 },
   image: { servers: 'plain' },
-  schemathesis: { servers: 'plain' },
   scenario: { servers: 'plain' },
   secure: { servers: 'secure' },
   time: { servers: 'plain' },
@@ -41,8 +40,6 @@ interface TestCommand {
   readonly has: readonly string[];
   /** Number of sets of servers that share its work; default 1. */
   readonly stacks?: number;
-  /** `npm run test:all` leaves this command out. */
-  readonly onRequest?: boolean;
 }
 
 const CORE_INTEGRATION = [
@@ -80,18 +77,10 @@ export const COMMANDS = {
     has: ['deploy', 'image', ...filesIn('contract', ['mqadmin', 'alert-rules'])],
   },
   time: { about: 'promises about time, alone on the machine', has: ['time'] },
-  schemathesis: {
-    about:
-      'what schemathesis finds in the OpenAPI documents; it finds more with each of its versions, so test:all leaves it out',
-    has: ['schemathesis'],
-    onRequest: true,
-  },
 } as const satisfies Readonly<Record<string, TestCommand>>;
 export type CommandName = keyof typeof COMMANDS;
 export const COMMAND_NAMES = Object.keys(COMMANDS) as readonly CommandName[];
 export const isCommand = (name: string): name is CommandName => (COMMAND_NAMES as readonly string[]).includes(name);
-/** The commands of `npm run test:all`. */
-export const ALL_COMMANDS = COMMAND_NAMES.filter((name) => (COMMANDS[name] as TestCommand).onRequest !== true);
 export const stacksOf = (name: CommandName): number => (COMMANDS[name] as TestCommand).stacks ?? 1;
 
 /** Long files start first, so that parallel files end at about the same time. */

@@ -1,13 +1,5 @@
 import { Argument, Command, InvalidArgumentError } from 'commander';
-import {
-  ALL_COMMANDS,
-  COMMAND_NAMES,
-  COMMANDS,
-  FOLDER_NAMES,
-  isCommand,
-  type CommandName,
-  type Folder,
-} from './commands.js';
+import { COMMAND_NAMES, COMMANDS, FOLDER_NAMES, isCommand, type CommandName, type Folder } from './commands.js';
 
 export interface TestOptions {
   readonly commands: readonly CommandName[];
@@ -55,7 +47,7 @@ export function readOptions(args: readonly string[], write?: (text: string) => v
     .addHelpText(
       'after',
       `\nCommands:\n${list}\n\n` +
-        '`npm run test:all` runs all of them but schemathesis, then the simulation, the planted bugs and MySQL 8.0.\n' +
+        '`npm run test:all` runs all of them, then the simulation, the planted bugs and MySQL 8.0.\n' +
         '--changed follows imports, files that tests read, and programs that tests start.\n' +
         'A file that fails runs again, alone, at the end. If it passes then, it is reported as shaky and does not fail the run,\n' +
         'unless the same file was shaky twice in ten runs of this checkout.\n' +
@@ -76,7 +68,7 @@ export function readOptions(args: readonly string[], write?: (text: string) => v
   const names = command.args;
   const mayHaveMore = names.length === 0 && (flags.changed !== undefined || flags.files !== undefined);
   return {
-    commands: mayHaveMore ? ALL_COMMANDS : names.length === 0 ? ['core'] : names.filter(isCommand),
+    commands: mayHaveMore ? COMMAND_NAMES : names.length === 0 ? ['core'] : names.filter(isCommand),
     folders: names.filter((name) => isFolder(name) && !isCommand(name)) as Folder[],
     mochaArgs: [...(flags.grep === undefined ? [] : ['--grep', flags.grep]), ...(flags.bail ? ['--bail'] : [])],
     fileParts: flags.files ?? [],

@@ -1,15 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import {
-  certificateFiles,
-  makeAuthority,
-  makeCertificate,
-  type Certified,
-} from '../../deploy/local/stack/certificates.js';
-import { probePort } from '../../deploy/local/stack/probes.js';
-import { until } from '../chaos/harness/wait.js';
+import { makeAuthority, type Certified } from '../../deploy/local/stack/certificates.js';
 import { runCommand } from '../helpers/command.js';
 import type { StackEnv } from '../helpers/stack-env.js';
 import { useSystem } from '../helpers/system.js';
@@ -139,41 +132,4 @@ describe('a program with wrong settings', () => {
       expect(await sentenceOf(args, changes())).to.match(sentence());
     });
   }
-
-  describe('a server with a wrong certificate', () => {
-    const files = () => certificateFiles(system.stack.servers.dir);
-
-    /** Restarts MySQL with a certificate of another authority while `use` runs. */
-    async function withCertificate({ cert, key }: Certified, use: () => Promise<void>): Promise<void> {
-      const { servers } = system.stack;
-      const [ownCert, ownKey] = [readFileSync(files().server), readFileSync(files().serverKey)];
-      const server = servers.server('mysql');
-      await server.stop({ signal: 'SIGKILL' });
-      writeFileSync(files().server, cert);
-      writeFileSync(files().serverKey, key);
-      try {
-        await server.start();
-        await until('it listens', async () => (await probePort(servers.ports.mysql)) === null);
-        await use();
-      } finally {
-        await server.stop({ signal: 'SIGKILL' });
-        writeFileSync(files().server, ownCert);
-        writeFileSync(files().serverKey, ownKey);
-        await servers.up({ topics: false });
-      }
-    }
-
-    it('is refused if the certificate does not name the address in MYSQL_URL', async () => {
-      const both = file('both.pem', `${stranger.cert}\n${readFileSync(files().ca, 'utf8')}`);
-      const named = await makeCertificate({ commonName: 'localhost', names: ['localhost'] }, stranger);
-      await withCertificate(named, async () => {
-        expect(await sentenceOf(['migrate'], { MYSQL_TLS_CA_FILE: both })).to.match(
-          /MySQL at \S+ has a certificate for another name: correct the host in MYSQL_URL, or set MYSQL_TLS_SERVER_NAME/,
-        );
-        const changes = { MYSQL_TLS_CA_FILE: both, MYSQL_TLS_SERVER_NAME: 'localhost' };
-        const { code, stderr } = await runCommand(['migrate'], { ...system.stack.env, ...changes } as StackEnv);
-        expect(code, stderr).to.equal(0);
-      });
-    });
-  });
 });

@@ -3,13 +3,11 @@ import type { Redis } from 'ioredis';
 import type { DeductVerdict } from '../../src/core/ports/stock-store.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { findRedisMisconfiguration, probeRedis } from '../../src/redis/probe.js';
-import { openPurchaseNotifications } from '../../src/redis/purchase-notifications.js';
 import { createSaleStore } from '../../src/redis/sale-store.js';
 import { SCRIPT_NAMES } from '../../src/redis/scripts.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { until } from '../chaos/harness/wait.js';
 import { redisServerOrSkip } from '../helpers/private-redis.js';
-import { startRedisCluster } from '../helpers/redis-cluster.js';
 import { startSentinelRedis } from '../helpers/redis-sentinel.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { prepareSecureRedis, type SecureRedis } from '../helpers/secure-redis.js';
@@ -42,36 +40,6 @@ describe('Redis with sentinels or as a cluster, over TLS with the documented rig
       'appendonly is no: a restart loses purchases that MySQL does not have. Set it to yes.',
     ]);
   }
-
-  it('sells in each server of a cluster, and subscribes to notifications', async () => {
-    const cluster = await startRedisCluster([], secure);
-    try {
-      const options = { url: cluster.url, ...secure.options, ...TIMES };
-      const connection = await connectRedis(options, silentLog);
-      const notifications = openPurchaseNotifications(options, silentLog);
-      try {
-        await isChecked(connection);
-        for (let n = 0; n < 6; n++) expect(await sell(connection)).to.equal('deducted');
-        expect(connection.masters()).to.have.length(3);
-        const stop = notifications.listenToSale('42', () => undefined);
-        const subscribers = async (): Promise<number> => {
-          const counts = await Promise.all(
-            cluster.admin.map(async (one) =>
-              Number(((await one.call('PUBSUB', 'NUMSUB', 'sk:news:42')) as unknown[])[1]),
-            ),
-          );
-          return counts.reduce((sum, count) => sum + count, 0);
-        };
-        await until('it is subscribed', async () => (await subscribers()) === 1);
-        stop();
-      } finally {
-        await notifications.close();
-        await connection.close();
-      }
-    } finally {
-      await cluster.stop();
-    }
-  });
 
   it('follows the new master that the sentinels name after the first master dies', async () => {
     const sentinel = await startSentinelRedis(secure);

@@ -1,12 +1,9 @@
 import { expect } from 'chai';
 import { FallbackCache } from '../../src/admission/degrade/degraded-reads.js';
 import { LeakyBucket } from '../../src/admission/limits/leaky-bucket.js';
-import { LocalLimitStore } from '../../src/admission/limits/local-limit-store.js';
-import { limitsRules } from '../../src/admission/limits/limits.js';
 import { Batcher } from '../../src/purchase/batcher.js';
 import { PurchaseWatch } from '../../src/purchase/purchase-watch.js';
 import { SoldOutFlags } from '../../src/purchase/sold-out-flags.js';
-import { HotSales } from '../../src/sales/hot-sales.js';
 import { SaleSnapshots } from '../../src/sales/sale-snapshots.js';
 import { MemoryPurchaseNotifications } from '../helpers/memory/memory-purchase-notifications.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
@@ -102,33 +99,6 @@ describe('a clock that is set back by an hour [T12]', () => {
     clock.step(-HOUR_MS);
     clock.advance(1001);
     expect(snapshots.peek(sale.saleId)).to.equal(undefined);
-  });
-
-  it('keeps a sale hot for only ten seconds', () => {
-    const clock = new ManualClock();
-    const hot = new HotSales(clock);
-    for (let i = 0; i < 100; i++) hot.countAttempt('7');
-    clock.step(-HOUR_MS);
-    clock.advance(11_000);
-    expect(hot.busiest()).to.deep.equal([]);
-  });
-
-  it('lets the limits of one process admit a buyer again on time', async () => {
-    const clock = new ManualClock();
-    const store = new LocalLimitStore(clock);
-    const limits = limitsRules.parse({ purchase: { user: { limit: 1, windowMs: 1000 } } }).purchase;
-    const take = async (): Promise<string | undefined> => {
-      const { verdicts } = await store.take({
-        endpoint: 'purchase',
-        limits,
-        callers: [{ userId: 'u', address: null }],
-      });
-      return verdicts[0]?.outcome;
-    };
-    expect([await take(), await take()]).to.deep.equal(['allowed', 'rate_limited']);
-    clock.step(-HOUR_MS);
-    clock.advance(2000);
-    expect(await take()).to.equal('allowed');
   });
 
   it('keeps the leaky bucket flowing', () => {

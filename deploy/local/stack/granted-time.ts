@@ -72,7 +72,7 @@ const THIS_MACHINE: Machine = {
 /**
  * @param load /proc/loadavg. Its fourth field counts the process that reads it, which does not compete while it waits
  */
-export function parseRunnable(load: string): number {
+function parseRunnable(load: string): number {
   return Math.max(1, Number(/(\d+)\/\d+ \d+$/.exec(load.trim())?.[1] ?? 1) - 1);
 }
 

@@ -19,7 +19,7 @@ export function quorumOf(live: number, quorumShare: number): number {
 }
 
 /** Half-open breakers count as live but not as open, because they may wait long for a request to try. */
-export function isOpenForAll(reports: readonly LiveReport[], dependency: Dependency, quorumShare: number): boolean {
+function isOpenForAll(reports: readonly LiveReport[], dependency: Dependency, quorumShare: number): boolean {
   const open = reports.filter(({ report }) => report[dependency] === 'open').length;
   return open > 0 && open >= quorumOf(reports.length, quorumShare);
 }

@@ -96,15 +96,6 @@ describe('admission before the routes', () => {
     });
   }
 
-  it('returns sold_out without counting the request against a limit of the buyer', async () => {
-    admission.buyerVerdict = NO;
-    await serve();
-    fake.early = 'sold_out';
-    const [purchase] = BUYERS.filter(({ endpoint }) => endpoint === 'purchase') as [Route];
-    expect((await ask(purchase).expect(409)).body.code).to.equal('sold_out');
-    expect(admission.asked).to.deep.equal(['anonymous purchase']);
-  });
-
   for (const route of BUYERS) {
     it(`${route.method} ${route.path}: returns 403 to a refused buyer and calls nothing else`, async () => {
       admission.buyerVerdict = NO;
@@ -181,13 +172,6 @@ describe('admission before the routes', () => {
       await serve();
       await ask(PURCHASE).send({ quantity: 2 }).expect(403);
       expect(fake.entered).to.deep.equal([]);
-    });
-
-    it('returns Retry-After if a refusal has a time', async () => {
-      admission.anonymousVerdict = { word: 'denied', retryAfterMs: 1500 };
-      await serve();
-      const { body } = await ask(PURCHASE).expect(403).expect('retry-after', '2');
-      expect(body).to.include({ retryable: true, retryAfterMs: 1500, requestId: 'k1' });
     });
 
     it('returns a problem without a request id if the key is missing', async () => {

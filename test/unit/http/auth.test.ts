@@ -190,22 +190,6 @@ describe('auth', () => {
     for (const token of tokens) expect(ask(`${token.slice(0, -8)}AAAAAAAA`)).to.be.oneOf(INVALID);
   });
 
-  it('accepts subjects of identity providers up to 128 characters [S6]', () => {
-    for (const sub of [
-      'auth0|507f1f77bcf86cd799439011',
-      'a@b.com',
-      'urn:x:1',
-      '{7:0}',
-      'a/b',
-      "o'x",
-      '\\"',
-      '*',
-      'u'.repeat(128),
-    ]) {
-      expect(ask(hs({ sub, exp: LATER })), sub).to.deep.include({ userId: sub, roles: [] });
-    }
-  });
-
   it('accepts a token as long as the headers allow, after several blanks', () => {
     for (const length of [4_000, 5_000, 9_000])
       expect(ask(hs({ ...good, pad: 'x'.repeat(length) })), String(length)).to.deep.include({ userId: 'u1' });

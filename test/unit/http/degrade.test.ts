@@ -236,18 +236,6 @@ describe('degradation before the routes', () => {
     }
   });
 
-  it('applies a partial switch to the same users, or the same anonymous addresses, each time', async () => {
-    world.switch('order', 'L4', 50);
-    const statusOf = async (user: string): Promise<number> => (await get('order', user)).status;
-    const users = Array.from({ length: 20 }, (_, i) => `user-${i}`);
-    const first = await Promise.all(users.map(statusOf));
-    expect(new Set(first)).to.deep.equal(new Set([200, 503]));
-    expect(await Promise.all(users.map(statusOf))).to.deep.equal(first);
-    world.switch('sale', 'L4', 50);
-    const pages = await Promise.all(users.map(async (user) => (await get('sale', user)).status));
-    expect(new Set(pages).size, 'all come from one address').to.equal(1);
-  });
-
   it('returns 503 degraded with Retry-After to POST purchases at level 4', async () => {
     const own = await startServer(world.fake);
     try {

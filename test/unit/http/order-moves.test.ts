@@ -120,13 +120,6 @@ describe('orders and payments over HTTP', () => {
       expect(asked).to.deep.equal([]);
       await request(url).get(path).expect(405).expect('allow', 'POST');
     });
-
-    it('returns 503 that names MySQL if MySQL is down', async () => {
-      const url = await serve({ payOrder: () => Promise.reject(down) });
-      const { body } = await pay(url).expect(503);
-      expect(body).to.include({ code: 'unavailable', retryable: true });
-      expect(fake.bugs).to.deep.equal([]);
-    });
   });
 
   describe('POST cancel', () => {

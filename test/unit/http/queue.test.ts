@@ -21,7 +21,6 @@ const WAITING: QueueAnswer = {
   estimateMs: 3000,
   pollMs: 2000,
 };
-const down = new OperationalError('redis', 'ECONNREFUSED', { retryable: true });
 
 describe('queue and purchase tokens over HTTP', () => {
   let fake: FakeServices;
@@ -206,11 +205,5 @@ describe('queue and purchase tokens over HTTP', () => {
     issued = { outcome: 'issued', token: 'k1.9.MAC', untilMs: Date.UTC(2030, 0, 1) };
     expect((await fetchToken().expect(409)).body).to.include({ code: 'closed' });
     expect(asked).to.deep.equal([]);
-  });
-
-  it('returns 503 unavailable while Redis is down', async () => {
-    issued = down;
-    expect((await fetchToken().expect(503)).body).to.include({ code: 'unavailable' });
-    expect(fake.bugs).to.deep.equal([]);
   });
 });

@@ -161,29 +161,6 @@ describe('request trace ids', () => {
     expect(fake.entered.map(({ traceId }) => traceId)).to.deep.equal([TRACE_ID, undefined]);
   });
 
-  it("give a recorded purchase a root span, or a child of its caller's span", async () => {
-    const tracing = new MemoryTracing();
-    await start({ tracing });
-    const [child, root] = [await buy({ traceparent: traceparent('01') }), await buy()];
-    await buy({ traceparent: traceparent('00') });
-    expect(tracing.spans.map(({ parentId }) => parentId)).to.deep.equal([PARENT_ID, null]);
-    expect(tracing.spans.map(({ traceId }) => traceId)).to.deep.equal([traceIdOf(child), traceIdOf(root)]);
-    expect(fake.entered.map(({ span }) => span?.traceId ?? null)).to.deep.equal([TRACE_ID, traceIdOf(root), null]);
-    expect(tracing.spans[0]).to.deep.include({
-      name: 'POST /v1/sales/{saleId}/purchases',
-      kind: 'server',
-      error: null,
-    });
-    expect(tracing.spans[0]?.fields).to.deep.equal({
-      'http.request.method': 'POST',
-      'http.route': '/v1/sales/{saleId}/purchases',
-      'http.response.status_code': 202,
-      'seckill.code': 'accepted',
-      'seckill.sale': '7',
-      'seckill.request': 'k1',
-    });
-  });
-
   it('end the span with its error at every response, and never name the user', async () => {
     const tracing = new MemoryTracing();
     await start({ tracing });

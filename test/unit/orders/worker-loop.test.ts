@@ -65,46 +65,6 @@ describe('worker-loop', () => {
         purchases: batch.purchases.map((purchase) => ({ ...purchase, traceId: TRACE_ID })),
       });
 
-    it('has a span below its message, with the write and the mark', async () => {
-      const sale = await world.openSale();
-      const batch = traced(batchOf(sale, purchasesOf('ann', 'bob')));
-      for (const one of [batch, batchOf(sale, purchasesOf('cid'))]) await world.place(one);
-      await world.worker().runOnce();
-      const { spans } = world.tracing;
-      expect(world.tracing.tree()).to.deep.equal([
-        'process seckill-purchase',
-        'process seckill-purchase > write orders',
-        'process seckill-purchase > mark recorded',
-      ]);
-      expect(spans.map(({ traceId, ended, error }) => [traceId, ended, error])).to.deep.equal(
-        spans.map(() => [TRACE_ID, true, null]),
-      );
-      expect(spans[0]).to.deep.include({ kind: 'consumer', parentId: BATCH_SPAN });
-      expect(spans[0]?.fields).to.deep.include({
-        'messaging.system': 'rocketmq',
-        'messaging.destination.name': TOPICS.purchase,
-        'seckill.batch': batch.batchId,
-        'seckill.purchases': 2,
-        'seckill.attempt': 1,
-        'seckill.outcome': 'recorded',
-      });
-      expect(world.verdicts).to.deep.equal(['recorded', 'recorded']);
-    });
-
-    it('passes its traceparent to the keeper in its outbox rows', async () => {
-      const sale = await world.openSale();
-      const [batch, other] = [traced(batchOf(sale, purchasesOf('ann'))), batchOf(sale, purchasesOf('bob'))];
-      for (const one of [batch, other]) await world.place(one);
-      await world.worker().runOnce();
-      const payloads = world.mysql.outbox.rows.map(
-        ({ payload }) => payload as { batchId: string; traceparent?: string },
-      );
-      expect(payloads.map(({ batchId, traceparent }) => [batchId, traceparent])).to.have.deep.members([
-        [batch.batchId, batch.traceparent],
-        [other.batchId, undefined],
-      ]);
-    });
-
     it('gets a span for each delivery', async () => {
       const sale = await world.openSale();
       const batch = traced(batchOf(sale, purchasesOf('ann')));

@@ -222,13 +222,6 @@ describe('orders paid by Stripe', () => {
       await keep();
       expect([intent(1).status, attemptStates()]).to.deep.equal(['canceled', ['declined', 'declined']]);
     });
-
-    it('ends the charge on the next request if the order ends first', async () => {
-      expect(await pay('k1', CARD.asks)).to.equal('action_needed');
-      await transitions.cancel(ORDER);
-      expect(await pay('k1', CARD.asks)).to.equal('wrong_state');
-      expect(intent().status).to.equal('canceled');
-    });
   });
 
   it('take no money if the order ends before Stripe knows the charge', async () => {
@@ -240,23 +233,5 @@ describe('orders paid by Stripe', () => {
       'declined',
     );
     expect(stripe.taken).to.equal(0);
-  });
-
-  it('start no charge without a card', async () => {
-    const asked = { orderId: ORDER, userId: 'ann', key: 'k1', method: null };
-    const answer = await payOrder(asked, { repository: mysql, transitions, attempts, refunds, provider, clock, log });
-    expect([answer, attemptStates()]).to.deep.equal([{ outcome: 'payment_method_needed' }, []]);
-  });
-
-  it('record nothing for a report in the other mode or with a wrong signature', async () => {
-    expect(await pay('k1', CARD.good, deaf())).to.equal('outcome_unknown');
-    expect((await report('payment_intent.succeeded', intent(), { live: true }).expect(422)).body).to.include({
-      code: 'wrong_payment_mode',
-    });
-    await report('payment_intent.succeeded')
-      .set('stripe-signature', `t=${AT_MS / 1000},v1=${'0'.repeat(64)}`)
-      .expect(401);
-    expect((await report('invoice.paid', { id: 'in_1' }).expect(200)).body).to.deep.equal({ outcome: 'ignored' });
-    expect([await state(), owed()]).to.deep.equal(['pending_payment', []]);
   });
 });

@@ -105,13 +105,6 @@ describe('batcher', () => {
       expect(answers.get('u1')).to.deep.equal(['accepted']);
     });
 
-    it('fills all concurrent batches and queues the rest of a crowd', async () => {
-      submit(crowd(11));
-      await turn();
-      expect(sizes()).to.deep.equal([4, 4]);
-      expect([batcher.waiting, batcher.inFlight]).to.deep.equal([3, 2]);
-    });
-
     it('adds purchases that arrive during a batch to the next batch, in order', async () => {
       submit(crowd(8));
       await turn();
@@ -203,14 +196,6 @@ describe('batcher', () => {
       expect(sizes()).to.deep.equal([1, 3, 1]);
     });
 
-    it('leave at once if a purchase arrives after the interval', async () => {
-      clock.advance(25);
-      await turn();
-      submit(['u1']);
-      await turn();
-      expect(sizes()).to.deep.equal([1, 1]);
-    });
-
     it('do not delay a full batch', async () => {
       submit(crowd(9));
       await turn();
@@ -277,30 +262,6 @@ describe('batcher', () => {
       expect([...answers.keys()]).to.deep.equal(['x3']);
     });
 
-    it('leaves no lane behind for a purchase that the full queue refused', async () => {
-      create({ queueMax: 1 });
-      submit(['u1', 'u2']);
-      submit(['x1'], OTHER);
-      await turn();
-      expect(batcher.lanes).to.equal(1);
-      await accept(0);
-      expect(batcher.lanes).to.equal(0);
-    });
-
-    it('answers `overloaded` to a purchase that has waited too long [G8]', async () => {
-      submit(crowd(8));
-      await turn();
-      submit(['old1', 'old2']);
-      clock.advance(1500);
-      submit(['young']);
-      clock.advance(501);
-      await accept(0);
-      expect(usersOf(2)).to.deep.equal(['young']);
-      expect([answers.get('old1'), answers.get('old2')]).to.deep.equal([['overloaded'], ['overloaded']]);
-      expect(answers.get('u4'), 'in a batch, however long').to.equal(undefined);
-      expect(batcher.waiting).to.equal(0);
-    });
-
     it('answers purchases that wait too long by a timer if every slot hangs [G9]', async () => {
       submit(crowd(8));
       await turn();
@@ -326,16 +287,6 @@ describe('batcher', () => {
       await turn();
       expect(answers.get('later'), 'the watch begins again').to.deep.equal(['overloaded']);
       expect([batcher.waiting, placing.length]).to.deep.equal([0, 2]);
-    });
-
-    it('skips a batch whose purchases have all waited too long, and serves the next purchases', async () => {
-      submit([...crowd(8), ...crowd(4, 'old')]);
-      await turn();
-      clock.advance(1000);
-      submit(['young']);
-      clock.advance(1500);
-      await accept(0);
-      expect(usersOf(2)).to.deep.equal(['young']);
     });
   });
 
@@ -539,15 +490,6 @@ describe('batcher', () => {
   });
 
   describe('memory', () => {
-    it('removes an idle lane', async () => {
-      submit(crowd(9));
-      submit(['x1'], OTHER);
-      await turn();
-      expect(batcher.lanes).to.equal(2);
-      for (let index = 0; index < 4; index++) await accept(index);
-      expect([batcher.lanes, batcher.waiting, batcher.inFlight]).to.deep.equal([0, 0, 0]);
-    });
-
     it('keeps the slot of an answered batch until its commit ends', async () => {
       submit(crowd(8));
       await turn();

@@ -339,20 +339,6 @@ describe('get-purchase', () => {
       expect(stepped.nowMs() - clock.nowMs()).to.equal(20_050);
     });
 
-    it('polls after a lost subscription', async () => {
-      await hold();
-      const asked = create({ clock: new SteppedClock(clock.nowMs()) }).get(query({ waitMs: 10_000 }));
-      await turns();
-      const before = reads;
-      notifications.reconnect();
-      await turns();
-      expect(reads - before).to.equal(1);
-      rows.push(rowOf());
-      store.bucket({ saleId: sale.saleId, bucket: 0 }).requests.delete('u1/k1');
-      notifications.reconnect();
-      expect((await asked).status).to.equal('ordered');
-    });
-
     it('ends if the caller disconnects [S7]', async () => {
       await hold();
       const leaving = new AbortController();

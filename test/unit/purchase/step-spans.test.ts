@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { decodeBatch, sealBatch } from '../../../src/core/batch.js';
+import { sealBatch } from '../../../src/core/batch.js';
 import { Bug, OperationalError } from '../../../src/core/errors.js';
 import { SIGNATURE_PROPERTY } from '../../../src/core/message-signatures.js';
 import type { PurchaseOutcome } from '../../../src/core/outcome.js';
@@ -91,17 +91,6 @@ describe('spans of a batch', () => {
       'place batch > commit',
     ]);
     expect(tracing.spans.filter(({ ended, name }) => !ended && name !== 'buy')).to.deep.equal([]);
-  });
-
-  it("put the batch's traceparent into message and marker, and name the batch", async () => {
-    await place(['u1'], [purchaseSpan(TRACE_ID)]);
-    const decoded = decodeBatch(broker.published(TOPICS.purchase)[0] ?? '');
-    if (decoded.outcome !== 'decoded') throw new Error(decoded.detail);
-    const batch = only('place batch');
-    expect(decoded.batch.traceparent).to.equal(`00-${TRACE_ID}-${batch.spanId}-01`);
-    expect(batch.fields['seckill.batch']).to.equal(decoded.batch.batchId);
-    const [pending] = await store.stalePending({ saleId, bucket: 0 }, 0, 1);
-    expect(pending?.body).to.equal(decoded.batch.body);
   });
 
   it('record only a precheck for a refusal before the message, and a step for a rollback', async () => {

@@ -146,13 +146,4 @@ describe('keeper: mark-recorded', () => {
     await job.runOnce();
     expect(await pending()).to.equal(0);
   });
-
-  it('skips only the sales of a silent Redis server, and fails the run at its end', async () => {
-    const other = await world.openSale();
-    for (const each of [sale, other]) await world.recorded(await world.deducted(each, ['u1']));
-    world.clock.advance(AFTER_MS);
-    world.store.cutOff.add(other.saleId); // the newest sale comes first
-    expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
-    expect([await pending(), world.counts.markedLate]).to.deep.equal([0, 1]);
-  });
 });

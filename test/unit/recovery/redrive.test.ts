@@ -244,20 +244,6 @@ describe('keeper: redrive', () => {
     expect(published()).to.include.members(bodies);
   });
 
-  it('skips only the sales of a silent Redis server, and fails the run at its end', async () => {
-    const other = await world.openSale();
-    await world.deducted(sale, ['u1']);
-    const { body } = await world.deducted(other, ['u1']);
-    world.clock.advance(AFTER_MS);
-    for (const cut of [sale, other]) {
-      world.store.cutOff.clear();
-      world.store.cutOff.add(cut.saleId);
-      expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
-    }
-    expect(published()).to.have.length(2);
-    expect(published()[0]).to.equal(body);
-  });
-
   it('does not count buckets of a silent server against the limit of a run', async () => {
     const many = await world.openSale({ buckets: 8 });
     for (let bucket = 0; bucket < 8; bucket++) await world.deducted(many, [`u${bucket}`], bucket);

@@ -199,33 +199,6 @@ describe('keeper: retire-sales', () => {
     expect([retired, now(other.sale).retiredAtMs !== null]).to.deep.equal([1, true]);
   });
 
-  it('retires other sales while one Redis server is unreadable, and its sales afterwards', async () => {
-    const away: Sale[] = [];
-    for (let i = 0; i < 60; i++) away.push(await world.openSale());
-    const well = await world.openSale({ closesAtMs: world.clock.nowMs() + 2 * 3_600_000 });
-    for (const sale of [...away, well]) await close(sale);
-    world.clock.advance(9 * DAY_MS);
-    const isAway = (refs: readonly { readonly saleId: string }[]): boolean =>
-      away.some(({ saleId }) => saleId === refs[0]?.saleId);
-    let down = true;
-    const whole = ports();
-    const repairs = replacing(whole.repairs, {
-      statusOf: async (refs) => {
-        if (down && isAway(refs)) throw new OperationalError('redis', 'away', { retryable: true });
-        return whole.repairs.statusOf(refs);
-      },
-    });
-    const job = retireSales({ ...whole, repairs }, OPTIONS);
-    for (let runs = 0; runs < 2; runs++) {
-      expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
-    }
-    expect([retired, now(well).retiredAtMs !== null]).to.deep.equal([1, true]);
-    down = false;
-    world.clock.advance(60_000);
-    for (let runs = 0; runs < 2; runs++) await job.runOnce();
-    expect(retired).to.equal(61);
-  });
-
   it('continues past a retired sale that Redis cannot forget at the moment', async () => {
     const [away, well] = [await closedSale('u1'), await closedSale('u2')];
     world.clock.advance(9 * DAY_MS);

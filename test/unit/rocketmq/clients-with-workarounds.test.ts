@@ -346,22 +346,6 @@ describe('RocketMQ transport', () => {
       return asked.pop() as string;
     };
 
-    it('stays with a proxy that answers', async () => {
-      await first();
-      for (let nth = 0; nth < 3; nth++) await ask();
-      expect(new Set(asked).size).to.equal(1);
-      expect(moved.callCount).to.equal(0);
-    });
-
-    it('repeats a call at the next proxy if the call was certainly not sent', async () => {
-      const dead = await first();
-      failures.set(dead, refused);
-      await ask();
-      await ask();
-      expect(asked).to.deep.equal([dead, other(dead), other(dead)]);
-      expect(moved.callCount).to.equal(1);
-    });
-
     it('repeats no call that may have been sent, but makes the next call elsewhere', async () => {
       const dead = await first();
       failures.set(dead, grpcError(14, 'Connection dropped'));

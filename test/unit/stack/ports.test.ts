@@ -2,13 +2,10 @@ import { expect } from 'chai';
 import { spawnSync } from 'node:child_process';
 import { exposureNote } from '../../../deploy/local/stack-command.js';
 import {
-  claimedPorts,
   DEFAULT_PORTS,
   exposedPorts,
   parsePorts,
-  freeRange,
   pickFreePort,
-  pickFreePorts,
   reservePort,
 } from '../../../deploy/local/stack/ports.js';
 
@@ -44,19 +41,6 @@ describe('ports of the stack', () => {
     });
   }
 
-  const free = (): boolean => true;
-
-  it('picks free ports if some are taken, three of them for the broker', () => {
-    // 21000 is taken; a broker at 21003 would collide with the name server at 21001
-    const draws = [0, 1, 3, 10, 20, 30, 40, 50, 60].map((offset) => (offset + 0.5) / 11_000);
-    let next = 0;
-    const ports = pickFreePorts([{ port: 21_000 }], () => draws[next++] ?? 0.9, free);
-    expect(ports.namesrv).to.equal(21_001);
-    expect(ports.broker).to.equal(21_010);
-    const claimed = claimedPorts(ports).map(({ port }) => port);
-    expect(new Set(claimed).size).to.equal(claimed.length);
-  });
-
   it('reserves a port for this process until it ends', async () => {
     const port = pickFreePort();
     expect(reservePort(port)).to.equal(false);
@@ -67,15 +51,5 @@ describe('ports of the stack', () => {
     const [couldReserve, other] = JSON.parse(String(stdout)) as [boolean, number];
     expect(couldReserve, 'reserved here').to.equal(false);
     expect(reservePort(other), 'its process was killed').to.equal(true);
-  });
-
-  it('picks ports below the range of outgoing connections', () => {
-    expect(freeRange('32768\t60999\n')).to.deep.equal({ from: 21_000, to: 32_000 });
-    expect(freeRange('15000\t60999\n')).to.deep.equal({ from: 7_500, to: 15_000 });
-    expect(freeRange('1024\t65535\n'), 'no room').to.deep.equal({ from: 21_000, to: 32_000 });
-    for (let i = 0; i < 50; i++) {
-      for (const { port } of claimedPorts(pickFreePorts([], Math.random, free)))
-        expect(port).to.be.within(20_998, 32_001);
-    }
   });
 });

@@ -1,13 +1,11 @@
 import { expect } from 'chai';
-import fc from 'fast-check';
 import {
   hasRecovered,
-  isOpenForAll,
   quorumOf,
   REPORT_TIMES,
   SharedBreakers,
 } from '../../../../src/admission/breaker/shared-breakers.js';
-import { BREAKER_STATES, type BreakerState, type LiveReport } from '../../../../src/core/ports/admission-stores.js';
+import { type BreakerState, type LiveReport } from '../../../../src/core/ports/admission-stores.js';
 import { Bug, OperationalError, type Dependency } from '../../../../src/core/errors.js';
 import type { BreakerRules } from '../../../../src/admission/breaker/breaker-rules.js';
 import { silentLog } from '../../../helpers/silent-log.js';
@@ -27,28 +25,6 @@ describe('breaker: quorum', () => {
     expect([1, 2, 3, 4, 5, 10].map((live) => quorumOf(live, 0.5))).to.deep.equal([1, 2, 2, 2, 3, 5]);
     expect([1, 2, 3, 10].map((live) => quorumOf(live, 1))).to.deep.equal([1, 2, 3, 10]);
     expect([1, 2, 50, 100].map((live) => quorumOf(live, 0.07))).to.deep.equal([1, 2, 4, 7]);
-  });
-
-  it('opens all breakers exactly when enough breakers are open', () => {
-    const states = fc.array(fc.constantFrom(...BREAKER_STATES), { maxLength: 40 });
-    fc.assert(
-      fc.property(states, fc.integer({ min: 1, max: 100 }), (all, percent) => {
-        const open = all.filter((state) => state === 'open').length;
-        const isShare = open * 100 >= percent * all.length;
-        const expected = all.length === 1 ? open === 1 : open >= 2 && isShare;
-        expect(isOpenForAll(reportsOf(...all), 'redis', percent / 100)).to.equal(expected);
-      }),
-      { numRuns: 1000 },
-    );
-  });
-
-  it('counts each dependency separately, and no half-open breaker as open', () => {
-    const reports = reportsOf('open', 'open', 'closed', 'half_open', 'closed');
-    expect(isOpenForAll(reports, 'redis', 0.4)).to.equal(true);
-    expect(isOpenForAll(reports, 'redis', 0.6)).to.equal(false);
-    expect(isOpenForAll(reports, 'mysql', 0.6)).to.equal(true);
-    expect(isOpenForAll(reports, 'rocketmq', 0.1)).to.equal(false);
-    expect(isOpenForAll([], 'redis', 0.5)).to.equal(false);
   });
 
   it('counts a process as recovered only if its breaker was open and is now closed', () => {
@@ -288,17 +264,6 @@ describe('breakers of several processes', () => {
         (result) => result === 'outcome_unknown',
       ),
     ).to.equal(true);
-  });
-
-  it('return the result or error of a call to its caller, on or off', async () => {
-    const process = await world.boot();
-    for (const mode of ['on', 'dry_run', 'off'] as const) {
-      world.rules = rulesOf({ mode });
-      expect(await process.watch('redis', () => Promise.resolve(7))).to.equal(7);
-      const error = fault('redis');
-      const thrown = await process.watch('redis', () => Promise.reject(error)).catch((one: unknown) => one);
-      expect(thrown).to.equal(error);
-    }
   });
 
   it('refuse nothing in a dry run, and report nothing when off', async () => {

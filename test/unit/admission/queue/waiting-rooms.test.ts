@@ -145,24 +145,6 @@ describe('waiting rooms', () => {
     expect(refused).to.equal('memory line store is down');
   });
 
-  it('assign places by lot once the sale opens, and put late buyers behind the others', async () => {
-    set({ order: 'lot', admitPerSecond: 0 });
-    const early = ['a', 'b', 'c', 'd'];
-    const tickets: string[] = [];
-    for (const user of early) {
-      const answer = await join(user);
-      expect(answer).to.include({ position: null, estimateMs: null });
-      tickets.push(ticketOf(answer));
-    }
-    await elapse(10_000);
-    expect(await positions('late', 'later')).to.deep.equal([5, 6]);
-    const places = await Promise.all(
-      early.map(async (user, nth) => (await read(user, tickets[nth] as string)) as Waiting),
-    );
-    expect(places.map(({ position }) => position).sort()).to.deep.equal([1, 2, 3, 4]);
-    expect(await positions(...early)).to.deep.equal(places.map(({ position }) => position));
-  });
-
   it('derive the lot of a buyer from the seal alone, on every process', async () => {
     set({ order: 'lot', admitPerSecond: 0 });
     const crowd = fc.uniqueArray(fc.string({ minLength: 1, maxLength: 8 }), { minLength: 2, maxLength: 40 });
@@ -209,17 +191,6 @@ describe('waiting rooms', () => {
     expect(rooms.waiting, 'a silent room').to.equal(0);
   });
 
-  it('end an unused turn, and put its buyer at the end', async () => {
-    set({ idleMs: 1000 });
-    sale.opensAtMs = clock.nowMs();
-    await positions('uses-it', 'gone');
-    await elapse(60_000);
-    expect(await positions('uses-it'), 'within one period').to.deep.equal(['admitted']);
-    await elapse(2 * 61_000);
-    set({ idleMs: 1000, admitPerSecond: 0 });
-    expect(await positions('x', 'y', 'gone')).to.deep.equal([1, 2, 3]);
-  });
-
   it('keep the line moving if the clock is set back by an hour', async () => {
     await elapse(10_000);
     await positions('a', 'b', 'c', 'd', 'e');
@@ -258,17 +229,6 @@ describe('waiting rooms', () => {
       'admitted',
     );
     expect((await join('u19')).outcome).to.equal('admitted');
-  });
-
-  it('keep a place by its ticket if the store and all processes lose everything', async () => {
-    set({ admitPerSecond: 0 });
-    const tickets: string[] = [];
-    for (let nth = 0; nth < 5; nth++) tickets.push(ticketOf(await join(`u${nth}`)));
-    store.lose();
-    const fresh = newRooms();
-    expect(await read('u4', tickets[4] as string, fresh)).to.include({ position: 5 });
-    expect(await read('u0', tickets[0] as string, fresh)).to.include({ position: 1 });
-    expect(await join('new', [], fresh)).to.include({ position: 6 });
   });
 
   it('never show a buyer a worse place because another process has read an older line', async () => {
@@ -355,27 +315,6 @@ describe('waiting rooms', () => {
       ),
       { numRuns: 20 },
     );
-  });
-
-  it('let an operator admit buyers in addition to the rate, but not before the opening', async () => {
-    set({ admitPerSecond: 0 });
-    expect(await store.steer('7', 3)).to.deep.equal({ word: 'no_room', buyers: 0 });
-    await positions('a', 'b', 'c', 'd');
-    expect(await store.steer('7', 3)).to.deep.equal({ word: 'not_open', buyers: 0 });
-    await elapse(10_100);
-    expect(await store.steer('7', 3)).to.deep.equal({ word: 'admitted', buyers: 3 });
-    expect(await positions('a', 'b', 'c', 'd')).to.deep.equal(['admitted', 'admitted', 'admitted', 1]);
-  });
-
-  it('end all places when an operator empties the room, even if the store then forgets this', async () => {
-    const ticket = ticketOf(await join('a'));
-    await positions('b', 'c');
-    expect(await store.steer('7', 'all_out')).to.deep.equal({ word: 'emptied', buyers: 3 });
-    expect(await positions('d')).to.deep.equal([1]);
-    expect(await read('a', ticket)).to.deep.equal({ outcome: 'ticket_not_found' });
-    store.lose();
-    expect(await read('a', ticket)).to.deep.equal({ outcome: 'ticket_not_found' });
-    expect(await positions('d2', 'a')).to.deep.equal([2, 3]);
   });
 
   it('admit no buyer during a pause, not even to a free place', async () => {

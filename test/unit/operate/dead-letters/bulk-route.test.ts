@@ -119,31 +119,6 @@ describe('admin: many dead letters at once', () => {
     expect(audited.filter((line) => line.startsWith('ann dead_letter.replayed'))).to.have.length(3);
   });
 
-  it('filters by topic and part of the error, and skips dead letters that are not parked', async () => {
-    const [first, second] = await parked(2);
-    const bad = await broken({ detail: 'ER_BAD_FIELD: 50% of it' });
-    const found = async (filter: object): Promise<unknown> =>
-      (await post({ action: 'replay', filter, dryRun: true }).expect(200)).body.first.map(
-        ({ deadLetterId }: { deadLetterId: string }) => deadLetterId,
-      );
-    expect(await found({ text: 'BAD_FIELD: 50%' })).to.deep.equal([bad]);
-    expect(await found({ topic: 'elsewhere' })).to.deep.equal([]);
-    await work({ action: 'replay', ids: [first] });
-    const events = await work({ action: 'replay', ids: [first, second] });
-    expect(events.at(-1)?.data).to.deep.include({ done: 1, left: 0 });
-  });
-
-  it('names each dead letter that cannot be replayed with its reason, and processes the others', async () => {
-    const [good] = await parked(1);
-    const bad = await broken();
-    const end = (await work({ action: 'replay', filter: { saleId: sale.saleId } })).at(-1);
-    expect(end?.data).to.deep.include({ done: 1, failed: 1, left: 0, stopped: null });
-    const [failure] = end?.data.failures as { id: string; why: string }[];
-    expect(failure?.id).to.equal(bad);
-    expect(failure?.why).to.match(/^unreadable: ./);
-    expect(statesOf([good as string, bad])).to.deep.equal(['replayed', 'parked']);
-  });
-
   it('requires an admin to discard', async () => {
     const ids = await parked(2);
     const { body } = await post({ action: 'discard', ids, dryRun: true }).expect(403);

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import { OperationalError } from '../../../../src/core/errors.js';
 import type { Order } from '../../../../src/core/order.js';
 import type { DeadLetterServices } from '../../../../src/operate/dead-letters/services.js';
 import type { DiscardAnswer } from '../../../../src/operate/dead-letters/discard-dead-letter.js';
@@ -196,12 +195,5 @@ describe('admin dead letters', () => {
       const { body } = await post('/17/discard').expect(status);
       expect(body.outcome ?? body.code).to.equal(word);
     }
-  });
-
-  it('returns 503 with the dependency if it is down [D1]', async () => {
-    fake.services.deadLetters.discard = () =>
-      Promise.reject(new OperationalError('mysql', 'gone', { retryable: true }));
-    const { body } = await post('/17/discard').expect(503);
-    expect([body.code, body.detail]).to.deep.equal(['unavailable', 'mysql does not answer. Try again.']);
   });
 });

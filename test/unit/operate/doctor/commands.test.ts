@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { doctorCommand, reportBody, reportLines } from '../../../../src/operate/doctor/commands.js';
+import { doctorCommand, reportLines } from '../../../../src/operate/doctor/commands.js';
 import { reportOn } from '../../../../src/operate/doctor/report.js';
 import { allFacts, mysql, redis } from '../../../helpers/doctor-facts.js';
 
@@ -25,18 +25,6 @@ describe('seckill doctor: output', () => {
     expect(lines[at + 1]?.indexOf('→'), 'below the sentence').to.equal(lines[at]?.indexOf('MySQL is'));
     expect(lines.at(-1)).to.match(/^\d+ ok, 1 risky, 1 wrong, 1 unknown\.$/);
     expect(lines.join('\n'), 'no control sequence of a server').not.to.include('\x1b');
-  });
-
-  it('prints the worst verdict, and each check by its id, if JSON is requested', () => {
-    const { verdict, checks } = reportBody(reportOn(facts));
-    expect(verdict).to.equal('wrong');
-    expect(checks.find(({ id }) => id === 'mysql.writable')).to.deep.equal({
-      id: 'mysql.writable',
-      verdict: 'wrong',
-      says: 'MySQL is read-only.',
-      todo: 'Let MYSQL_URL name the primary server, or set read_only to OFF.',
-    });
-    expect(checks.find(({ id }) => id === 'redis.eviction')?.todo).to.equal(null);
   });
 });
 

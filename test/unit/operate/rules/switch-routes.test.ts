@@ -42,11 +42,6 @@ describe('admin switches', () => {
     expect(shown.switches).to.deep.include({ endpoint: 'purchase', level: 'L0', percent: 100, inForce: true });
   });
 
-  it('sets a switch for all users when the share is missing', async () => {
-    const { body } = await ask('put', '/purchase').send({ level: 'L4' }).expect(200);
-    expect(body).to.include({ endpoint: 'purchase', level: 'L4', percent: 100 });
-  });
-
   it('returns 400 with every mistake, and changes nothing, when a change is invalid [S6]', async () => {
     const fields = async (path: string, body: object): Promise<string[]> => {
       const { body: problem } = await ask('put', path).send(body).expect(400);
@@ -66,21 +61,5 @@ describe('admin switches', () => {
       .expect(413);
     await ask('post', '/sale').expect(405).expect('allow', 'PUT');
     expect(await repository.current()).to.include({ version: 0 });
-  });
-
-  it('reports rules that this program cannot read, and does not overwrite them', async () => {
-    await repository.store({ tomorrow: {} }, 0, 'newer');
-    for (const answer of [ask('get'), ask('put', '/sale').send({ level: 'L4' })]) {
-      const { body } = await answer.expect(409);
-      expect(body).to.include({ code: 'rules_unfit', retryable: false });
-      expect(body.errors[0].field).to.equal('tomorrow');
-    }
-    expect(await repository.current()).to.include({ version: 1 });
-  });
-
-  it('returns 503 with Retry-After when MySQL is down', async () => {
-    repository.down = true;
-    await ask('get').expect(503).expect('retry-after', '1');
-    await ask('put', '/sale').send({ level: 'L4' }).expect(503);
   });
 });

@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { SHADOW_GROUP } from '../../../../src/core/topics.js';
 import {
   missingFrom,
   type StoredLists,
@@ -11,26 +10,7 @@ import {
 
 describe('config/topics.json and config/groups.json', () => {
   const lists = readTopicLists();
-  const topic = (name: string) => lists.topics.find(({ topicName }) => topicName === name);
-  // A shadow acks each message at once, so it has no dead letters.
-  const consumers = lists.groups.filter(
-    ({ groupName }) => !groupName.startsWith('seckill-dlq-collector') && groupName !== SHADOW_GROUP,
-  );
   const collectors = lists.groups.filter(({ groupName }) => groupName.startsWith('seckill-dlq-collector'));
-
-  it('contain the designed topics with their types', () => {
-    const types = ['purchase', 'purchase-redrive', 'payment-deadline', 'order-event'].map(
-      (name) => topic(`seckill-${name}`)?.attributes['+message.type'],
-    );
-    expect(types).to.deep.equal(['TRANSACTION', 'NORMAL', 'DELAY', 'NORMAL']);
-  });
-
-  it('give every entry its message type, without which RocketMQ skips the list', () => {
-    expect(() => assertTopicLists(lists)).to.not.throw();
-    const [first] = lists.topics;
-    const bare = { topics: [{ ...first, attributes: {} }], groups: [] } as unknown as TopicLists;
-    expect(() => assertTopicLists(bare)).to.throw(/\+message\.type/);
-  });
 
   it('contain no name twice and only names that RocketMQ accepts', () => {
     const names = [...lists.topics.map((t) => t.topicName), ...lists.groups.map((g) => g.groupName)];
@@ -48,23 +28,6 @@ describe('config/topics.json and config/groups.json', () => {
     ]);
     expect(own.groups.at(-1)).to.deep.equal({ groupName: 'shop-orders', retryMaxTimes: 16 });
     expect(own.topics.slice(0, lists.topics.length)).to.deep.equal(lists.topics);
-  });
-
-  it('have a retry topic for each group, and none without a group', () => {
-    for (const { groupName } of lists.groups) {
-      expect(topic(`%RETRY%${groupName}`), groupName).to.include({ readQueueNums: 1, writeQueueNums: 1, perm: 6 });
-    }
-    const groups = lists.groups.map(({ groupName }) => groupName);
-    for (const { topicName } of lists.topics.filter((t) => t.topicName.startsWith('%'))) {
-      expect(groups).to.include(topicName.replace(/^%(RETRY|DLQ)%/, ''));
-    }
-  });
-
-  it('have a dead letter topic and a collector for each consuming group', () => {
-    for (const { groupName } of consumers) {
-      expect(topic(`%DLQ%${groupName}`), groupName).to.include({ readQueueNums: 1, writeQueueNums: 1, perm: 6 });
-    }
-    expect(collectors.length).to.equal(consumers.length);
   });
 
   it('let no collector give up, because dead letters of dead letters would stay unread', () => {

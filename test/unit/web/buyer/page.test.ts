@@ -131,29 +131,6 @@ describe('sale page', () => {
       }
     });
 
-    it('keeps the button off while the shop is late, and enables it afterwards', async () => {
-      clock.setSystemTime(OPENS_MS + 1);
-      shop.sale = { state: 'not_open' };
-      const page = await open();
-      expect(screenAt(page)).to.equal('opening');
-      shop.sale = { state: 'open' };
-      await clock.tickAsync(8000);
-      expect(screenAt(page)).to.equal('ready');
-    });
-
-    it('sends an early click again at the time that the server gives', async () => {
-      shop.on(
-        BUY,
-        () => problem(409, 'not_open', 1500),
-        () => json({ status: 'pending' }, 202),
-      );
-      const page = await openAndBuy(1500);
-      expect(shop.count(BUY)).to.equal(1);
-      await clock.tickAsync(2000);
-      expect(shop.count(BUY)).to.equal(2);
-      expect(screenAt(page)).to.equal('held');
-    });
-
     it('learns the time again after the tab slept, and drops the old time', async () => {
       clock.setSystemTime(OPENS_MS - 10 * MINUTE_MS);
       shop.sale = { state: 'not_open' };
@@ -216,26 +193,6 @@ describe('sale page', () => {
       expect(shop.asked.at(-1)?.headers['Idempotency-Key']).to.equal('key-2');
       expect(shop.asked.at(-1)?.headers['Seckill-Lane']).to.equal(String(laneOf('ann')));
     });
-
-    for (const isReloaded of [false, true]) {
-      it(`is looked up, and not sent again, once given up${isReloaded ? ' and reloaded' : ''}`, async () => {
-        shop.on(BUY, () => problem(503, 'overloaded', 1000));
-        shop.on(
-          'GET /purchases/key-2',
-          () => problem(503, 'unavailable', 500),
-          () => problem(404, 'purchase_not_found'),
-        );
-        const page = await openAndBuy(500);
-        page.giveUp();
-        if (isReloaded) page.stop();
-        const tries = shop.count(BUY);
-        const next = isReloaded ? await open(null) : page;
-        expect(screenAt(next)).to.equal('checking');
-        await clock.tickAsync(20_000);
-        expect(screenAt(next)).to.equal('ready');
-        expect(shop.count(BUY)).to.equal(tries);
-      });
-    }
 
     it('is shown as held if it is given up after an attempt has arrived', async () => {
       shop.on(BUY, () => problem(503, 'outcome_unknown', 60_000));
@@ -542,14 +499,6 @@ describe('sale page', () => {
       await clock.tickAsync(5000);
       expect(screenAt(page)).to.equal('to_pay');
     });
-
-    it('gives the reason when a purchase fails', async () => {
-      const stream = holds();
-      const page = await openAndBuy();
-      stream.say('failed', { status: 'failed', orderId: '9', reason: 'units_lost' });
-      await clock.tickAsync(10);
-      expect(screenOf(page.state, page.nowMs())).to.deep.equal({ name: 'failed', reason: 'units_lost' });
-    });
   });
 
   describe('order', () => {
@@ -678,15 +627,6 @@ describe('sale page', () => {
       expect(keysSent()).to.deep.equal(['key-2', 'key-2']);
     });
 
-    it('leaves an old click to the buyer when the next token arrives', async () => {
-      shop.on(BUY, () => problem(401, 'unauthorized'));
-      const page = await openAndBuy(MINUTE_MS);
-      shop.on('GET /purchases/key-2', () => problem(404, 'purchase_not_found'));
-      page.signIn(signInOf('ann', OPENS_MS + 7_200_000));
-      await clock.tickAsync(100);
-      expect([screenAt(page), shop.count(BUY)]).to.deep.equal(['ready', 1]);
-    });
-
     it('reports a token that ended while the page was away, and continues with the next token', async () => {
       holds();
       const first = await openAndBuy();
@@ -777,17 +717,6 @@ describe('sale page', () => {
   });
 
   describe('requirements of a sale', () => {
-    it('show a sale with signatures and disable its button', async () => {
-      shop.sale = { asksFor: ['signature'] };
-      const page = await open();
-      expect(screenAt(page)).to.equal('app_only');
-      page.buy();
-      await clock.tickAsync(100);
-      expect(shop.count(BUY)).to.equal(0);
-      shop.sale = {};
-      shop.on(BUY, () => problem(401, 'bad_signature'));
-    });
-
     it('report after the click that the sale now requires signatures', async () => {
       shop.on(BUY, () => problem(401, 'bad_signature'));
       const page = await openAndBuy();

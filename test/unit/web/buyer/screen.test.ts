@@ -123,17 +123,6 @@ describe('screen of the page', () => {
       });
     }
 
-    it('keeps the clock of an order to pay running, and stays until the next sign-in', () => {
-      const toPay = [...ordered, { type: 'order_read', answer: success(ORDER) } as const];
-      const state = after(...toPay, ended);
-      expect(screenOf(state, NOW_MS)).to.deep.include({ name: 'to_pay', leftMs: 60_000, signedOut: true });
-      const pay: PageEvent = { type: 'move', move: 'pay', key: 'c1' };
-      expect(reduce(state, pay)).to.equal(state);
-      const again = reduce(state, { ...signedIn, signIn: signInOf('ann', OPENS_MS + 7_200_000) });
-      expect(screenOf(again, NOW_MS)).to.deep.include({ name: 'to_pay', signedOut: false });
-      expect(reduce(again, pay).move).to.include({ move: 'pay', key: 'c1' });
-    });
-
     it('reports the ended sign-in to a buyer at the limit', () => {
       const looked: PageEvent = { type: 'orders_read', answer: failure('unauthorized') };
       expect(nameAfter(signedIn, read(), buy, answered('limit_reached'), looked)).to.equal('signed_out');
