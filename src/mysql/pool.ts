@@ -204,8 +204,9 @@ class Connections implements MysqlPool {
     });
   }
 
-  #noted(error: MysqlError): MysqlError {
-    const why = REFUSALS[error.kind];
+  #noted(error: MysqlError, sql = ''): MysqlError {
+    const hangs = error.kind === 'timed_out' && !/^select/i.test(sql);
+    const why = hangs ? WRITES_HANG : REFUSALS[error.kind];
     if (why !== undefined) this.#refused = { why: `${why} (${error.message})`, atMs: performance.now() };
     return error;
   }
@@ -215,7 +216,7 @@ class Connections implements MysqlPool {
       // Null rather than absent: without a list, the driver still searches the whole text for placeholders.
       const query = { sql, timeout: this.#queryTimeoutMs, values: (values as unknown[] | undefined) ?? null };
       connection.query(query, (error, result) => {
-        if (error) reject(this.#noted(toMysqlError(error)));
+        if (error) reject(this.#noted(toMysqlError(error), sql));
         else resolve(result as Result);
       });
     });
@@ -235,6 +236,8 @@ const REFUSALS: Partial<Record<MysqlErrorKind, string>> = {
   disk_full: 'MySQL refuses writes because it has no space. Check its disk.',
   read_only: 'MySQL is read-only.',
 };
+/** With a binary log, MariaDB waits for space instead of refusing. */
+const WRITES_HANG = 'MySQL does not finish writes. Check its disk.';
 
 /** Settings that every session relies on, regardless of the defaults of the server. */
 function sessionSql(lockWaitSeconds: number, silentSeconds: number, cell: number): readonly string[] {

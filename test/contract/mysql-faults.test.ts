@@ -248,6 +248,14 @@ describe('mysql adapters under faults', () => {
     expect(after(60_000), 'nothing was refused since').to.equal(null);
   });
 
+  it('reports that MySQL does not finish writes, and nothing about a slow read [L3]', async () => {
+    const pool = loneWriter(undefined, { queryTimeoutMs: 300 });
+    expect(await failureOf(pool.query('SELECT SLEEP(2)'))).to.include({ kind: 'timed_out' });
+    expect(pool.writeRefusal()).to.equal(null);
+    expect(await failureOf(pool.execute('DO SLEEP(2)'))).to.include({ kind: 'timed_out' });
+    expect(pool.writeRefusal()).to.match(/^MySQL does not finish writes\. Check its disk\. \(mysql: timed_out/);
+  });
+
   it('sets strict mode, UTC and READ COMMITTED, and counts only changed rows of an UPDATE [D7]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const [session] = await world.pool.query<{ mode: string; zone: string }>(
