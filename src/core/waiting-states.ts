@@ -178,9 +178,9 @@ export type AgedState = Exclude<WatchedState, 'batch_pending' | 'sale_locked' | 
 /** Counts overdue cases in MySQL, on its time. */
 export interface OverdueRepository {
   /**
-   * Counts cases that wait for longer than `afterMs` since they were written; for a compensation, since it fell due;
-   * for an unpaid order, since its payment deadline; for a sale, since the end of its window.
+   * Counts the cases of these states that wait for longer than `afterMs` since they were written; for a compensation,
+   * since it fell due; for an unpaid order, since its payment deadline; for a sale, since the end of its window.
    * @throws OperationalError mysql
    */
-  overdue(state: AgedState, afterMs: number): Promise<Overdue>;
+  overdue<S extends AgedState>(afterMs: Readonly<Record<S, number>>): Promise<Record<S, Overdue>>;
 }

@@ -1,7 +1,7 @@
 import { statesBefore } from '../core/order.js';
 import { OUTBOX_KINDS } from '../core/ports/outbox.js';
 import type { DueWork, ReadDueWork } from '../core/ports/due-work.js';
-import { PAUSE_MAX_MS, waitOver } from './knex.js';
+import { PAUSE_MAX_MS, quoted, waitOver } from './knex.js';
 import { OUTBOX_PAUSE_MAX_MS } from './outbox.js';
 import type { MysqlPool } from './pool.js';
 import { WEBHOOKS_DUE } from './webhook-queue.js';
@@ -9,9 +9,7 @@ import { WEBHOOKS_DUE } from './webhook-queue.js';
 const NOW = 'UTC_TIMESTAMP(3)';
 const OVER = waitOver('available_at', PAUSE_MAX_MS);
 const OUTBOX_OVER = waitOver('available_at', OUTBOX_PAUSE_MAX_MS);
-const EXPIRING = statesBefore('expired')
-  .map((state) => `'${state}'`)
-  .join(', ');
+const EXPIRING = quoted(statesBefore('expired'));
 
 /** Each kind has an index. A lease may find fewer rows, because it skips locked rows. */
 const DUE: Record<DueWork, string> = {

@@ -24,6 +24,9 @@ export function execute(on: Statements, statement: Statement): ReturnType<Statem
   return on.execute(sql, bindings as readonly SqlValue[]);
 }
 
+/** A list of our own words for SQL that is written by hand. */
+export const quoted = (words: readonly string[]): string => words.map((word) => `'${word}'`).join(', ');
+
 /** The time of MySQL, in UTC no matter how the session is set. */
 export const now = (): Knex.Raw => knex.raw('UTC_TIMESTAMP(3)');
 export const inMs = (ms: number): Knex.Raw =>

@@ -446,7 +446,6 @@ function watchJobs(keeper: Keeper): PlannedJob[] {
       ),
     ],
 
-    // Counts overdue items, seldom, because each state takes a statement.
     [
       OVERDUE_EVERY_PAUSES * everyMs,
       watchOverdue(

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createOverdueRepository } from '../../src/mysql/overdue-repository.js';
-import { OVERDUE_MS, type AgedState } from '../../src/core/waiting-states.js';
+import type { AgedState } from '../../src/core/waiting-states.js';
 import { ownMysqlWorld } from './repository-worlds.js';
 import { useWorld } from './on-each-world.js';
 
@@ -74,12 +74,14 @@ describe('OverdueRepository on mysql', () => {
   for (const [state, inserts] of Object.entries(ROWS) as [AgedState, readonly string[]][]) {
     it(`${state}: returns overdue rows and their delay, but no ended rows`, async () => {
       const repository = createOverdueRepository(world.pool);
-      expect(await repository.overdue(state, 0)).to.deep.equal({ count: 0, oldestMs: 0 });
+      const overdue = async (afterMs: number) =>
+        (await repository.overdue({ [state]: afterMs } as Record<AgedState, number>))[state];
+      expect(await overdue(0)).to.deep.equal({ count: 0, oldestMs: 0 });
       for (const sql of inserts) await world.pool.execute(sql);
-      const { count, oldestMs } = await repository.overdue(state, 60_000);
+      const { count, oldestMs } = await overdue(60_000);
       expect(count).to.equal(2);
       expect(oldestMs).to.be.within(39_000, 100_000);
-      expect(await repository.overdue(state, 3_600_000)).to.deep.equal({ count: 0, oldestMs: 0 });
+      expect(await overdue(3_600_000)).to.deep.equal({ count: 0, oldestMs: 0 });
     });
   }
 
@@ -88,8 +90,8 @@ describe('OverdueRepository on mysql', () => {
     const at = (seconds: number): string => `UTC_TIMESTAMP(3) - INTERVAL ${seconds} SECOND`;
     for (const [index, seconds] of [-600, -1, 0, 2, 30].entries())
       await world.pool.execute(orderDue(100 + index, 'pending_payment', at(seconds)));
-    const counted = (): Promise<unknown> =>
-      createOverdueRepository(world.pool).overdue('pending_payment', OVERDUE_MS.pending_payment);
+    const counted = async (): Promise<unknown> =>
+      (await createOverdueRepository(world.pool).overdue({ pending_payment: 60_000, outbox: 0 })).pending_payment;
     expect(await counted()).to.deep.equal({ count: 0, oldestMs: 0 });
     await world.pool.execute(orderDue(200, 'pending_payment', at(70)));
     expect(await counted()).to.include({ count: 1 });

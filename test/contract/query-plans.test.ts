@@ -14,6 +14,7 @@ import { createOrderSearch } from '../../src/mysql/order-search.js';
 import { createOrderTransitions } from '../../src/mysql/order-transitions.js';
 import { createOutbox } from '../../src/mysql/outbox.js';
 import { createOverdueRepository } from '../../src/mysql/overdue-repository.js';
+import { OVERDUE_MS } from '../../src/core/waiting-states.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
 import { createReconcileRepository } from '../../src/mysql/reconcile-repository.js';
 import { createOrderAudit } from '../invariants/order-audit.js';
@@ -228,19 +229,8 @@ describe('statements on large tables', () => {
     await outbox.removeDone(DAY_MS, 1000);
 
     const overdue = repository('overdue', createOverdueRepository(pool));
-    const waiting = [
-      'pending_payment',
-      'outbox',
-      'dead_letter',
-      'refund',
-      'payment_open',
-      'payment_case',
-      'compensation',
-      'sale_over',
-      'sale_kept',
-      'sale_unarchived',
-    ] as const;
-    for (const state of waiting) await overdue.overdue(state, 60_000);
+    const afterMs = { ...OVERDUE_MS, payment_case: 0, sale_kept: 60_000, sale_unarchived: 60_000, webhook_paused: 0 };
+    await overdue.overdue(afterMs);
 
     const sale = await sales.find(String(SALES - 1));
     if (sale === null) throw new Error('the filled sales are missing');

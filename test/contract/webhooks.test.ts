@@ -262,7 +262,7 @@ describe('contract webhooks on MySQL', () => {
     await run();
     expect(await stateOf()).to.equal('failed');
     expect(logged).to.deep.equal([{ endpointId, detail: 'status 500' }]);
-    expect((await createOverdueRepository(world.pool).overdue('webhook_paused', 0)).count).to.equal(1);
+    expect((await createOverdueRepository(world.pool).overdue({ webhook_paused: 0 })).webhook_paused.count).to.equal(1);
     await elapse();
     await run();
     expect(sent).to.have.length(2);

@@ -53,7 +53,7 @@ function watchParked({
   return {
     name: 'watch-parked',
     async runOnce(): Promise<void> {
-      metrics.deadLettersParked((await repository.overdue('dead_letter', 0)).count);
+      metrics.deadLettersParked((await repository.overdue({ dead_letter: 0 })).dead_letter.count);
     },
   };
 }
