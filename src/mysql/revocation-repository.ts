@@ -11,8 +11,11 @@ const FORGOTTEN_AT_ONCE = 100;
 /** Number of attempts to get a number. If two processes take the same number at once, the loser takes the next one. */
 const TRIES = 10;
 
-const revocations = () =>
-  knex('revocations').select('number', 'user_id', 'issued_before', 'token_id', 'actor', 'created_at');
+const COLUMNS = ['number', 'user_id', 'issued_before', 'token_id', 'actor', 'created_at'] as const;
+const revocations = () => knex('revocations').select(...COLUMNS);
+/** Written as SQL, because each api asks twice a second, even when idle. */
+const AFTER = `SELECT ${COLUMNS.join(', ')} FROM revocations
+  WHERE number > ? AND created_at > UTC_TIMESTAMP(3) - INTERVAL ? MICROSECOND ORDER BY number LIMIT ?`;
 
 /** Revocations of tokens, numbered without a gap. */
 export function createRevocationRepository(pool: MysqlPool): RevocationRepository {
@@ -27,8 +30,7 @@ export function createRevocationRepository(pool: MysqlPool): RevocationRepositor
       }
     },
     async after(number, lifeMs, max) {
-      const found = revocations().where('number', '>', number).where('created_at', '>', msAgo(lifeMs));
-      return (await select(pool, found.orderBy('number').limit(max))).map(revocationOf);
+      return (await pool.query<RevocationRow>(AFTER, [number, lifeMs * 1000, max])).map(revocationOf);
     },
     async newest(max, before) {
       const found = before === undefined ? revocations() : revocations().where('number', '<', before);
