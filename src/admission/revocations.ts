@@ -1,4 +1,5 @@
 import { OperationalError } from '../core/errors.js';
+import { toNextTick } from '../core/job.js';
 import { OutageLog } from '../core/outage-log.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
@@ -67,7 +68,7 @@ export class Revocations {
   async poll(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.runOnce();
-      await this.#parts.clock.sleep(POLL_MS, signal);
+      await toNextTick(this.#parts.clock, POLL_MS, signal);
     }
   }
 

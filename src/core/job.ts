@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import type { LoopedSource } from './ports/channels.js';
 import type { Clock } from './ports/clock.js';
 import type { DueWork, ReadDueWork } from './ports/due-work.js';
@@ -8,6 +9,8 @@ import type { Log } from './ports/log.js';
 /** Periodic work, bounded per run. May be repeated, even by two keepers at once. */
 export interface Job {
   readonly name: string;
+  /** Resolves when work is due, or when the signal aborts. If absent, the job looks for work itself. */
+  untilDue?(signal: AbortSignal): Promise<unknown>;
   /** Errors are logged: a bug must not stop other jobs. @returns `idle`: found nothing and may pause longer */
   runOnce(): Promise<'idle' | void>;
 }
@@ -15,12 +18,12 @@ export interface Job {
 /** A job and the pause between two runs of it, ms. */
 export type PlannedJob = readonly [everyMs: number, job: Job];
 
-/** Pause before the next receive. A successful receive itself waits for messages. */
+/** Pause of a consumer before its next receive. A successful receive itself waits for messages. */
 const RECEIVE_EVERY_MS = 200;
 
 /** Returns one loop per broker: a receive waits at one broker, which would delay messages of the others. */
-export const loopsOf = ({ loops }: LoopedSource, job: Job): PlannedJob[] =>
-  Array.from({ length: loops }, () => [RECEIVE_EVERY_MS, job]);
+export const loopsOf = ({ loops }: LoopedSource, job: Job, everyMs = RECEIVE_EVERY_MS): PlannedJob[] =>
+  Array.from({ length: loops }, () => [everyMs, job]);
 
 interface LoopPorts {
   readonly clock: Clock;
@@ -32,19 +35,26 @@ interface LoopPorts {
   };
 }
 
+/** Sleeps to the next multiple of `everyMs`, so that loops with such pauses wake the process up together. */
+export const toNextTick = (clock: Clock, everyMs: number, signal: AbortSignal): Promise<void> =>
+  clock.sleep(everyMs - (clock.monotonicMs() % everyMs), signal);
+
 /** The pause of an idle job grows by `everyMs` with each run, up to this many times. */
 const IDLE_PAUSES_MAX = 5;
 
 /**
- * Runs a job every `everyMs`, or less often while idle, until the signal aborts and the last run has ended. Jobs with
- * equal pauses begin together, so an idle keeper wakes up seldom and jobs share reads.
+ * Runs a job every `everyMs`, or less often while idle, until the signal aborts and the last run has ended. Jobs begin
+ * together, so an idle keeper wakes up seldom and jobs share reads.
  */
 export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal, ports: LoopPorts): Promise<void> {
   const { clock, log, metrics } = ports;
   const messages = { begins: 'a keeper job failed and will run again', ends: 'a keeper job works again' };
   const outage = new OutageLog(log, messages, { job: job.name });
   let pauses = 1;
-  while (!signal.aborted) {
+  for (;;) {
+    // a job that failed runs again, so that its next success is counted
+    if (job.untilDue !== undefined && !outage.isOut) await job.untilDue(signal);
+    if (signal.aborted) return;
     const startedMs = clock.monotonicMs();
     const ended = metrics.jobBegan(job.name);
     try {
@@ -63,11 +73,26 @@ export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal
   }
 }
 
-/** Runs the job only if it has work. @param otherwise if absent, the pause does not grow: new work is found as soon */
-export const whenDue = (work: DueWork, readDue: ReadDueWork, job: Job, otherwise?: 'idle'): Job => ({
-  name: job.name,
-  runOnce: async () => ((await readDue()).has(work) ? job.runOnce() : otherwise),
-});
+/** Finds the work of many jobs with one read. Until their work is due, these jobs cost nothing. */
+export function dueJobs(readDue: ReadDueWork) {
+  const found = new EventEmitter().setMaxListeners(0);
+  const find: Job = {
+    name: 'find-due-work',
+    async runOnce(): Promise<void> {
+      try {
+        for (const work of await readDue()) found.emit(work);
+      } catch (error) {
+        if (found.listenerCount('error') > 0) found.emit('error', error); // all jobs begin and notice the outage
+        throw error;
+      }
+    },
+  };
+  const of = (work: DueWork, job: Job): Job => ({
+    ...job,
+    untilDue: (signal) => once(found, work, { signal }).catch(() => undefined),
+  });
+  return { find, of };
+}
 
 /** Maximum number of rows that one statement changes. The statement then takes some tens of ms. */
 const ROWS_PER_STEP = 1_000;

@@ -1,13 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Config } from '../core/config/schema.js';
-import { type Job, loopsOf, type PlannedJob, whenDue } from '../core/job.js';
-import type { DueWork } from '../core/ports/due-work.js';
+import { dueJobs, type Job, loopsOf, type PlannedJob } from '../core/job.js';
 import type { Log } from '../core/ports/log.js';
 import { PROVIDER_CALL_MAX_MS, type PaymentProvider } from '../core/ports/payment-provider.js';
 import type { OutboxMark } from '../core/ports/outbox-mark.js';
 import type { OutboxKind } from '../core/ports/outbox.js';
 import type { Tracing } from '../core/ports/tracing.js';
-import { recent } from '../core/recent.js';
 import { OVERDUE_MS } from '../core/waiting-states.js';
 import { GROUP_TOPICS, GROUPS, type Group } from '../core/topics.js';
 import { createCouponRepository } from '../mysql/coupon-repository.js';
@@ -119,8 +117,6 @@ const AUTO_SPLIT = { perSecond: 10_000, bucketsMax: 16 };
 const KEPT_OVERDUE_MS = 86_400_000;
 /** Longer than any worker transaction, so no transaction is still writing an order of this age. */
 const YOUNG_ORDER_MS = 3_600_000;
-/** Jobs that look for due work within this time of each other share the answer. */
-const DUE_KEPT_MS = 100;
 /** Part of a pause for which jobs share the sales, so each turn reads them anew. A repair reads a locked sale again. */
 const LISTS_KEPT = 0.9;
 /** A century, longer than any sale is kept. */
@@ -165,6 +161,7 @@ type Rebuilding = ReturnType<typeof openRebuilding>;
 export function planJobs(config: KeeperConfig, given: OpenedKeeper): PlannedJob[] {
   const keeper = sharedParts(config, given);
   return [
+    [config.keeper.outboxEveryMs, keeper.findDueWork],
     ...pendingJobs(keeper),
     ...deadLetterJobs(keeper),
     ...brokerJobs(keeper),
@@ -184,7 +181,7 @@ export function planJobs(config: KeeperConfig, given: OpenedKeeper): PlannedJob[
 function sharedParts(config: KeeperConfig, given: OpenedKeeper) {
   const { mysql, redis, log } = given;
   const leases = createJobLeases(mysql);
-  const readDue = recent(createDueWork(mysql), DUE_KEPT_MS, clock);
+  const { find, of } = dueJobs(createDueWork(mysql));
   return {
     ...given,
     config,
@@ -197,7 +194,8 @@ function sharedParts(config: KeeperConfig, given: OpenedKeeper) {
     repository: createOrderRepository(mysql),
     sendWebhook: openSender(config.keeper),
     transitions: wrapped('order transitions', createOrderTransitions(mysql, { clock, log })),
-    due: (work: DueWork, job: Job, otherwise?: 'idle'): Job => whenDue(work, readDue, job, otherwise),
+    findDueWork: find,
+    due: of,
   };
 }
 type Keeper = ReturnType<typeof sharedParts>;

@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import type { Registry } from 'prom-client';
 import { AlertWatch, readAlertRules, type Series } from '../core/conditions.js';
 import { OperationalError } from '../core/errors.js';
-import { bugLog } from '../core/job.js';
+import { bugLog, toNextTick } from '../core/job.js';
 import { PACKAGE_ROOT } from '../core/package-root.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
@@ -73,7 +73,7 @@ export async function reportProgram(parts: ReportProgramParts, signal: AbortSign
   };
   while (!signal.aborted) {
     await report().catch(onBug);
-    await clock.sleep(REPORT_EVERY_MS, signal);
+    await toNextTick(clock, REPORT_EVERY_MS, signal);
   }
   await quietly(() => reports.withdraw(processId));
 }

@@ -1,4 +1,5 @@
 import { OperationalError } from '../core/errors.js';
+import { toNextTick } from '../core/job.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { HotSale, HotSaleStore } from '../core/ports/hot-sales.js';
 import type { Log } from '../core/ports/log.js';
@@ -126,7 +127,7 @@ export async function reportHotSales(
     const sales = hot.busiest();
     if (sales.length > 0 || wasBusy) await quietly(store.report(processId, sales, REPORT_LIFE_MS));
     wasBusy = sales.length > 0;
-    await clock.sleep(REPORT_EVERY_MS, signal);
+    await toNextTick(clock, REPORT_EVERY_MS, signal);
   }
   if (wasBusy) await quietly(store.withdraw(processId));
 }

@@ -1,4 +1,5 @@
 import { OperationalError } from '../../core/errors.js';
+import { toNextTick } from '../../core/job.js';
 import { OutageLog } from '../../core/outage-log.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
@@ -121,7 +122,7 @@ export class CurrentRules {
   async poll(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.runOnce();
-      await this.#parts.clock.sleep(BROADCAST_POLL_MS, signal);
+      await toNextTick(this.#parts.clock, BROADCAST_POLL_MS, signal);
     }
     await Promise.all([this.#reading, this.#reporting]);
     const { reports, reporter, log } = this.#parts;

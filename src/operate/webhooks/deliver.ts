@@ -32,7 +32,7 @@ export interface Keeper {
   readonly owner: string;
   readonly sendWebhook: SendWebhook;
   readonly config: { readonly keeper: { readonly outboxEveryMs: number } };
-  readonly due: (work: DueWork, job: Job, otherwise?: 'idle') => Job;
+  readonly due: (work: DueWork, job: Job) => Job;
   /** Aborts when the keeper stops: no call begins any more. */
   readonly stopping: AbortSignal;
   readonly clock: Clock;

@@ -5,14 +5,12 @@ import { createEndpointStore, ENDPOINTS_MAX } from './endpoint-store.js';
 
 const TIDY_EVERY_MS = 60_000;
 
-/** A lease lets one keeper do each job. A loop per endpoint keeps slow ones apart. The first loop finds new work. */
+/** A lease lets one keeper do each job. A loop per endpoint keeps slow ones apart. */
 export function webhookJobs(keeper: Keeper): PlannedJob[] {
   const { outboxEveryMs } = keeper.config.keeper;
-  const deliver = deliverWebhooks(keeper);
-  const further = keeper.due('webhook', deliver, 'idle');
+  const deliver = keeper.due('webhook', deliverWebhooks(keeper));
   return [
-    [outboxEveryMs, keeper.due('webhook', deliver)],
-    ...Array.from({ length: ENDPOINTS_MAX - 1 }, (): PlannedJob => [outboxEveryMs, further]),
+    ...Array.from({ length: ENDPOINTS_MAX }, (): PlannedJob => [outboxEveryMs, deliver]),
     [TIDY_EVERY_MS, tidyWebhooks(keeper)],
   ];
 }

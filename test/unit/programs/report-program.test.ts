@@ -95,6 +95,7 @@ describe('report of a program', () => {
       () => Promise.reject(new Error('no way')),
     ];
     const [problems, since]: unknown[][] = [[], []];
+    clock.advance(2000 - (clock.monotonicMs() % 2000)); // reports keep to multiples of their pause
     const startedMs = clock.nowMs();
     onPause = async () => {
       const report = await only();

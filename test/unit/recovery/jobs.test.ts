@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { SaleState } from '../../../src/core/sale.js';
-import { keepRunning, loopsOf, whenDue, type Job } from '../../../src/core/job.js';
+import { dueJobs, keepRunning, loopsOf, toNextTick, type Job } from '../../../src/core/job.js';
 import { pendingBuckets, sharePending, watchPending } from '../../../src/recovery/pending-buckets.js';
 import type { BucketRef } from '../../../src/core/bucket.js';
 import { BucketFaults } from '../../../src/core/bucket-faults.js';
@@ -9,6 +9,7 @@ import { OperationalError, SaleInRepair } from '../../../src/core/errors.js';
 import type { PendingBuckets } from '../../../src/core/ports/batch-store.js';
 import { saleOf } from '../../helpers/sales.js';
 import { replacing } from '../../helpers/replacing.js';
+import { systemClock } from '../../../src/process/system-clock.js';
 import { KeeperWorld } from '../orders/keeper-world.js';
 
 const PAUSE_MS = 2000;
@@ -113,47 +114,67 @@ describe('keeper: job loop', () => {
     const planned = loopsOf({ loops: 3, receive: () => Promise.resolve([]) }, job);
     expect(planned.map(([, looped]) => looped)).to.deep.equal([job, job, job]);
   });
+
+  it('wakes up together with other loops, whatever the time since its last run', async () => {
+    const { clock } = world;
+    const startedMs = clock.monotonicMs();
+    const { signal } = new AbortController();
+    clock.advance(700);
+    await toNextTick(clock, 500, signal);
+    expect(clock.monotonicMs() - startedMs).to.equal(1000);
+    await toNextTick(clock, 500, signal);
+    expect(clock.monotonicMs() - startedMs).to.equal(1500);
+  });
 });
 
-describe('keeper: job that runs when its work is due', () => {
-  it('runs if its own kind of work is due, and passes results and errors on', async () => {
-    let due: DueWork[] = ['release'];
-    let runs = 0;
-    let end: () => 'idle' = () => 'idle';
-    const readDue = async (): Promise<Set<DueWork>> => new Set(due);
-    const runOnce = async (): Promise<'idle'> => {
-      runs++;
-      return end();
-    };
-    const job = whenDue('refund', readDue, { name: 'pay-refunds', runOnce });
-    expect(job.name).to.equal('pay-refunds');
-    expect(await job.runOnce(), 'new work must begin soon').to.equal(undefined);
-    const further = whenDue('refund', readDue, { name: 'pay-refunds', runOnce }, 'idle');
-    expect(await further.runOnce(), 'another loop finds it').to.equal('idle');
-    expect(runs).to.equal(0);
-    due = ['release', 'refund'];
-    expect(await job.runOnce()).to.equal('idle');
-    end = () => {
-      throw new Error('away');
-    };
-    expect(await job.runOnce().catch(String)).to.equal('Error: away');
-    expect(runs).to.equal(2);
+describe('keeper: jobs that run when their work is due', () => {
+  let [due, fault]: [DueWork[], Error | null] = [[], null];
+  let [begun, loops]: [string[], Promise<unknown>[]] = [[], []];
+  let stopping: AbortController;
+  let jobs: ReturnType<typeof dueJobs>;
+  beforeEach(() => {
+    [due, fault, begun, loops, stopping] = [[], null, [], [], new AbortController()];
+    jobs = dueJobs(() => (fault === null ? Promise.resolve(new Set(due)) : Promise.reject(fault)));
+  });
+  const find = async (): Promise<void> => {
+    await jobs.find.runOnce().catch(() => undefined);
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  const loop = (work: DueWork, runOnce: Job['runOnce'] = async () => void begun.push(work)): void => {
+    const ports = { ...new KeeperWorld(), clock: { ...systemClock, sleep: async () => undefined } };
+    loops.push(keepRunning(jobs.of(work, { name: work, runOnce }), 500, stopping.signal, ports));
+  };
+  const stop = async (): Promise<void> => {
+    stopping.abort();
+    await Promise.all(loops);
+  };
+
+  it('begin only for their own kind of work, once per read', async () => {
+    loop('release');
+    loop('refund');
+    await find();
+    expect(begun).to.deep.equal([]);
+    due = ['release', 'edit'];
+    await find();
+    expect(begun).to.deep.equal(['release']);
+    await stop();
+    expect(begun, 'a keeper that stops begins nothing').to.have.length(1);
+    loop('release');
+    await stop();
+    expect(begun, 'nor later').to.have.length(1);
   });
 
-  it('keeps the short pause while nothing is due, because work must begin soon', async () => {
-    const world = new KeeperWorld();
-    const { clock, log, metrics } = world;
-    const stopping = new AbortController();
-    const atMs: number[] = [];
-    const startedMs = clock.nowMs();
-    const readDue = async (): Promise<Set<DueWork>> => {
-      atMs.push(clock.nowMs() - startedMs);
-      if (atMs.length === 4) stopping.abort();
-      return new Set();
-    };
-    const job = whenDue('release', readDue, { name: 'a-job', runOnce: () => expect.fail('it ran') });
-    await keepRunning(job, 500, stopping.signal, { clock, log, metrics });
-    expect(atMs).to.deep.equal([0, 500, 1000, 1500]);
+  it('all begin if the read fails, and a failed job runs again until it succeeds', async () => {
+    loop('refund', async () => {
+      begun.push('refund');
+      if (begun.length < 3) throw new Error('away');
+    });
+    fault = new Error('away');
+    await find();
+    fault = null;
+    await find();
+    expect(begun).to.deep.equal(['refund', 'refund', 'refund']);
+    await stop();
   });
 });
 
