@@ -60,6 +60,8 @@ export interface CollectDeadLettersPorts {
 }
 
 const RECEIVE_MAX = 16;
+/** Maximum number of receives per run. */
+const RECEIVES_MAX = 100;
 
 /**
  * Moves given-up messages into `dead_letters`: writes the row, takes a batch out of `pending` (its units stay held),
@@ -108,10 +110,14 @@ export function collectDeadLetters(
 
   return {
     name: `collect-dead-letters:${group}`,
-    async runOnce(): Promise<void> {
+    async runOnce(): Promise<'idle' | void> {
       const faults: unknown[] = [];
-      for (const delivery of await source.receive(RECEIVE_MAX)) {
-        await collect(delivery).catch((error: unknown) => faults.push(error)); // it is delivered again
+      for (let receives = 1; receives <= RECEIVES_MAX && faults.length === 0; receives++) {
+        const deliveries = await source.receive(RECEIVE_MAX);
+        if (deliveries.length === 0) return receives === 1 ? 'idle' : undefined;
+        for (const delivery of deliveries) {
+          await collect(delivery).catch((error: unknown) => faults.push(error)); // it is delivered again
+        }
       }
       if (faults.length > 0) throw faults[0];
     },

@@ -13,6 +13,8 @@ import { closeRecorded } from './close-recorded.js';
 import { collectDeadLetters } from './collect-dead-letters.js';
 import { createDeadLetterStore } from './dead-letter-store.js';
 
+/** Interval for collecting. Dead letters are rare, so an idle collector pauses up to five times as long. */
+const COLLECT_EVERY_MS = 2_000;
 /** Interval for closing finished dead letters. It is not urgent, because nothing waits for it. */
 const CLOSE_EVERY_MS = 10_000;
 
@@ -35,6 +37,7 @@ export function deadLetterJobs({ broker, mysql, store, repository, metrics, log 
       loopsOf(
         source,
         collectDeadLetters({ source, deadLetters: parking, store, repository, log, metrics }, { group, topic }),
+        COLLECT_EVERY_MS,
       ),
     ),
     [CLOSE_EVERY_MS, watchParked({ repository: createOverdueRepository(mysql), metrics })],

@@ -196,6 +196,13 @@ describe('keeper: collect-dead-letters', () => {
     ]);
   });
 
+  it('collects until the topic is empty, and pauses longer while it is', async () => {
+    for (let message = 1; message <= 20; message++) bury(`{"v":${message + 2}}`);
+    expect(await create().runOnce()).to.equal(undefined);
+    expect([world.deadLetters.deadLetters.length, unfinished()]).to.deep.equal([20, 0]);
+    expect(await create().runOnce()).to.equal('idle');
+  });
+
   it('has the group in its name, so that failures can be told apart', () => {
     expect(create().name).to.equal(`collect-dead-letters:${GROUPS.writer}`);
   });
