@@ -21,9 +21,9 @@ async function probe({ redis, scriptsLoaded }: RedisConnection, servers: readonl
     if (redis instanceof Cluster && !(await Promise.all(servers.map(isClusterUp))).every(Boolean)) {
       return { ok: false, detail: 'the Redis cluster is down: see CLUSTER INFO' };
     }
-    const skews = await Promise.all(servers.map(skewOf));
+    const [loaded, ...skews] = await Promise.all([scriptsLoaded(servers), ...servers.map(skewOf)]);
     const skewMs = skews.reduce((most, one) => (Math.abs(one) > Math.abs(most) ? one : most));
-    const detail = `clock skew ${skewMs} ms, ${await scriptsLoaded(servers)} of ${SCRIPT_NAMES.length} scripts loaded`;
+    const detail = `clock skew ${skewMs} ms, ${loaded} of ${SCRIPT_NAMES.length} scripts loaded`;
     if (Math.abs(skewMs) <= CLOCK_SKEW_MAX_MS) return { ok: true, detail };
     return { ok: false, detail: `${detail}: more than ${CLOCK_SKEW_MAX_MS} ms, set the clock of this machine (NTP)` };
   } catch (error) {
@@ -50,10 +50,8 @@ export async function probeRedisWrites(connection: RedisConnection): Promise<Red
 }
 
 async function probeWrites(connection: RedisConnection, servers: readonly Redis[]): Promise<RedisProbe> {
-  const probed = await probe(connection, servers);
-  if (!probed.ok) return probed;
-  const refusals = await Promise.all(servers.map(writeRefusalOf));
-  return { ...probed, ...refusals.find((refusal) => refusal !== null) };
+  const [probed, ...refusals] = await Promise.all([probe(connection, servers), ...servers.map(writeRefusalOf)]);
+  return probed.ok ? { ...probed, ...refusals.find((refusal) => refusal !== null) } : probed;
 }
 
 /** Maximum wait for a server that hangs. A readiness check may take at most a second. */
