@@ -158,6 +158,7 @@ export function repairSales(ports: RepairJobPorts, options: RepairOptions): Job 
 
 /** Waits until all repairs have ended, or until the next check. @returns whether repairs are still under way */
 async function isAnyLeft(underWay: ReadonlyMap<string, Promise<void>>, clock: Clock): Promise<boolean> {
+  if (underWay.size === 0) return false;
   const pause = new AbortController();
   await Promise.race([Promise.all(underWay.values()), clock.sleep(LOOK_EVERY_MS, pause.signal)]);
   pause.abort();
