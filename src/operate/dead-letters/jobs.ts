@@ -1,10 +1,9 @@
-import { loopsOf, type Job, type PlannedJob } from '../../core/job.js';
+import { loopsOf, type PlannedJob } from '../../core/job.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
 import type { LoopedSource } from '../../core/ports/channels.js';
 import type { Log } from '../../core/ports/log.js';
 import type { OrderRepository } from '../../core/ports/order-repository.js';
 import type { Group, Topic } from '../../core/topics.js';
-import type { OverdueRepository } from '../../core/waiting-states.js';
 import { createDeadLetterParking } from '../../mysql/dead-letters.js';
 import { createOverdueRepository } from '../../mysql/overdue-repository.js';
 import type { MysqlPool } from '../../mysql/pool.js';
@@ -32,6 +31,10 @@ interface Keeper {
 
 export function deadLetterJobs({ broker, mysql, store, repository, metrics, log }: Keeper): PlannedJob[] {
   const parking = createDeadLetterParking(mysql);
+  const { overdue } = createOverdueRepository(mysql);
+  /** Counts dead letters as soon as they are parked. Overdue ones are reported separately. */
+  const countParked = async (): Promise<void> =>
+    metrics.deadLettersParked((await overdue({ dead_letter: 0 })).dead_letter.count);
   return [
     ...broker.deadLetters.flatMap(({ group, topic, source }) =>
       loopsOf(
@@ -40,23 +43,7 @@ export function deadLetterJobs({ broker, mysql, store, repository, metrics, log 
         COLLECT_EVERY_MS,
       ),
     ),
-    [CLOSE_EVERY_MS, watchParked({ repository: createOverdueRepository(mysql), metrics })],
+    [CLOSE_EVERY_MS, { name: 'watch-parked', runOnce: countParked }],
     [CLOSE_EVERY_MS, closeRecorded({ deadLetters: createDeadLetterStore(mysql), store, repository })],
   ];
-}
-
-/** Counts dead letters as soon as they are parked. Overdue ones are reported separately. */
-function watchParked({
-  repository,
-  metrics,
-}: {
-  readonly repository: OverdueRepository;
-  readonly metrics: Pick<RecoveryMetrics, 'deadLettersParked'>;
-}): Job {
-  return {
-    name: 'watch-parked',
-    async runOnce(): Promise<void> {
-      metrics.deadLettersParked((await repository.overdue({ dead_letter: 0 })).dead_letter.count);
-    },
-  };
 }
