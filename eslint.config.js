@@ -157,6 +157,7 @@ const READS_WALL_CLOCK = {
   'admission/sign/request-signatures.ts': 'the time that a client has signed',
   'core/config/key.ts': 'whether a certificate has expired',
   'core/ports/clock.ts': 'the clock itself',
+  'rocketmq/clients-with-workarounds.ts': 'the second in a signed header',
   'orders/clock-watch.ts': 'compared with the clocks of MySQL and Redis',
   'orders/handle-deliveries.ts': 'how old a batch is, which another machine has dated',
   'orders/order-id-minter.ts': 'the time in an order id',

@@ -8,17 +8,17 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 // that raises a ceiling says why.
 
 const CEILINGS: Readonly<Record<string, number>> = {
-  'lines of TypeScript': 202_510,
-  'lines in src': 66_520,
-  'lines in web': 17_880,
-  'lines in test': 108_490,
+  'lines of TypeScript': 199_750,
+  'lines in src': 65_720,
+  'lines in web': 17_910,
+  'lines in test': 106_500,
   'lines in deploy': 6_180,
   'lines in bench': 3_450,
-  'words in docs': 40_550,
+  'words in docs': 38_810,
   'words in docs/decisions': 12_000,
   'pages in docs': 25,
   settings: 99,
-  'uses of Pick<': 150,
+  'uses of Pick<': 100,
   'interfaces named *Ports, *Parts, *Options, *Services': 130,
 };
 

@@ -50,8 +50,13 @@ export function createCompensationRepository(pool: MysqlPool): CompensationRepos
       return (await select(pool, jobs().where({ batch_id: batchId }).orderBy('id'))).map(jobOf);
     },
     async counts() {
-      const rows = await pool.query<{ state: JobState; n: string }>(COUNTS);
-      return Object.fromEntries(rows.map(({ state, n }) => [state, Number(n)])) as Record<JobState, number>;
+      const all: [JobState, number][] = [];
+      for (const state of JOB_STATES) {
+        const some = knex('compensation_jobs').select('id').where({ state }).limit(COUNTED_MAX).as('some');
+        const [row] = await select(pool, knex.from(some).count<{ n: string }[]>({ n: '*' }));
+        all.push([state, Number(row?.n ?? 0)]);
+      }
+      return Object.fromEntries(all) as Record<JobState, number>;
     },
     /** Claims due jobs. The lock lasts for two statements, the lease in `available_at` for the work. */
     claim: ({ max, leaseMs, pauseMaxMs = PAUSE_MAX_MS, saleId }) =>
@@ -163,11 +168,6 @@ async function addOne(tx: Transaction, job: NewCompensationJob, actor: string): 
   await audit(before.id, { state: before.state, attempts: before.attempts }, 'compensation.reopened');
   return 'reopened';
 }
-
-const COUNTS = JOB_STATES.map((state) => {
-  const some = `SELECT id FROM compensation_jobs WHERE state = '${state}' LIMIT ${COUNTED_MAX}`;
-  return `(SELECT '${state}' AS state, COUNT(*) AS n FROM (${some}) AS some)`;
-}).join(' UNION ALL ');
 
 async function end(
   pool: MysqlPool,

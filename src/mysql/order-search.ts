@@ -7,7 +7,7 @@ import { bigint, knex, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { nextOrders, type OrderReading } from './order-ranges.js';
 import { currenciesOfSales, shownOrders } from './shown-orders.js';
-import { ORDER_COLUMNS, type OrderRow, type OrderIdRow, type PaymentRow } from './tables.js';
+import { ORDER_COLUMNS, type OrderRow, type PaymentRow } from './tables.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 /** Maximum number of rows that a page examines. This takes some tens of ms. */

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import type { Broker } from '../../src/contract/broker.js';
-import { OWN_GROUPS } from '../../src/operate/broker/message-inspection.js';
 import { newBatchId } from '../../src/core/batch.js';
 import { loadConfig } from '../../src/core/config/load.js';
 import { openBroker } from '../../src/operate/broker/services.js';

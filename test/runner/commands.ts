@@ -44,7 +44,7 @@ interface TestCommand {
 
 const CORE_INTEGRATION = [
   ...['one-purchase', 'order-life', 'purchase-events', 'sale-admin', 'keeper', 'after-the-order'],
-  ...['repair', 'reconcile', 'dead-letters', 'proofs', 'admission-rules', 'drain'],
+  ...['repair', 'reconcile', 'dead-letters', 'admission-rules', 'drain'],
 ];
 const filesIn = (folder: string, names: readonly string[]): string[] =>
   names.map((name) => `${folder}/${name}.test.ts`);

@@ -92,7 +92,7 @@ export interface LeasedOrderRefund extends Pick<OrderRefund, 'refundId' | 'order
   readonly attempts: number;
 }
 
-export interface Dispute extends FoundCase {
+interface Dispute extends FoundCase {
   readonly kind: 'disputed';
   readonly paymentId: string;
   readonly amountCents: number;

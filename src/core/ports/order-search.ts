@@ -17,7 +17,7 @@ export interface OrderFilter {
 }
 
 /** The facts about an order that a shop needs besides its row. */
-export interface OrderDetails {
+interface OrderDetails {
   /** Current sku and title of its sale. */
   readonly sku: string;
   readonly title: string;

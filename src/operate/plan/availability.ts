@@ -15,7 +15,7 @@ const CHAOS = 'bench/chaos-report.md';
 
 /** Faults at a single site where each server has a replica. */
 export const FAULTS: readonly Fault[] = [
-  { fault: 'an api, worker or keeper dies or restarts', gapS: 0.1, source: `${CHAOS}, T13/term`, perYear: 100 },
+  { fault: 'an api, worker or keeper dies or restarts', gapS: 0.9, source: `${CHAOS}, T13/term`, perYear: 100 },
   { fault: 'MySQL dies: orders are late, buyers still win', gapS: 0, source: 'docs/durability.md', perYear: 4 },
   { fault: 'a Redis server restarts with its log', gapS: 2.3, source: `${CHAOS}, R1`, perYear: 12 },
   { fault: 'Redis fails over: detection', gapS: 10, source: 'assumed', perYear: 4 },

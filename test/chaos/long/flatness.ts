@@ -23,7 +23,7 @@ export interface ServerSample {
 }
 
 /** A value has grown if it exceeds both the ratio and the slack. */
-export interface Limit {
+interface Limit {
   readonly ratio: number;
   readonly slack: number;
 }
@@ -51,13 +51,13 @@ const SAMPLES_MIN = 9;
  */
 const HEAP_LIMIT: Limit = { ratio: 1.1, slack: 8 * MIB };
 /** Leaves room for pages that the allocator keeps, and for buffers outside the heap. */
-export const MEMORY_LIMIT: Limit = { ratio: 1.25, slack: 32 * MIB };
+const MEMORY_LIMIT: Limit = { ratio: 1.25, slack: 32 * MIB };
 /** Allows for pools that shrink. One lost handle per fault or minute exceeds the limit. */
 const HANDLE_LIMIT: Limit = { ratio: 1.25, slack: 16 };
 /** Allows for restarted programs, whose pools fill later. */
 const CONNECTION_LIMIT: Limit = { ratio: 1.25, slack: 8 };
 /** Compares the first third with the last. @returns null if there are too few values */
-export function compareThirds(
+function compareThirds(
   values: readonly number[],
   { ratio, slack }: Limit,
 ): Pick<Verdict, 'first' | 'last' | 'flat'> | null {

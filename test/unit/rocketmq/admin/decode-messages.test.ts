@@ -38,8 +38,8 @@ describe('messages stored by the broker', () => {
   it('are an empty list for an empty answer, and an error for broken bytes', () => {
     expect(decodeMessages(Buffer.alloc(0))).to.deep.equal([]);
     const whole = record({});
-    expect(() => decodeMessages(whole.subarray(0, whole.length - 1))).to.throw(/no whole messages/);
-    expect(() => decodeMessages(Buffer.alloc(100))).to.throw(/no whole messages/);
+    expect(() => decodeMessages(whole.subarray(0, whole.length - 1))).to.throw(/no complete messages/);
+    expect(() => decodeMessages(Buffer.alloc(100))).to.throw(/no complete messages/);
     const lying = record({ body: Buffer.alloc(100) });
     lying.writeInt32BE(1_000_000, 84); // makes the body end after the record
     for (const bytes of [whole.subarray(0, whole.length - 1), lying]) {
