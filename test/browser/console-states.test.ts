@@ -342,6 +342,15 @@ describe('the console screens in each state, with canned answers', () => {
     expect(opened.faults).to.deep.equal([]);
   });
 
+  it('show in the orders of a buyer and of a sale how much was refunded', async () => {
+    const page = await openLoaded('data', 'orders-of-user');
+    const refunded = page.getByRole('row').filter({ hasText: '€19.99−€5.00' }).getByText('Refunded', { exact: true });
+    await refunded.first().waitFor();
+    await goTo(page, 'sale');
+    await refunded.first().waitFor();
+    expect(opened.faults).to.deep.equal([]);
+  });
+
   it('refund a part once when its button is clicked twice and an answer is lost', async () => {
     const page = await openLoaded('data', 'order');
     const asked: unknown[] = [];

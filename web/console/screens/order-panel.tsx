@@ -121,6 +121,17 @@ export function OrderPanel({ orderId, onDone }: { readonly orderId: string; read
   );
 }
 
+/** The amount of an order in a list, and how much of it was refunded. */
+export function OrderAmount({ order: { amountCents, refundedCents, currency } }: { readonly order: FoundOrder }) {
+  const { t, f } = useWords();
+  return (
+    <div class="two-lines">
+      {f.money(amountCents, currency)}
+      {refundedCents > 0 && <small title={t.till.refunded}>−{f.money(refundedCents, currency)}</small>}
+    </div>
+  );
+}
+
 function OrderFacts({ order }: { readonly order: FoundOrder }) {
   const { t, f } = useWords();
   return (

@@ -11,7 +11,7 @@ import { Icon, type IconName } from '../parts/icons.js';
 import { Empty, Failure, Freshness, Loading, Note } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
 import { PurchaseState } from '../parts/words.js';
-import { OrderPanel } from './order-panel.js';
+import { OrderAmount, OrderPanel } from './order-panel.js';
 import { navigate, useFilter, useNow, usePages, useResource, useWords, type Resource } from '../shell/hooks.js';
 
 type Way = 'id' | 'user';
@@ -415,7 +415,7 @@ function OrdersOf({ user }: { readonly user: string }) {
       isNumber: true,
       width: '110px',
       phoneWidth: '84px',
-      cell: ({ amountCents, currency }) => f.money(amountCents, currency),
+      cell: (order) => <OrderAmount order={order} />,
       sort: ({ amountCents }) => amountCents,
     },
     {

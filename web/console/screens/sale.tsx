@@ -40,6 +40,7 @@ import { useStaleText } from '../shell/frame.js';
 import { navigate, serverNowMs, useApp, useFilter, useNow, useResource, useStore, useWords } from '../shell/hooks.js';
 import { BreakerTable } from './health.js';
 import { WindowLeft } from './live.js';
+import { OrderAmount } from './order-panel.js';
 import { SaleActionDialog } from './sale-actions.js';
 import { SaleRefunds, VOID_CHOICES, VoidDialog } from './void-sale.js';
 import { WaitingRoomPanel } from './waiting-room.js';
@@ -475,12 +476,7 @@ function Orders({ sale }: { readonly sale: Sale }) {
       ),
     },
     { name: t.purchases.quantity, isNumber: true, hides: 'phone', cell: ({ quantity }) => f.number(quantity) },
-    {
-      name: t.purchases.amount,
-      isNumber: true,
-      hides: 'phone',
-      cell: ({ amountCents, currency }) => f.money(amountCents, currency),
-    },
+    { name: t.purchases.amount, isNumber: true, hides: 'phone', cell: (order) => <OrderAmount order={order} /> },
     { name: t.purchases.created, hides: 'narrow', cell: ({ createdAt }) => <Time at={createdAt} /> },
   ];
   return (
