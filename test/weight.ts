@@ -10,7 +10,7 @@ import { SCHEMA, settingsOf, type SectionName } from '../src/core/config/schema.
 const CEILINGS: Readonly<Record<string, number>> = {
   'lines of TypeScript': 199_750,
   'lines in src': 65_720,
-  'lines in web': 17_910,
+  'lines in web': 17_920,
   'lines in test': 106_500,
   'lines in deploy': 6_180,
   'lines in bench': 3_450,
