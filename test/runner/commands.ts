@@ -12,7 +12,7 @@ interface FolderNeeds {
   readonly partFiles?: number;
 }
 
-/** The folders in the order of a run. `integration` mostly waits, so it runs beside the folders without servers. */
+/** The folders in the order of a run. */
 const FOLDERS = {
   unit: { servers: 'none' },
   guard: { servers: 'none' },
@@ -20,9 +20,9 @@ const FOLDERS = {
   hostile: { servers: 'none' },
   newcomer: { servers: 'none' },
   deploy: { servers: 'none' },
-  integration: { servers: 'plain', partFiles: 4 },
   contract: { servers: 'plain', jobs: 3 },
   lua: { servers: 'plain' },
+  integration: { servers: 'plain', partFiles: 4 },
   browser: { servers: 'plain', partFiles: 2 },
   image: { servers: 'plain' },
   scenario: { servers: 'plain' },
