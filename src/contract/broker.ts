@@ -41,7 +41,7 @@ const halfFields = {
   purchases: count.nullable(),
 };
 const half = z.object(halfFields).meta({ id: 'HalfMessage' });
-/** One that the broker has given up on. `resumedAtMs`: it was open again by then. `offsetId` is needed to put it back. */
+/** A half message that the broker has given up. `resumedAtMs`: it was open again by then. `offsetId` puts it back. */
 const discardedHalf = z
   .object({ ...halfFields, discardedAtMs: count, resumedAtMs: count.nullable(), offsetId: text })
   .meta({ id: 'DiscardedHalf' });
