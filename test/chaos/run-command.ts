@@ -12,7 +12,7 @@ import { cellsOf, HEADER, readFacts, reportPage, summarize, totalLine } from './
 import type { ScenarioResult } from './run-scenario.js';
 import { Schedule, SuiteRun } from './run-suite.js';
 import type { Scenario } from './scenario.js';
-import { witnessScenarios } from './witnessed.js';
+import { witnessScenarios } from './witness-scenarios.js';
 
 /** Options of `chaos run`. */
 export interface ChaosFlags {

@@ -3,11 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Environment } from '../../src/core/config/load.js';
 import type { Sale } from '../../src/core/sale.js';
 import { bucketKeys } from '../../src/redis/keys.js';
+import { changeByHand } from './harness/change-by-hand.js';
 import { PATIENT_ENV, SharedPrograms } from './harness/programs.js';
 import type { StackControls } from './harness/stack-controls.js';
 import { runScenario, type ScenarioResult } from './run-scenario.js';
 import type { Scenario } from './scenario.js';
-import { changeByHand } from './witnessed.js';
 
 /** A check-back comes 10 to 15 s after a half message, and again if it gets no answer. */
 const ALL_CHECKED_BACK_MS = 20_000;

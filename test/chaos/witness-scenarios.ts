@@ -7,8 +7,6 @@ import { createWitnessStore, type WitnessFinding } from '../../src/mysql/witness
 import { openWitnessJob, WITNESS_EVERY_MS } from '../../src/operate/witness/jobs.js';
 import { systemClock as clock } from '../../src/process/system-clock.js';
 import { silentLog as log } from '../helpers/silent-log.js';
-import { mariadbAdministrator } from '../helpers/private-mariadb.js';
-import { mysqlIn } from '../helpers/servers.js';
 import type { StackControls } from './harness/stack-controls.js';
 
 const METRICS = { jobBegan: () => () => undefined, jobRan: () => undefined };
@@ -32,19 +30,4 @@ export function witnessScenarios(
     while (((await store.position())?.readToMs ?? 0) <= endMs) await sleep(WITNESS_EVERY_MS, undefined, { signal });
     return store.list({}, { max: FINDINGS_MAX });
   };
-}
-
-/** Changes rows by hand, unseen by the witness, which must find only changes of programs. */
-export async function changeByHand(
-  { servers, env }: Pick<StackControls, 'servers' | 'env'>,
-  statements: readonly (readonly [sql: string, values?: (string | readonly string[])[]])[],
-): Promise<void> {
-  const administrator = await mariadbAdministrator(servers);
-  try {
-    await administrator.query('SET SESSION sql_log_bin = 0');
-    await administrator.query(`USE ${new URL(mysqlIn(env).url).pathname.slice(1)}`);
-    for (const [sql, values] of statements) await administrator.query(sql, values);
-  } finally {
-    administrator.destroy();
-  }
 }

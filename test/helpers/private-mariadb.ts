@@ -37,7 +37,7 @@ export async function startPrivateMariadb(
   try {
     await server.start();
     await server.waitReady();
-    const opened = await (mysql === 'mariadb-11.4' ? mariadbAdministrator(stack) : mysqlAdministrator(stack));
+    const opened = await administratorOf(stack);
     connection = opened;
     return {
       url: stack.env().MYSQL_URL,
@@ -62,6 +62,10 @@ export const mariadbAdministrator = ({ mysqlSocket }: Pick<Stack, 'mysqlSocket'>
 
 const mysqlAdministrator = ({ mysqlSocket, env }: Stack): Promise<Connection> =>
   createConnection({ socketPath: mysqlSocket, user: 'root', password: new URL(env().MYSQL_URL).password });
+
+/** A connection of the administrator of a MySQL of the local stack. */
+export const administratorOf = (stack: Stack): Promise<Connection> =>
+  stack.versions.mysql === 'mariadb-11.4' ? mariadbAdministrator(stack) : mysqlAdministrator(stack);
 
 /** @returns the rows, or an empty list for a statement without rows */
 export async function rowsOf(connection: Connection, sql: string): Promise<Readonly<Record<string, unknown>>[]> {

@@ -1,6 +1,6 @@
 import type { OutboxKind } from '../../../src/core/ports/outbox.js';
 import { bucketKeys } from '../../../src/redis/keys.js';
-import { changeByHand } from '../witnessed.js';
+import { changeByHand } from './change-by-hand.js';
 import type { StackControls } from './stack-controls.js';
 
 // Reads a sale in Redis and MySQL, and plants orders in MySQL.

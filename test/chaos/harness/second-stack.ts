@@ -59,7 +59,7 @@ export async function checkSecondStack({ audit }: StackControls, buyers: Buyers)
 export const siblingFolder = ({ stack }: ScenarioContext, name: string): string => `${stack.servers.dir}-${name}`;
 
 /** Tables that even idle programs and the witness write. */
-const LEASE_TABLES = ['worker_slots', 'job_leases', 'witness_position'];
+const IDLE_TABLES = ['worker_slots', 'job_leases', 'witness_position'];
 
 /**
  * A fingerprint of a system: rows by table, keys without a time to live, messages by topic. It changes with any of
@@ -84,7 +84,7 @@ async function tablesOf({ mysql }: StackControls): Promise<Record<string, string
   const known = await mysql.query<{ name: string }>(
     'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY table_name',
   );
-  const names = known.map(({ name }) => name).filter((name) => !LEASE_TABLES.includes(name));
+  const names = known.map(({ name }) => name).filter((name) => !IDLE_TABLES.includes(name));
   const sums = await mysql.query<{ Table: string; Checksum: string }>(`CHECKSUM TABLE ${names.join()}`);
   return Object.fromEntries(sums.map(({ Table, Checksum }) => [Table, String(Checksum)]));
 }

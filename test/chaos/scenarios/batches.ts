@@ -20,7 +20,7 @@ import { abortedBatchesOf, pendingCountOf, unitsLeftOf } from '../harness/sale-s
 import { atScriptCall } from '../harness/traffic.js';
 import { until } from '../harness/wait.js';
 import type { Scenario } from '../scenario.js';
-import { changeByHand } from '../witnessed.js';
+import { changeByHand } from '../harness/change-by-hand.js';
 
 // G1 to G7, G10: many purchases in one batch, many concurrent batches, and refusals after precheck.
 

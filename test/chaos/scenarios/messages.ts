@@ -6,7 +6,7 @@ import { expectAtLeast, expectEqual, expectFields, expectTrue } from '../harness
 import { sumMetric } from '../harness/programs.js';
 import { found } from '../harness/wait.js';
 import type { Scenario } from '../scenario.js';
-import { changeByHand } from '../witnessed.js';
+import { changeByHand } from '../harness/change-by-hand.js';
 
 // M5, M8: a message comes several times, or no worker can record it.
 
